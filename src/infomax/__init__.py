@@ -1,0 +1,40 @@
+"""Deep Graph Infomax: one vector a node, without a single label.
+
+>>> from infomax import DGI, read_graph
+>>> graph = read_graph("edges.csv", "nodes.csv")
+>>> embeddings = DGI(dim=512, seed=0).fit(graph).transform(graph)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from infomax.datasets import load_dataset as load_dataset
+    from infomax.embedding import Embeddings as Embeddings
+    from infomax.errors import InputError as InputError
+    from infomax.estimator import DGI as DGI
+    from infomax.graph import Graph as Graph
+    from infomax.io import read_graph as read_graph
+
+__version__ = "0.1.0"
+
+# Imported when first used, so that `infomax --help` does not wait for torch.
+_HOMES = {
+    "DGI": "infomax.estimator",
+    "Embeddings": "infomax.embedding",
+    "Graph": "infomax.graph",
+    "InputError": "infomax.errors",
+    "load_dataset": "infomax.datasets",
+    "read_graph": "infomax.io",
+}
+__all__ = ["DGI", "Embeddings", "Graph", "InputError", "load_dataset", "read_graph"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'infomax' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

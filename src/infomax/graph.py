@@ -1,0 +1,311 @@
+"""Graph: nodes that carry features, joined by edges. Checked once, here; everything after may trust it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from infomax.errors import InputError, shorten
+
+Features: TypeAlias = NDArray[np.float32] | sparse.csr_array
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A graph whose nodes carry features.
+
+    Make one with `from_arrays`, `from_scipy`, `from_networkx`, `from_pyg` or `infomax.read_graph`.
+
+    Shapes:
+        adjacency: ``[N, N]`` CSR, float32; ``A[i, j]`` is the weight of the edge i -> j. Symmetric unless ``directed``.
+            No self-loops (the encoders give every node exactly one), no zero weights, no duplicates.
+        features: ``[N, F]`` float32, a dense array or CSR.
+        ids: ``[N]``, int64 or str objects, unique, in input order.
+        feature_names: F names.
+        labels: name -> ``[N]`` str objects ("" = unknown) or integers (-1 = unknown), or ``[N, C]`` 0/1 of uint8.
+        splits: name ("train", "validation", "test") -> ``[N]`` bool.
+    """
+
+    adjacency: sparse.csr_array
+    features: Features
+    ids: NDArray[Any]
+    feature_names: tuple[str, ...]
+    labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    directed: bool = False
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """What the door left out: ``self_loops``, ``duplicates`` (rows of the edge table)."""
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return int(self.adjacency.shape[0])
+
+    @property
+    def num_edges(self) -> int:
+        """Edges as a person counts them: an undirected edge once."""
+        return int(self.adjacency.nnz) if self.directed else int(self.adjacency.nnz) // 2
+
+    @property
+    def num_features(self) -> int:
+        """F."""
+        return int(self.features.shape[1])
+
+    @property
+    def weighted(self) -> bool:
+        """Whether any edge weighs other than 1."""
+        return bool((self.adjacency.data != 1).any())
+
+    @cached_property
+    def position(self) -> dict[Hashable, int]:
+        """Id -> row."""
+        return {identifier: row for row, identifier in enumerate(self.ids.tolist())}
+
+    def __repr__(self) -> str:
+        arrows = "directed edges" if self.directed else "edges"
+        return f"Graph({self.num_nodes:,} nodes, {self.num_edges:,} {arrows}, {self.num_features:,} features)"
+
+    @classmethod
+    def from_arrays(
+        cls,
+        edges: ArrayLike,
+        features: ArrayLike | sparse.sparray | sparse.spmatrix | None = None,
+        *,
+        weight: ArrayLike | None = None,
+        num_nodes: int | None = None,
+        directed: bool = False,
+        **columns: Any,
+    ) -> Graph:
+        """A graph from arrays.
+
+        Args:
+            edges: ``[2, E]`` rows of the source and target nodes. Without weights a duplicate counts once; with
+                weights duplicates add up. Undirected: an edge listed in both directions is one edge, its weight the
+                larger of the two.
+            features: ``[N, F]``, dense or any scipy sparse format; None gives the degree features of
+                `degree_features`.
+            weight: ``[E]`` non-negative; an edge of weight zero is no edge.
+            num_nodes: N, needed only where neither features nor ids tell it.
+            directed: keep the arrows; messages then run along them, from source to target.
+            columns: ids, feature_names, labels, splits as `Graph` has them.
+        """
+        edges = np.asarray(edges)
+        if edges.size == 0:
+            edges = np.zeros((2, 0), dtype=np.int64)
+        if edges.ndim != 2 or edges.shape[0] != 2:
+            raise InputError("edges", "an array of shape [2, E]", f"shape {list(edges.shape)}")
+        if edges.dtype.kind not in "iu":
+            raise InputError("edges", "row numbers (integers)", f"dtype {edges.dtype}")
+        n = _count_nodes(num_nodes, features, columns.get("ids"), edges)
+        outside = (edges < 0) | (edges >= n)
+        if outside.any():
+            bad = int(np.argmax(outside.any(axis=0)))
+            raise InputError(f"edges, column {bad}", f"row numbers from 0 to {n - 1}", str(edges[:, bad].tolist()))
+        ones = np.ones(edges.shape[1], dtype=np.float32)
+        values = ones if weight is None else np.asarray(weight, dtype=np.float32)
+        if values.shape != ones.shape:
+            raise InputError("weight", f"{len(ones)} numbers, one an edge", f"shape {list(values.shape)}")
+        matrix = sparse.coo_array((values, (edges[0], edges[1])), shape=(n, n))
+        return cls.from_scipy(matrix, features, directed=directed, binary=weight is None, **columns)
+
+    @classmethod
+    def from_scipy(
+        cls,
+        adjacency: sparse.sparray | sparse.spmatrix,
+        features: ArrayLike | sparse.sparray | sparse.spmatrix | None = None,
+        *,
+        directed: bool = False,
+        binary: bool = False,
+        ids: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        labels: Mapping[str, ArrayLike] | None = None,
+        splits: Mapping[str, ArrayLike] | None = None,
+    ) -> Graph:
+        """A graph from a scipy matrix ``[N, N]`` (``A[i, j]``: the edge i -> j); the rest as in `from_arrays`.
+
+        With ``binary`` every entry counts as 1 however often it is listed.
+        """
+        if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
+            raise InputError("adjacency", "a square matrix", f"shape {list(adjacency.shape)}")
+        n = int(adjacency.shape[0])
+        matrix, dropped = _clean(adjacency, directed, binary)
+        if features is None:
+            features, names = degree_features(matrix)
+            feature_names = names
+        values = _check_features(features, n)
+        if feature_names is None:
+            feature_names = [f"x{column}" for column in range(values.shape[1])]
+        if len(feature_names) != values.shape[1]:
+            raise InputError("feature_names", f"{values.shape[1]} names", str(len(feature_names)))
+        return cls(
+            adjacency=matrix,
+            features=values,
+            ids=check_ids(np.arange(n) if ids is None else ids, n),
+            feature_names=tuple(map(str, feature_names)),
+            labels={name: _check_rows(f"labels[{name!r}]", column, n) for name, column in (labels or {}).items()},
+            splits={name: _check_rows(f"splits[{name!r}]", mask, n, bool) for name, mask in (splits or {}).items()},
+            directed=directed,
+            dropped=dropped,
+        )
+
+    @classmethod
+    def from_networkx(cls, graph: Any, *, labels: Iterable[str] = (), directed: bool | None = None) -> Graph:
+        """A graph from NetworkX: numeric node attributes are features, those named in ``labels`` are labels."""
+        nodes = list(graph.nodes(data=True))
+        wanted = set(labels)
+        names = list(dict.fromkeys(name for _, attributes in nodes for name in attributes))
+        for name in wanted - set(names):
+            raise InputError(f"label attribute {name!r}", f"one of {names}", "no node that has it")
+        columns = {}
+        for name in names:
+            if name in wanted:
+                columns[name] = np.array([str(attributes.get(name, "")) for _, attributes in nodes], dtype=object)
+                continue
+            try:
+                columns[name] = np.array([float(attributes[name]) for _, attributes in nodes], dtype=np.float32)
+            except (KeyError, TypeError, ValueError):
+                raise InputError(
+                    f"node attribute {name!r}",
+                    "a number at every node",
+                    "text, or nodes without it",
+                    "Name it in labels, or remove it.",
+                ) from None
+        position = {node: row for row, (node, _) in enumerate(nodes)}
+        links = list(graph.edges(data="weight"))
+        edges = np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T
+        weights = None
+        if any(weight is not None for *_, weight in links):
+            weights = [1.0 if weight is None else weight for *_, weight in links]
+        features = [name for name in names if name not in wanted]
+        return cls.from_arrays(
+            edges,
+            np.column_stack([columns[name] for name in features]) if features else None,
+            weight=weights,
+            num_nodes=len(nodes),
+            directed=graph.is_directed() if directed is None else directed,
+            ids=[node for node, _ in nodes],
+            feature_names=features or None,
+            labels={name: columns[name] for name in names if name in wanted},
+        )
+
+    @classmethod
+    def from_pyg(cls, data: Any, *, directed: bool = False) -> Graph:
+        """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks."""
+        masks = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
+        weight = data.get("edge_weight")
+        return cls.from_arrays(
+            data.edge_index.cpu().numpy(),
+            None if data.x is None else data.x.cpu().numpy(),
+            weight=None if weight is None else weight.cpu().numpy(),
+            num_nodes=data.num_nodes,
+            directed=directed,
+            labels={} if data.get("y") is None else {"y": data.y.cpu().numpy()},
+            splits={name: data[key].cpu().numpy() for name, key in masks.items() if data.get(key) is not None},
+        )
+
+
+def degree_features(adjacency: sparse.csr_array) -> tuple[sparse.csr_array, list[str]]:
+    """One-hot ``[N, 32]`` of the degree's power of two: what a graph without features gets.
+
+    Column b holds the nodes whose degree d has ``floor(log2(d + 1)) == b``. The columns do not depend on the graph, so
+    a model trained on one graph embeds another.
+    """
+    degree = np.diff(adjacency.indptr)
+    bucket = np.minimum(np.log2(degree + 1).astype(np.int64), 31)
+    n = len(degree)
+    onehot = sparse.csr_array((np.ones(n, dtype=np.float32), bucket, np.arange(n + 1)), shape=(n, 32))
+    return onehot, [f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32)]
+
+
+def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
+    """Ids ``[N]`` as int64 or as str objects; unique, and all of one kind."""
+    column = np.asarray(ids, dtype=object) if not isinstance(ids, np.ndarray) else ids
+    if column.shape != (n,):
+        raise InputError("ids", f"{n} ids, one a node", f"shape {list(column.shape)}")
+    if column.dtype.kind in "iu":
+        column = column.astype(np.int64)
+    else:
+        kinds = {"integer" if isinstance(i, int | np.integer) else type(i).__name__ for i in column.tolist()}
+        if kinds == {"integer"}:
+            column = column.astype(np.int64)
+        elif kinds <= {"str"}:
+            column = column.astype(object)
+        else:
+            raise InputError("ids", "all integers or all text", f"a mixture of {', '.join(sorted(kinds))}")
+    if len(set(column.tolist())) != n:
+        twice, count = Counter(column.tolist()).most_common(1)[0]
+        raise InputError("ids", "each id once", f"{shorten(twice)} {count} times")
+    return column
+
+
+def _count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[Any]) -> int:
+    if num_nodes is not None:
+        return num_nodes
+    if features is not None:
+        return int(features.shape[0] if hasattr(features, "shape") else len(features))
+    if ids is not None:
+        return len(ids)
+    return int(edges.max()) + 1 if edges.size else 0
+
+
+def _clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_array, dict[str, int]]:
+    """No self-loops, no duplicates, no zero weights; symmetric unless directed."""
+    coo = sparse.coo_array(adjacency)
+    values = coo.data.astype(np.float32)
+    if not np.isfinite(values).all() or (values < 0).any():
+        bad = int(np.argmax(~np.isfinite(values) | (values < 0)))
+        raise InputError(
+            f"edge {int(coo.row[bad])} -> {int(coo.col[bad])}", "a finite weight of zero or more", str(values[bad])
+        )
+    loops = coo.row == coo.col
+    listed = len(values) - int(loops.sum())
+    keep = ~loops
+    matrix = sparse.coo_array((values[keep], (coo.row[keep], coo.col[keep])), shape=coo.shape).tocsr()
+    if binary:
+        matrix.data[:] = 1
+    matrix.eliminate_zeros()
+    duplicates = listed - int(matrix.nnz)
+    if not directed:
+        matrix = sparse.csr_array(matrix.maximum(matrix.T))
+    matrix.sort_indices()
+    return matrix, {"self_loops": int(loops.sum()), "duplicates": duplicates}
+
+
+def _check_features(features: Any, n: int) -> Features:
+    if sparse.issparse(features):
+        values = sparse.csr_array(features, dtype=np.float32)
+        values.sum_duplicates()
+        values.eliminate_zeros()
+        numbers = values.data
+    else:
+        values = np.ascontiguousarray(features, dtype=np.float32)
+        numbers = values
+    if values.ndim != 2 or values.shape[0] != n:
+        raise InputError("features", f"an array of shape [{n}, F]", f"shape {list(values.shape)}")
+    if n == 0:
+        raise InputError("graph", "at least one node", "none")
+    if values.shape[1] == 0:
+        raise InputError("features", "at least one column", "none", "Pass None to use degree features.")
+    if not np.isfinite(numbers).all():
+        bad = sparse.coo_array(values).data
+        at = int(np.argmax(~np.isfinite(bad)))
+        row, column = (int(axis[at]) for axis in sparse.coo_array(values).coords)
+        raise InputError(f"features, row {row}, column {column}", "a finite number", str(bad[at]))
+    checked: Features = values
+    return checked
+
+
+def _check_rows(name: str, column: ArrayLike, n: int, dtype: type | None = None) -> NDArray[Any]:
+    values = np.asarray(column, dtype=dtype)
+    if values.dtype.kind == "U":
+        values = values.astype(object)
+    if values.ndim not in (1, 2) or len(values) != n:
+        raise InputError(name, f"{n} rows, one a node", f"shape {list(values.shape)}")
+    return values
