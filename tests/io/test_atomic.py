@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from infomax.errors import InputError
+from infomax.io.atomic import replacing
+
+
+def test_a_block_that_ends_well_leaves_the_file_alone_in_its_folder(tmp_path: Path) -> None:
+    target = tmp_path / "a.csv"
+    target.write_text("old")
+    with replacing(target) as temporary:
+        assert temporary.parent == tmp_path
+        assert temporary.suffix == ".csv"
+        assert temporary.name.startswith(".")
+        temporary.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_the_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    with replacing(tmp_path / "a.csv") as temporary:
+        temporary.write_text("x")
+    assert (tmp_path / "a.csv").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("fault", [RuntimeError, KeyboardInterrupt])
+def test_a_block_that_fails_changes_nothing(tmp_path: Path, fault: type[BaseException]) -> None:
+    target = tmp_path / "a.csv"
+    target.write_text("old")
+
+    def write() -> None:
+        with replacing(target) as temporary:
+            temporary.write_text("half")
+            raise fault
+
+    with pytest.raises(fault):
+        write()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.csv: .* found No space left on device"), replacing(tmp_path / "a.csv"):
+        raise OSError(28, "No space left on device")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("nowhere/a.csv", "No such file"), ("file/a.csv", "Not a directory"), ("folder", "a folder of that name")],
+)
+def test_a_place_that_cannot_be_written_is_an_input_error(tmp_path: Path, name: str, found: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=found), replacing(tmp_path / name):
+        pytest.fail("the block must not run")
