@@ -1,0 +1,52 @@
+"""Tensors and plain values in one file: safetensors, written whole or not at all, its content hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from infomax.errors import InputError
+from infomax.io.atomic import replacing
+
+
+def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    """Write tensors and JSON values to one file; it appears whole or not at all."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
+    text = json.dumps(values, sort_keys=True)
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata={"values": text, "sha256": _digest(tensors, text)})
+
+
+def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `save` wrote; a file that is not bit for bit the same is refused."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
+        text = metadata["values"]
+        intact = metadata["sha256"] == _digest(tensors, text)
+    except FileNotFoundError:
+        raise InputError(str(path), "a file that infomax wrote", "no such file") from None
+    except (SafetensorError, KeyError, OSError, UnicodeDecodeError, ValueError) as error:
+        raise InputError(str(path), "a file that infomax wrote", f"a damaged one ({error})", _REMEDY) from None
+    if not intact:
+        raise InputError(str(path), "the content its hash was made of", "other content", _REMEDY)
+    return tensors, json.loads(text)
+
+
+_REMEDY = "The file was cut short or changed: restore a copy, or remove it and train again."
+
+
+def _digest(tensors: dict[str, Tensor], text: str) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name, tensor in tensors.items():
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

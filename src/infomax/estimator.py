@@ -1,0 +1,240 @@
+"""DGI: the door for Python, after scikit-learn's law."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from infomax import checkpoints, memory, runs
+from infomax.embedding import Embeddings
+from infomax.errors import InputError
+from infomax.features import Scale, Scaler
+from infomax.graph import Graph
+from infomax.health import examine
+from infomax.presets import PRESETS, Part, Preset, restore
+from infomax.training import Model, Training
+from infomax.views import whole_view
+
+CHECKPOINT_SECONDS = 20.0
+
+
+class DGI(BaseEstimator):  # type: ignore[misc]
+    """Deep Graph Infomax: learns one vector a node, without labels.
+
+    Args:
+        dim: width of the vectors; None takes the preset's.
+        preset: ``"whole-graph"``, or a `Preset` of your own. Every argument below that is None is taken from it.
+        encoder, corruption, readout, discriminator, objective: parts; see `Preset`.
+        scale: ``"auto"``, ``"rows"``, ``"columns"`` or ``"none"``; see `Scaler`.
+        lr: Adam's learning rate.
+        epochs: train so many epochs and keep the last weights; with ``patience`` as well, at most so many. 0 is
+            Random-Init: the encoder as it was drawn.
+        patience: stop after so many epochs without a lower training loss and keep the weights that produced the lowest.
+        seed: decides the first weights and every corruption.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``...
+
+    Attributes:
+        model_: the trained `Model` (encoder, readout, discriminator).
+        preset_: the settings in force.
+        scaler_, feature_names_: what the features went through, and their order.
+        health_: the report of the training; see `infomax.health`.
+        graph_: the graph it was fitted to.
+    """
+
+    def __init__(
+        self,
+        dim: int | None = None,
+        *,
+        preset: str | Preset = "whole-graph",
+        encoder: Part | None = None,
+        corruption: Part | None = None,
+        readout: Part | None = None,
+        discriminator: Part | None = None,
+        objective: Part | None = None,
+        scale: Scale | None = None,
+        lr: float | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> None:
+        self.dim = dim
+        self.preset = preset
+        self.encoder = encoder
+        self.corruption = corruption
+        self.readout = readout
+        self.discriminator = discriminator
+        self.objective = objective
+        self.scale = scale
+        self.lr = lr
+        self.epochs = epochs
+        self.patience = patience
+        self.seed = seed
+        self.device = device
+
+    def fit(
+        self,
+        graph: Graph,
+        y: None = None,
+        *,
+        checkpoint: Path | None = None,
+        progress: Callable[[Training], None] = lambda training: None,
+    ) -> Self:
+        """Train on a graph.
+
+        Args:
+            graph: the graph.
+            y: not used; scikit-learn's signature.
+            checkpoint: a file to keep the state in while training lasts; if it is there, training goes on from it.
+            progress: called with the `Training` whenever its history has been read back; a KeyboardInterrupt that it
+                raises leaves a checkpoint behind.
+        """
+        self.preset_ = self._settings()
+        device = choose_device(self.device)
+        memory.require(memory.training_bytes(graph, self.preset_.dim), device)
+        self.graph_, self.feature_names_ = graph, graph.feature_names
+        self.scaler_ = Scaler.fit(graph.features, self.preset_.scale)
+        first, second = (int(word) for word in np.random.SeedSequence(self.seed).generate_state(2, np.uint64))
+        self.model_ = build(self.preset_, graph.num_features, torch.Generator().manual_seed(first)).to(device)
+        scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
+        training = Training(
+            self.model_,
+            self.preset_.views(scaled, self.model_.encoder.rule, self.preset_.corruption, device),
+            self.preset_.objective,
+            lr=self.preset_.lr,
+            epochs=self.preset_.epochs,
+            patience=self.preset_.patience,
+            generator=torch.Generator(device).manual_seed(second),
+        )
+        _run(training, checkpoint, progress, runs.fingerprint(graph, self.preset_.describe(), self.seed, device.type))
+        self.health_ = examine(training, self.transform(graph).vectors)
+        return self
+
+    def transform(self, graph: Graph) -> Embeddings:
+        """The vectors ``[N, dim]`` of a graph's nodes, in its order, with its ids."""
+        self._check_fitted()
+        check_features(graph.feature_names, self.feature_names_)
+        device = choose_device(self.device)
+        scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
+        encoder = self.model_.to(device).encoder
+        with torch.no_grad():
+            (h,) = encoder(whole_view(scaled, encoder.rule, device))
+        return Embeddings(h.cpu().numpy(), graph.ids)
+
+    def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
+        """`fit`, then `transform` of the same graph."""
+        return self.fit(graph).transform(graph)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write a run folder: all one needs to embed and evaluate, and it can be moved."""
+        self._check_fitted()
+        path = Path(folder)
+        if not overwrite:
+            runs.refuse_model(path)
+        runs.begin(path, self.graph_, self.preset_.describe(), self.seed, self.device)
+        runs.finish(path, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_)
+
+    @classmethod
+    def load(cls, folder: str | Path, **own: Part) -> Self:
+        """Read a run folder; parts that are not infomax's are handed in, as ``encoder=...``."""
+        run = runs.read(Path(folder))
+        preset = restore(run.config["settings"], own)
+        model = cls(preset=preset, seed=run.config["seed"])
+        model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
+        model.model_ = build(preset, len(run.feature_names), None)
+        model.model_.load_state_dict(run.weights)
+        model.health_, model.graph_ = run.health, runs.read_training_graph(Path(folder))
+        return model
+
+    def _settings(self) -> Preset:
+        if isinstance(self.preset, str) and self.preset not in PRESETS:
+            raise InputError("preset", f"one of {', '.join(PRESETS)}", self.preset)
+        preset = PRESETS[self.preset] if isinstance(self.preset, str) else self.preset
+        given = {field.name: getattr(self, field.name, None) for field in dataclasses.fields(Preset)}
+        changes = {name: value for name, value in given.items() if value is not None}
+        if self.epochs is not None:
+            changes["patience"] = self.patience  # a number of epochs alone means: exactly so many
+        preset = dataclasses.replace(preset, **changes)
+        if preset.dim < 1 or preset.epochs < 0 or (preset.patience or 1) < 1 or not preset.lr > 0:
+            found = f"dim={preset.dim}, epochs={preset.epochs}, patience={preset.patience}, lr={preset.lr}"
+            raise InputError("settings", "dim and patience from 1, epochs from 0, lr above 0", found)
+        return preset
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
+
+
+def build(preset: Preset, in_dim: int, generator: torch.Generator | None) -> Model:
+    """The parts that learn, freshly drawn."""
+    return Model(
+        preset.encoder(in_dim, preset.dim, generator=generator),
+        preset.readout(preset.dim, generator=generator),
+        preset.discriminator(preset.dim, generator=generator),
+    )
+
+
+def _run(
+    training: Training, checkpoint: Path | None, progress: Callable[[Training], None], fingerprint: dict[str, str]
+) -> None:
+    """Train to the end, from the checkpoint where there is one, keeping it fresh on the way."""
+    saved = time.monotonic()
+    if checkpoint is not None and checkpoint.exists():
+        tensors, values = checkpoints.load(checkpoint)
+        for name, value in values.pop("fingerprint").items():
+            if value != fingerprint[name]:
+                remedy = "Resume with what it was begun with, or choose another folder."
+                raise InputError(str(checkpoint), f"a checkpoint of this {name}", f"one of another {name}", remedy)
+        training.restore(tensors, values)
+
+    def save() -> None:
+        if checkpoint is not None and not training.finished:
+            tensors, values = training.state()
+            checkpoints.save(checkpoint, tensors, values | {"fingerprint": fingerprint})
+
+    def pause(training: Training) -> None:
+        nonlocal saved
+        try:
+            progress(training)
+        except KeyboardInterrupt:
+            save()
+            raise
+        if time.monotonic() - saved > CHECKPOINT_SECONDS:
+            save()
+            saved = time.monotonic()
+
+    training.run(pause)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; ``auto`` is the GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=name)
+        return torch.device(name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device {name}", "a device of this machine", reason, 'Use "auto" or "cpu".') from None
+
+
+def check_features(found: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    """Refuse features that are not those of the training, in their order; names the first that is off."""
+    if found == expected:
+        return
+    missing = [name for name in expected if name not in set(found)]
+    extra = [name for name in found if name not in set(expected)]
+    if missing or extra:
+        what = f"no column {missing[0]!r}" if missing else f"an unknown column {extra[0]!r}"
+    else:
+        at = next(i for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b)
+        what = f"{found[at]!r} where {expected[at]!r} should be, at position {at}"
+    raise InputError("features", f"the {len(expected)} columns that the model was trained on, in their order", what)

@@ -1,0 +1,71 @@
+"""Scaling of the input features: fitted once, stored with the model, applied to whatever is embedded later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.errors import InputError
+from infomax.graph import Features
+
+Scale = Literal["auto", "rows", "columns", "none"]
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """How features are scaled before an encoder sees them.
+
+    - ``rows``: every row sums to 1, all-zero rows are left alone: bags of words, as in the paper;
+    - ``columns``: every column gets mean 0 and deviation 1; sparse features are divided only, so they stay sparse;
+    - ``none``.
+
+    Shapes:
+        mean, deviation: ``[F]``, of ``columns`` only
+    """
+
+    kind: Scale
+    mean: NDArray[np.float32] | None = None
+    deviation: NDArray[np.float32] | None = None
+
+    @classmethod
+    def fit(cls, features: Features, kind: Scale = "auto") -> Scaler:
+        """Fit to ``[N, F]``. ``auto`` takes rows where nothing is negative and most entries are zero, else columns."""
+        if kind not in get_args(Scale):
+            raise InputError("scale", f"one of {', '.join(get_args(Scale))}", str(kind))
+        if kind == "auto":
+            kind = "rows" if _bag_like(features) else "columns"
+        if kind != "columns":
+            return cls(kind)
+        mean = np.asarray(features.mean(axis=0, dtype=np.float64)).reshape(-1)
+        square = features.multiply(features) if sparse.issparse(features) else np.square(features, dtype=np.float64)
+        variance = np.asarray(square.mean(axis=0)).reshape(-1) - mean**2
+        # A constant column carries nothing: it is centred and otherwise left alone.
+        deviation = np.where(variance > 1e-12 * np.maximum(mean**2, 1e-30), np.sqrt(np.maximum(variance, 0)), 1)
+        return cls(kind, mean.astype(np.float32), deviation.astype(np.float32))
+
+    def transform(self, features: Features) -> Features:
+        """Scaled features ``[N, F]``, sparse where they came sparse."""
+        if self.kind == "rows":
+            total = np.asarray(features.sum(axis=1)).reshape(-1, 1)
+            factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(np.float32)
+            return _times(features, factor)
+        if self.kind == "columns" and self.mean is not None and self.deviation is not None:
+            if sparse.issparse(features):
+                return _times(features, 1 / self.deviation[None, :])
+            return np.asarray((features - self.mean) / self.deviation, dtype=np.float32)
+        return features
+
+
+def _times(features: Any, factor: NDArray[np.float32]) -> Features:
+    product: Features = sparse.csr_array(features.multiply(factor)) if sparse.issparse(features) else features * factor
+    return product
+
+
+def _bag_like(features: Any) -> bool:
+    values = features.data if sparse.issparse(features) else features
+    filled = int(np.count_nonzero(values))
+    return bool((values >= 0).all()) and filled <= 0.5 * features.shape[0] * features.shape[1]

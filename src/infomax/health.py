@@ -1,0 +1,45 @@
+"""The health of a training: is there a gradient, a summary, and life in every dimension?"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from infomax.evaluation.metrics import dead_dimensions, effective_rank
+from infomax.training import Training
+
+
+def examine(training: Training, vectors: NDArray[np.float32]) -> dict[str, Any]:
+    """The report of a training and the embeddings ``[N, d]`` it ended in, as JSON values."""
+    history = training.history
+    kept = len(history) - 1 if training.best is None else int(training.best.epoch)
+    report: dict[str, Any] = {
+        "epochs": len(history),
+        "kept_epoch": kept + 1 if history else 0,
+        "stopped_early": bool(history) and len(history) < training.epochs,
+        "seconds": round(training.seconds, 3),
+        "peak_memory_bytes": _peak_bytes(training.device),
+        "effective_rank": round(effective_rank(vectors), 2),
+        "dead_dimensions": dead_dimensions(vectors),
+        "dimensions": int(vectors.shape[1]),
+    }
+    if history:
+        last = history[kept]
+        report |= {"loss": last.loss, "discriminator_accuracy": last.accuracy, "summary_spread": last.spread}
+        report["curve"] = {
+            "loss": [round(record.loss, 6) for record in history],
+            "discriminator_accuracy": [round(record.accuracy, 4) for record in history],
+            "summary_spread": [round(record.spread, 6) for record in history],
+        }
+    return report
+
+
+def _peak_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,0 +1,58 @@
+"""How much memory a training needs, and how much there is: asked before, not found out after."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+from scipy import sparse
+
+from infomax.errors import InputError
+from infomax.graph import Graph
+
+
+def training_bytes(graph: Graph, dim: int, layers: int = 1) -> int:
+    """Peak bytes of a whole-graph training at float32, beside what Python and torch take themselves."""
+    n, f, d = graph.num_nodes, graph.num_features, dim
+    # Sparse: the matrix, its transpose, 8-byte columns, and the making of them. Dense: the table, scaled, on the device.
+    features = 52 * int(graph.features.nnz) if sparse.issparse(graph.features) else 12 * n * f
+    edges = 72 * (int(graph.adjacency.nnz) + n)
+    activations = 4 * n * d * (10 + 8 * layers)
+    weights = 5 * 4 * (f * d + layers * d * d)  # the weights, their gradient, Adam's two moments, the best so far
+    return features + edges + activations + weights
+
+
+def available_bytes(device: torch.device) -> int:
+    """Bytes that a training may take on the device now."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    info = Path("/proc/meminfo")
+    if info.exists():
+        free += [1024 * int(line.split()[1]) for line in info.read_text().splitlines() if line.startswith("MemAvail")]
+    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    if limit.exists() and used.exists() and limit.read_text().strip() != "max":
+        free.append(int(limit.read_text()) - int(used.read_text()))
+    return min(free)
+
+
+def require(needed: int, device: torch.device) -> None:
+    """Refuse a training that cannot fit, with the numbers."""
+    free = available_bytes(device)
+    if needed > free:
+        raise InputError(
+            f"memory ({device.type})",
+            f"{size(needed)} free for this graph at this width",
+            size(free),
+            "Lower the dimension (--dim), or use a machine with more memory.",
+        )
+
+
+def size(count: float) -> str:
+    """Bytes as a person reads them: 3.2 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,16 @@
+"""Objectives: what the discriminator's logits on positives ``[N]`` and negatives ``[M]`` cost."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn.functional import softplus
+
+
+def binary_cross_entropy(positive: Tensor, negative: Tensor) -> Tensor:
+    """Minus the paper's Equation 1: cross-entropy on logits, averaged over the N + M examples."""
+    return (softplus(-positive).sum() + softplus(negative).sum()) / (len(positive) + len(negative))
+
+
+def jensen_shannon(positive: Tensor, negative: Tensor) -> Tensor:
+    """Deep InfoMax's softplus form: each class averaged by itself. Twice the cross-entropy where N = M."""
+    return softplus(-positive).mean() + softplus(negative).mean()

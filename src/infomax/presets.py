@@ -1,0 +1,90 @@
+"""The paper's set-ups: which parts, how wide, how long."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from infomax.corruptions import flip_and_shuffle, flip_edges, shuffle_features
+from infomax.discriminators import Bilinear
+from infomax.encoders import GCN
+from infomax.errors import InputError
+from infomax.features import Scale
+from infomax.objectives import binary_cross_entropy, jensen_shannon
+from infomax.readouts import DiffPool, Set2Set, SigmoidMean
+from infomax.views import WholeGraph
+
+Part = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Everything that decides a training besides the graph and the seed.
+
+    A part is the class or function itself, or a ``functools.partial`` of it: ``views`` is called with (graph, rule,
+    corruption, device), ``encoder`` with (in_dim, dim), ``readout`` and ``discriminator`` with (dim), these three with
+    ``generator=``; ``corruption`` with (view, generator), ``objective`` with the logits of positives and negatives.
+    """
+
+    views: Part = WholeGraph
+    encoder: Part = GCN
+    corruption: Part = shuffle_features
+    readout: Part = SigmoidMean
+    discriminator: Part = Bilinear
+    objective: Part = binary_cross_entropy
+    scale: Scale = "auto"
+    dim: int = 512
+    lr: float = 1e-3
+    epochs: int = 10_000
+    patience: int | None = 20
+    """Epochs without a lower training loss before the stop; None trains all epochs and keeps the last weights."""
+
+    def describe(self) -> dict[str, Any]:
+        """The settings as JSON values; a part as its name and the arguments bound to it."""
+        return {field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+PRESETS = {"whole-graph": Preset()}
+
+_PARTS: dict[str, Part] = {
+    part.__name__: part
+    for part in (
+        WholeGraph,
+        GCN,
+        shuffle_features,
+        flip_edges,
+        flip_and_shuffle,
+        SigmoidMean,
+        Set2Set,
+        DiffPool,
+        Bilinear,
+        binary_cross_entropy,
+        jensen_shannon,
+    )
+}
+
+
+def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
+    """The preset that `Preset.describe` described; parts that are not infomax's are handed in, by field name."""
+    values = dict(settings)
+    for field, value in settings.items():
+        if field in own:
+            values[field] = own[field]
+        elif isinstance(value, dict):
+            bound = dict(value)
+            name = bound.pop("part")
+            if name not in _PARTS:
+                raise InputError(
+                    f"{field} {name}", "a part of infomax", "one of your own", f"Pass it: DGI.load(run, {field}=...)."
+                )
+            values[field] = partial(_PARTS[name], **bound) if bound else _PARTS[name]
+    return Preset(**values)
+
+
+def _describe(value: Any) -> Any:
+    if isinstance(value, partial):
+        return {"part": value.func.__name__, **value.keywords}
+    return {"part": getattr(value, "__name__", type(value).__name__)} if callable(value) else value

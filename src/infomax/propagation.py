@@ -1,0 +1,122 @@
+"""How messages run: self-loops, normalisation, and the sparse product with its transpose kept for backward."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from infomax.graph import Features, Graph
+
+# Torch announces once a process that CSR tensors are young; the operations used here are tested against dense ones.
+warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
+
+Rule = Literal["symmetric", "mean"]
+
+
+class Operand(Protocol):
+    """A constant matrix ``[M, N]`` that multiplies a dense ``[N, D]``."""
+
+    def __matmul__(self, y: Tensor) -> Tensor:
+        """The product ``[M, D]``."""
+
+
+class SparseOperand:
+    """A constant sparse matrix ``[M, N]``; gradients flow through the other factor only.
+
+    Shapes:
+        keys: ``[E]`` row * N + column, ascending, without duplicates
+        values: ``[E]``
+    """
+
+    def __init__(self, keys: Tensor, values: Tensor, shape: tuple[int, int], *, symmetric: bool = False) -> None:
+        self.shape = shape
+        self.matrix = _csr(keys, values, shape)
+        if symmetric:
+            self.transpose = self.matrix
+        else:
+            rows, columns = keys // shape[1], keys % shape[1]
+            flipped, order = torch.sort(columns * shape[0] + rows)
+            self.transpose = _csr(flipped, values[order], (shape[1], shape[0]))
+
+    def __matmul__(self, y: Tensor) -> Tensor:
+        """The product ``[M, D]``; its gradient is the transpose's product."""
+        return _SparseProduct.apply(y, self.matrix, self.transpose)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def operand(features: Features, device: torch.device, dtype: torch.dtype = torch.float32) -> Operand:
+    """Features ``[N, F]`` on the device: sparse stays sparse, with the transpose that X^T G needs."""
+    if not sparse.issparse(features):
+        return torch.from_numpy(np.asarray(features)).to(device, dtype)
+    keys, values = _keys(features)
+    return SparseOperand(keys.to(device), values.to(device, dtype), features.shape)
+
+
+class Propagation:
+    """The normalised adjacency with self-loops: an `Operand` ``[N, N]`` that remembers what it was made of.
+
+    With A_ij the weight of the message that node i receives from node j, ``Â = A + I`` and ``D_ii = sum_j Â_ij``:
+
+    - ``symmetric``: ``D^-1/2 Â D^-1/2``, the GCN's;
+    - ``mean``: ``D^-1 Â``, mean pooling.
+
+    A directed graph sends messages along its arrows, so A is the transpose of the graph's adjacency matrix.
+
+    Shapes:
+        keys: ``[E]`` i * N + j, ascending, no self-loops
+        weights: ``[E]``
+    """
+
+    def __init__(self, keys: Tensor, weights: Tensor, n: int, rule: Rule, *, directed: bool) -> None:
+        self.keys, self.weights, self.n, self.rule, self.directed = keys, weights, n, rule, directed
+        rows, columns = keys // n, keys % n
+        degree = torch.ones(n, dtype=weights.dtype, device=keys.device).index_add_(0, rows, weights)
+        if rule == "symmetric":
+            scale = degree.rsqrt()
+            values, diagonal = scale[rows] * weights * scale[columns], scale * scale
+        else:
+            values, diagonal = weights / degree[rows], 1 / degree
+        loops = torch.arange(n, device=keys.device) * (n + 1)
+        merged, order = torch.sort(torch.cat([keys, loops]))
+        symmetric = rule == "symmetric" and not directed
+        self.operand = SparseOperand(merged, torch.cat([values, diagonal])[order], (n, n), symmetric=symmetric)
+
+    @classmethod
+    def of(cls, graph: Graph, rule: Rule, device: torch.device, dtype: torch.dtype = torch.float32) -> Propagation:
+        """The propagation of a graph, on the device."""
+        received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
+        keys, weights = _keys(received)
+        return cls(keys.to(device), weights.to(device, dtype), graph.num_nodes, rule, directed=graph.directed)
+
+    def __matmul__(self, y: Tensor) -> Tensor:
+        """One step of messages, ``[N, D] -> [N, D]``."""
+        return self.operand @ y
+
+
+class _SparseProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
+        ctx.transpose = transpose
+        return matrix @ y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.transpose @ grads[0].contiguous(), None, None
+
+
+def _keys(matrix: sparse.csr_array) -> tuple[Tensor, Tensor]:
+    """Keys ``[E]`` and values ``[E]`` of a CSR matrix with sorted indices."""
+    matrix.sort_indices()
+    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    return torch.from_numpy(rows * matrix.shape[1] + matrix.indices), torch.from_numpy(matrix.data)
+
+
+def _csr(keys: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    bounds = torch.arange(shape[0] + 1, device=keys.device) * shape[1]
+    starts = torch.searchsorted(keys, bounds)
+    # Checked by construction: keys ascend and lie in range.
+    return torch.sparse_csr_tensor(starts, keys % shape[1], values, shape, check_invariants=False)

@@ -1,0 +1,160 @@
+"""A run folder: all one needs to embed, evaluate or resume, and it can be moved.
+
+config.json             the resolved settings, versions, seed; what the graph was
+graph.npz               the graph, its node ids, labels and splits
+model.safetensors       the weights, the scaler and the feature names, hashed; there once training has ended
+health.json             the report of the training
+checkpoint.safetensors  the state of the training while it lasts
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+import infomax
+from infomax import checkpoints
+from infomax.errors import InputError
+from infomax.features import Scaler
+from infomax.graph import Graph
+from infomax.io.atomic import replacing
+from infomax.io.npz import read_npz, write_npz
+
+FORMAT = 1
+CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
+HEALTH, CHECKPOINT = "health.json", "checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a finished run folder holds, but for its graph."""
+
+    config: dict[str, Any]
+    weights: dict[str, Tensor]
+    scaler: Scaler
+    feature_names: tuple[str, ...]
+    health: dict[str, Any]
+
+
+def begin(folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str) -> None:
+    """Open a run folder: its settings and its graph."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(str(folder), "a folder that can be written", reason, "Choose another place.") from None
+    write_npz(graph, folder / GRAPH)
+    described = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
+    config = {
+        "format": FORMAT,
+        "versions": {
+            "infomax": infomax.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+        "seed": seed,
+        "device": device,
+        "settings": settings,
+        "graph": described | {"directed": graph.directed, "labels": list(graph.labels)},
+    }
+    write_json(folder / CONFIG, config)
+
+
+def finish(
+    folder: Path, weights: dict[str, Tensor], scaler: Scaler, feature_names: tuple[str, ...], health: dict[str, Any]
+) -> None:
+    """Close a run folder: report, then model. With the model there it is finished; the checkpoint goes."""
+    write_json(folder / HEALTH, health)
+    tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
+    if scaler.mean is not None and scaler.deviation is not None:
+        tensors |= {
+            "scaler.mean": torch.from_numpy(scaler.mean),
+            "scaler.deviation": torch.from_numpy(scaler.deviation),
+        }
+    checkpoints.save(folder / MODEL, tensors, {"scaler": scaler.kind, "feature_names": list(feature_names)})
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def read(folder: Path) -> Run:
+    """A finished run folder."""
+    if not (folder / CONFIG).exists():
+        raise InputError(
+            str(folder), "a run folder", "no config.json in it", "Make one: infomax train GRAPH --out RUN."
+        )
+    config = read_json(folder / CONFIG)
+    if config.get("format") != FORMAT:
+        writer = config.get("versions", {}).get("infomax", "unknown")
+        found = f"format {config.get('format')} (written by infomax {writer})"
+        raise InputError(
+            str(folder / CONFIG), f"format {FORMAT}", found, "Train again, or use that version of infomax."
+        )
+    if not (folder / MODEL).exists():
+        remedy = "Training did not end: go on with infomax train GRAPH --out RUN --resume."
+        raise InputError(str(folder), "a finished run", "no model.safetensors in it", remedy)
+    tensors, values = checkpoints.load(folder / MODEL)
+    mean, deviation = (tensors.pop(f"scaler.{name}", None) for name in ("mean", "deviation"))
+    return Run(
+        config=config,
+        weights={name.removeprefix("model."): tensor for name, tensor in tensors.items()},
+        scaler=Scaler(
+            values["scaler"],
+            None if mean is None else mean.numpy(),
+            None if deviation is None else deviation.numpy(),
+        ),
+        feature_names=tuple(values["feature_names"]),
+        health=read_json(folder / HEALTH),
+    )
+
+
+def read_training_graph(folder: Path) -> Graph:
+    """The graph that a run was trained on."""
+    return read_npz(folder / GRAPH)
+
+
+def refuse_model(folder: Path) -> None:
+    """Refuse to write over a run that holds a model or an unfinished training."""
+    for name, what in ((MODEL, "a trained model"), (CHECKPOINT, "an unfinished training")):
+        if (folder / name).exists():
+            remedy = "Choose another folder, remove this one, or go on with --resume."
+            raise InputError(str(folder), "a folder without a run", what, remedy)
+
+
+def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
+    """What a checkpoint belongs to: resuming with anything else is refused."""
+    digest = hashlib.sha256()
+    matrices = [graph.adjacency, graph.features]
+    for array in [part for m in matrices for part in ((m.indptr, m.indices, m.data) if sparse.issparse(m) else (m,))]:
+        digest.update(np.ascontiguousarray(array).data)
+    return {
+        "graph": digest.hexdigest(),
+        "settings": json.dumps(settings, sort_keys=True),
+        "seed": str(seed),
+        "device": device,
+    }
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Write JSON whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), "JSON that infomax wrote", str(error), "Restore a copy, or train again.") from None
+    if not isinstance(values, dict):
+        raise InputError(str(path), "a JSON object", type(values).__name__, "Restore a copy, or train again.")
+    return values

@@ -1,0 +1,174 @@
+"""The only loop: five steps an iteration, whatever the regime. Stopping, history, and a state that can be resumed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from infomax.errors import InputError
+from infomax.views import Views
+
+Objective = Callable[[Tensor, Tensor], Tensor]
+
+
+class Model(nn.Module):
+    """The three parts that learn."""
+
+    encoder: Any
+    readout: Any
+    discriminator: Any
+
+    def __init__(self, encoder: nn.Module, readout: nn.Module, discriminator: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.readout, self.discriminator = encoder, readout, discriminator
+
+
+@dataclass(frozen=True)
+class Record:
+    """What an epoch looked like: means over its steps."""
+
+    loss: float
+    accuracy: float
+    """Share of positives and negatives that the discriminator tells rightly."""
+    spread: float
+    """Standard deviation over the entries of the summary."""
+
+
+class Best:
+    """Early stopping: the weights that produced the lowest loss, chosen on the device without asking the host."""
+
+    def __init__(self, model: Model, patience: int, device: torch.device) -> None:
+        self.patience = patience
+        self.parameters: list[Tensor] = list(model.parameters())
+        self.weights = [parameter.detach().clone() for parameter in self.parameters]
+        self.loss = torch.full((), torch.inf, device=device, dtype=torch.float64)
+        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
+        self.waited = torch.zeros((), dtype=torch.int64, device=device)
+
+    @torch.no_grad()
+    def offer(self, loss: Tensor, epoch: int) -> None:
+        """Keep the present weights if their loss is the lowest so far and patience has not run out."""
+        better = (loss < self.loss) & (self.waited < self.patience)
+        self.loss = torch.where(better, loss.to(self.loss.dtype), self.loss)
+        self.epoch = torch.where(better, epoch, self.epoch)
+        self.waited = torch.where(better, 0, self.waited + 1)
+        if loss.is_cuda:
+            for kept, now in zip(self.weights, self.parameters, strict=True):
+                torch.where(better, now, kept, out=kept)
+        elif better:
+            torch._foreach_copy_(self.weights, self.parameters)
+
+
+class Training:
+    """One training: its parts, its optimiser, and how far it has come.
+
+    Nothing of an epoch waits for the device. The history is read back every `stride` epochs; epochs that ran past the
+    stop by then are forgotten, so the result does not depend on the stride.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        views: Views,
+        objective: Objective,
+        *,
+        lr: float,
+        epochs: int,
+        patience: int | None,
+        generator: torch.Generator,
+    ) -> None:
+        self.model, self.views, self.objective, self.generator = model, views, objective, generator
+        self.epochs, self.patience = epochs, patience
+        self.device = generator.device
+        self.stride = 1 if self.device.type == "cpu" else 32
+        self.optimiser = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+        self.best = None if patience is None else Best(model, patience, self.device)
+        self.history: list[Record] = []
+        self.seconds = 0.0
+        self.finished = epochs == 0
+
+    def run(self, pause: Callable[[Training], None] = lambda training: None) -> None:
+        """Train to the end; ``pause`` is called whenever the history has been read back."""
+        while not self.finished:
+            began = time.perf_counter()
+            stop = min(len(self.history) + self.stride, self.epochs)
+            self._read_back([self._epoch(epoch) for epoch in range(len(self.history), stop)])
+            self.seconds += time.perf_counter() - began
+            pause(self)
+        if self.best is not None:
+            with torch.no_grad():
+                torch._foreach_copy_(list(self.model.parameters()), self.best.weights)
+
+    def _epoch(self, epoch: int) -> Tensor:
+        """Train one epoch; its record as a tensor ``[3]``, still on the device."""
+        model, record = self.model, torch.zeros(3, device=self.device, dtype=torch.float64)
+        for step, (positive, negative) in enumerate(self.views.epoch(self.generator), start=1):  # 1. a negative sample
+            h, h_negative = model.encoder(positive, negative)  # 2. and 3. patch representations
+            summary = model.readout(h, positive)  # 4. the summary
+            scores, scores_negative = model.discriminator(h, summary), model.discriminator(h_negative, summary)
+            loss = self.objective(scores, scores_negative)
+            record += torch.stack(_measure(loss, scores, scores_negative, summary)) / self.views.steps
+            if self.best is not None and step == self.views.steps:
+                self.best.offer(record[0], epoch)  # before the step: the weights that produced this loss
+            self.optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimiser.step()  # 5. one step of gradient descent
+        return record
+
+    def _read_back(self, records: list[Tensor]) -> None:
+        self.history += [Record(*row) for row in torch.stack(records).tolist()]
+        if self.best is not None and int(self.best.waited) >= self.best.patience:
+            self.finished = True
+            del self.history[int(self.best.epoch) + self.best.patience + 1 :]
+        self.finished |= len(self.history) >= self.epochs
+        if self.history[-1].loss != self.history[-1].loss:
+            raise InputError(
+                f"training, epoch {len(self.history)}", "a finite loss", "NaN", "Lower the learning rate (lr)."
+            )
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything that decides what comes next: tensors, and plain values."""
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        for row, parameter in enumerate(self.model.parameters()):
+            tensors |= {f"adam.{row}.{key}": value for key, value in self.optimiser.state[parameter].items()}
+        if self.best is not None:
+            tensors |= {f"best.{row}": value for row, value in enumerate(self.best.weights)}
+            tensors |= {f"best.{key}": getattr(self.best, key) for key in ("loss", "epoch", "waited")}
+        tensors["generator"] = self.generator.get_state()
+        history = {field.name: [getattr(record, field.name) for record in self.history] for field in fields(Record)}
+        return tensors, {"history": history, "seconds": self.seconds, "finished": self.finished}
+
+    def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Go on from a `state`, bit for bit."""
+        part = _unprefixed(tensors, "model.")
+        self.model.load_state_dict(part)
+        saved = self.optimiser.state_dict()
+        names = ("step", "exp_avg", "exp_avg_sq")
+        saved["state"] = {
+            row: {name: tensors[f"adam.{row}.{name}"] for name in names}
+            for row in range(len(list(self.model.parameters())))
+        }
+        self.optimiser.load_state_dict(saved)
+        if self.best is not None:
+            self.best.weights = [tensors[f"best.{row}"].to(self.device) for row in range(len(self.best.weights))]
+            for key in ("loss", "epoch", "waited"):
+                setattr(self.best, key, tensors[f"best.{key}"].to(self.device))
+        self.generator.set_state(tensors["generator"].cpu())
+        self.history = [Record(*row) for row in zip(*values["history"].values(), strict=True)]
+        self.seconds, self.finished = values["seconds"], values["finished"]
+
+
+def _measure(loss: Tensor, scores: Tensor, scores_negative: Tensor, summary: Tensor) -> tuple[Tensor, ...]:
+    """Loss, discriminator accuracy and summary spread, each a scalar in float64."""
+    right = (scores > 0).sum() + (scores_negative < 0).sum()
+    accuracy = right.double() / (len(scores) + len(scores_negative))
+    return loss.detach().double(), accuracy, summary.detach().std(correction=0).double()
+
+
+def _unprefixed(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
