@@ -1,1 +1,117 @@
-"""To come."""
+"""Files in, graphs out; vectors in, files out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from infomax.errors import InputError, shorten
+from infomax.graph import Graph
+from infomax.io import parquet, tables, text
+
+__all__ = ["read_graph"]
+
+_TABLES = (*text.DELIMITERS, ".parquet")
+
+
+def read_graph(
+    edges: str | Path, nodes: str | Path | None = None, *, labels: str | Sequence[str] = (), directed: bool = False
+) -> Graph:
+    """A graph from an edge table and a node table (csv, tsv, txt or parquet), a folder, an npz or a GraphML file.
+
+    >>> read_graph("edges.csv", "nodes.csv", labels="section")
+    >>> read_graph("edges.csv,nodes.csv")
+    >>> read_graph("folder/")  # edges.* and, if there is one, nodes.*
+    >>> read_graph("graph.npz")
+
+    Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; any other column is
+    left alone. Node tables: the column ``id``, else the first; every other column is a feature and must be numeric,
+    unless named in ``labels``. Features of which less than a tenth is not zero are kept sparse. Without a node table
+    the nodes are the ids of the edges in order of first appearance; without features they get degree features.
+
+    Text tables are UTF-8 with commas (.csv) or tabs (.tsv, .txt). Their first line names the columns: a table without
+    such a line is refused where that shows (only numbers, or two node ids), as its first row would be lost. Ids are
+    integers where every one is written as one, else text, exactly as written ("007" stays "007").
+
+    Args:
+        edges: the edge table, or one of the other forms above.
+        nodes: the node table.
+        labels: names of the columns (GraphML: node attributes) that are labels; an empty cell is unlabelled.
+        directed: keep the arrows. Otherwise an edge runs both ways. An npz says itself which it is.
+    """
+    names = (labels,) if isinstance(labels, str) else tuple(labels)
+    edge_path, node_path = _paths(edges, nodes)
+    suffix = edge_path.suffix.lower()
+    if suffix in (".npz", ".graphml"):
+        if node_path is not None:
+            raise InputError(str(node_path), "no node table", f"one beside {edge_path}, which holds its own nodes")
+        return _read_npz(edge_path, names) if suffix == ".npz" else _read_graphml(edge_path, names, directed)
+    if node_path is None and names:
+        raise InputError("labels", "a node table that holds them", f"only the edge table {edge_path}")
+    node_table = None if node_path is None else _format(node_path).read_nodes(node_path, names)
+    return tables.build(_format(edge_path).read_edges(edge_path), node_table, directed)
+
+
+def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | None]:
+    """The files that hold the edges and the nodes; both exist."""
+    path = Path(edges)
+    if nodes is None and not path.exists() and str(edges).count(",") == 1:
+        first, second = str(edges).split(",")
+        path, nodes = Path(first.strip()), second.strip()
+    if path.is_dir():
+        found = _in_folder(path, "edges")
+        if found is None:
+            raise InputError(str(path), f"a file edges with one of {', '.join(_TABLES)}", "none in the folder")
+        path, nodes = found, nodes or _in_folder(path, "nodes")
+    node_path = None if nodes is None else Path(nodes)
+    for file in (path, node_path):
+        if file is not None and not file.is_file():
+            raise InputError(str(file), "a file", "a folder" if file.is_dir() else "nothing of that name")
+    return path, node_path
+
+
+def _in_folder(folder: Path, stem: str) -> Path | None:
+    """The one table of that name, if there is one."""
+    found = sorted(path for path in folder.glob(f"{stem}.*") if path.suffix.lower() in _TABLES)
+    if len(found) > 1:
+        listed = " and ".join(path.name for path in found)
+        raise InputError(
+            str(folder), f"one file {stem}.*", listed, "Remove one, or name the files: edges.csv,nodes.csv."
+        )
+    return found[0] if found else None
+
+
+def _format(path: Path) -> Any:
+    """The module that reads tables of this extension."""
+    suffix = path.suffix.lower()
+    if suffix not in _TABLES:
+        known = ", ".join((*_TABLES, ".npz", ".graphml"))
+        raise InputError(str(path), f"one of {known}", f"the extension {shorten(path.suffix)}")
+    return parquet if suffix == ".parquet" else text
+
+
+def _read_npz(path: Path, labels: Sequence[str]) -> Graph:
+    from infomax.io.npz import read_npz
+
+    graph = read_npz(path)
+    for name in labels:
+        if name not in graph.labels:
+            raise InputError(
+                str(path), f"labels named {shorten(name)}", f"the labels {', '.join(graph.labels) or 'none'}"
+            )
+    return graph
+
+
+def _read_graphml(path: Path, labels: Sequence[str], directed: bool) -> Graph:
+    import networkx
+
+    try:
+        graph = networkx.read_graphml(path)
+        # An undirected edge runs both ways, whoever asks for arrows.
+        return Graph.from_networkx(graph.to_directed() if directed else graph, labels=labels, directed=directed)
+    except InputError as error:
+        raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
+    except (SyntaxError, OSError, LookupError, TypeError, ValueError, networkx.NetworkXException) as error:
+        # SyntaxError is the XML parser's; the others are what networkx makes of strange attributes.
+        raise InputError(str(path), "a GraphML file", str(error) or type(error).__name__) from error

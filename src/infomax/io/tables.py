@@ -1,0 +1,225 @@
+"""What an edge table and a node table hold, whatever file they came from, and the graph they make together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.errors import InputError, place, shorten
+from infomax.graph import Features, Graph
+
+Ids: TypeAlias = list[int] | list[str]
+
+SPARSE_BELOW = 0.1
+"""Features of which a smaller share than this is not zero are kept sparse."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A file of rows; ``lines`` holds the line of each, or None where rows have types and numbers but no lines."""
+
+    path: Path
+    lines: Sequence[int] | None
+
+    def name(self, row: int) -> str:
+        """``line 3``, or ``row 2`` in a file without lines."""
+        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+
+    def place(self, row: int, column: str) -> str:
+        """``edges.csv, line 3, column "weight"``."""
+        return place(f"{self.path}, {self.name(row)}", column=column)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeTable(Table):
+    """Edges between ids.
+
+    Shapes:
+        ids: each id once, in order of first appearance, read row by row.
+        ends: ``[2, E]`` int64, positions in ids.
+        weight: ``[E]`` float32.
+    """
+
+    names: tuple[str, str]
+    ids: Ids
+    ends: NDArray[np.int64]
+    weight: NDArray[np.float32] | None
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable(Table):
+    """Nodes: ``[N]`` ids, ``[N, F]`` features (None where there is no feature column), ``[N]`` str objects a label."""
+
+    ids: Ids
+    feature_names: list[str]
+    features: Features | None
+    labels: Mapping[str, NDArray[Any]]
+
+
+def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
+    """The graph of an edge table and, where there is one, a node table."""
+    if nodes is None and not edges.ids:
+        remedy = "A graph without edges needs a node table."
+        raise InputError(str(edges.path), "at least one edge below the header", "none", remedy)
+    ids = edges.ids if nodes is None else nodes.ids
+    # An id and its text stand for each other: ids are all integers or all text. Files without types need that.
+    position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
+    _refuse_missing_header(edges, position)
+    return Graph.from_arrays(
+        edges.ends if nodes is None else _find(edges, nodes, position),
+        None if nodes is None else nodes.features,
+        weight=edges.weight,
+        num_nodes=len(ids),
+        directed=directed,
+        ids=ids,
+        feature_names=None if nodes is None or nodes.features is None else nodes.feature_names,
+        labels=None if nodes is None else nodes.labels,
+    )
+
+
+def _find(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int]) -> NDArray[np.int64]:
+    """Rows of the node table ``[2, E]`` that the edges join."""
+    kind = _kind(nodes.ids)
+    if edges.lines is None and nodes.lines is None and edges.ids and _kind(edges.ids) != kind:
+        remedy = "Give the id columns of both files one type."
+        raise InputError(str(edges.path), f"{kind} ids, as in {nodes.path}", f"{_kind(edges.ids)} ids", remedy)
+    rows = np.array([position.get(str(identifier), -1) for identifier in edges.ids], dtype=np.int64)
+    ends: NDArray[np.int64] = rows[edges.ends]
+    if (ends < 0).any():
+        edge, end = divmod(int(np.argmax(ends.T.ravel() < 0)), 2)
+        raise InputError(
+            edges.place(edge, edges.names[end]),
+            f"an id listed in {nodes.path} ({kind} ids)",
+            shorten(edges.ids[edges.ends[end, edge]]),
+            "Add a row for it there, or remove the edge.",
+        )
+    return ends
+
+
+def _kind(ids: Ids) -> str:
+    return "text" if isinstance(ids[0], str) else "integer"
+
+
+def _refuse_missing_header(edges: EdgeTable, position: Mapping[str, int]) -> None:
+    """Column names that are both ids are an edge that would be lost."""
+    named = tuple(map(str.lower, edges.names)) == ("source", "target")
+    if edges.lines is not None and not named and all(name in position for name in edges.names):
+        raise InputError(
+            place(edges.path, 1),
+            "a header line",
+            f"two node ids, {shorten(edges.names[0])} and {shorten(edges.names[1])}",
+            'Add a first line "source,target"; if these two are the names of the columns, change them to that.',
+        )
+
+
+def edge_columns(path: Path, names: Sequence[str]) -> tuple[int, int, int | None]:
+    """Positions of source, target and weight: by these names in any case, else the first two columns that are left."""
+    lower = [name.lower() for name in names]
+    weight = lower.index("weight") if "weight" in lower else None
+    if "source" in lower and "target" in lower:
+        return lower.index("source"), lower.index("target"), weight
+    ends = [column for column in range(len(names)) if column != weight][:2]
+    if len(ends) < 2:
+        remedy = "Columns are separated by commas in .csv, by tabs in .tsv and .txt."
+        raise InputError(str(path), "two columns, source and target", _listed(names), remedy)
+    return ends[0], ends[1], weight
+
+
+def node_columns(path: Path, names: Sequence[str], labels: Sequence[str]) -> tuple[int, list[int], list[int]]:
+    """Positions of the id (so named in any case, else the first column), of the features and of the labels."""
+    lower = [name.lower() for name in names]
+    identifier = lower.index("id") if "id" in lower else 0
+    others = {name: column for column, name in enumerate(names) if column != identifier}
+    for name in labels:
+        if name not in others:
+            raise InputError(str(path), f"a label column {shorten(name)}", f"the columns {_listed(list(others))}")
+    features = [column for name, column in others.items() if name not in labels]
+    return identifier, features, [others[name] for name in dict.fromkeys(labels)]
+
+
+def _listed(names: Sequence[str], limit: int = 12) -> str:
+    shown = ", ".join(map(shorten, names[:limit]))
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "none"
+
+
+def check_columns(where: str, names: Sequence[str]) -> None:
+    """Every column has a name, and no two have the same."""
+    if "" in names:
+        remedy = "Name it or delete it; pandas leaves its row numbers out with index=False."
+        raise InputError(where, "a name for every column", f"none for column {names.index('') + 1}", remedy)
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise InputError(where, "each column name once", f"{shorten(name)} {count} times", "Rename them.")
+
+
+def check_nodes(table: Table, ids: Ids, column: str) -> None:
+    """At least one node, and each id once."""
+    if not ids:
+        raise InputError(str(table.path), "at least one node below the header", "none")
+    seen: dict[Hashable, int] = {}
+    for row, identifier in enumerate(ids):
+        first = seen.setdefault(identifier, row)
+        if first != row:
+            found = f"{shorten(identifier)}, already in {table.name(first)}"
+            raise InputError(table.place(row, column), "each id once", found, "Remove one of the rows.")
+
+
+def check_weight(
+    table: Table, column: str, weight: NDArray[np.float32], written: Callable[[int], str]
+) -> NDArray[np.float32]:
+    """The weights ``[E]``, finite and not negative; ``written`` tells how the file spells that of a row."""
+    good = np.isfinite(weight) & (weight >= 0)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise InputError(
+            table.place(row, column), "a finite weight of zero or more", written(row), "Mend it or remove the edge."
+        )
+    return weight
+
+
+def bad_feature(where: str, column: str, expected: str, found: str) -> InputError:
+    """What a column that is not numbers throughout gets told, with the option that would settle it."""
+    remedy = f'Mend it; or, where the column is no feature, name it: --labels {column} (in Python: labels="{column}"), '
+    return InputError(where, expected, found, remedy + "or delete the column.")
+
+
+def pack(block: NDArray[np.float32]) -> Features:
+    """A block of rows, sparse where it is mostly zeros."""
+    packed: Features = sparse.csr_array(block) if _mostly_zero([block]) else block
+    return packed
+
+
+def stack(blocks: Sequence[Features]) -> Features:
+    """All rows ``[N, F]`` of blocks made by `pack`, sparse where all together are mostly zeros."""
+    if _mostly_zero(blocks):
+        return sparse.csr_array(sparse.vstack([sparse.csr_array(block) for block in blocks]))
+    return np.vstack([dense(block) for block in blocks])
+
+
+def dense(features: Features) -> NDArray[np.float32]:
+    """The same features, as an array."""
+    array: NDArray[np.float32] = features if isinstance(features, np.ndarray) else features.toarray()
+    return array
+
+
+def _mostly_zero(blocks: Sequence[Features]) -> bool:
+    nonzero = sum(int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data)) for block in blocks)
+    cells = sum(int(block.shape[0] * block.shape[1]) for block in blocks)
+    return nonzero < SPARSE_BELOW * cells
+
+
+def typed(ids: list[str]) -> Ids:
+    """Integers where every id is written as Python writes an int64 (so not "007", "+1" or "1.0"), else as they are."""
+    try:
+        numbers = list(map(int, ids))
+    except ValueError:
+        return ids
+    exact = list(map(str, numbers)) == ids and all(-(2**63) <= number < 2**63 for number in numbers)
+    return numbers if exact else ids

@@ -1,0 +1,192 @@
+"""Tables in text files: csv with commas; tsv and txt with tabs. UTF-8, a header line, quotes as csv has them."""
+
+from __future__ import annotations
+
+import csv
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import TextIO, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError, place, shorten
+from infomax.io import tables
+from infomax.io.tables import EdgeTable, NodeTable, Table
+
+Row: TypeAlias = tuple[int, list[str]]
+
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+_BLOCK_CELLS = 1 << 20
+
+
+def read_edges(path: Path) -> EdgeTable:
+    """The edge table of a text file."""
+    names, rows = read_rows(path)
+    source, target, weight = tables.edge_columns(path, names)
+    position: dict[str, int] = {}
+    ends, lines, cells = array("q"), array("q"), []
+    for line, row in rows:
+        lines.append(line)
+        ends.append(position.setdefault(row[source], len(position)))
+        ends.append(position.setdefault(row[target], len(position)))
+        if weight is not None:
+            cells.append(row[weight])
+    table = Table(path, lines)
+    if "" in position:
+        edge, end = divmod(ends.index(position[""]), 2)
+        raise InputError(table.place(edge, names[(source, target)[end]]), "an id", "an empty cell")
+    return EdgeTable(
+        path=path,
+        lines=lines,
+        names=(names[source], names[target]),
+        ids=tables.typed(list(position)),
+        ends=np.array(ends, dtype=np.int64).reshape(-1, 2).T,
+        weight=None
+        if weight is None
+        else tables.check_weight(table, names[weight], numbers(cells), lambda row: written(cells[row])),
+    )
+
+
+def read_nodes(path: Path, labels: Sequence[str]) -> NodeTable:
+    """The node table of a text file; the columns named in ``labels`` are no features."""
+    names, rows = read_rows(path)
+    identifier, features, marks = tables.node_columns(path, names, labels)
+    ids: list[str] = []
+    lines = array("q")
+    columns: dict[str, list[str]] = {names[mark]: [] for mark in marks}
+    blocks = []
+    while chunk := list(islice(rows, max(1, _BLOCK_CELLS // len(names)))):
+        first = len(lines)
+        lines.extend(line for line, _ in chunk)
+        ids.extend(row[identifier] for _, row in chunk)
+        for mark in marks:
+            columns[names[mark]].extend(row[mark] for _, row in chunk)
+        if features:
+            blocks.append(tables.pack(_block(Table(path, lines[first:]), names, features, chunk)))
+    table = Table(path, lines)
+    if "" in ids:
+        raise InputError(table.place(ids.index(""), names[identifier]), "an id", "an empty cell")
+    tables.check_nodes(table, ids, names[identifier])
+    return NodeTable(
+        path=path,
+        lines=lines,
+        ids=tables.typed(ids),
+        feature_names=[names[column] for column in features],
+        features=tables.stack(blocks) if features else None,
+        labels={name: np.array(cells, dtype=object) for name, cells in columns.items()},
+    )
+
+
+def _block(table: Table, names: Sequence[str], features: Sequence[int], chunk: Sequence[Row]) -> NDArray[np.float32]:
+    """Features ``[rows, F]`` of a few rows, every cell a finite number."""
+    cells = list(chain.from_iterable([row[column] for column in features] for _, row in chunk))
+    values = numbers(cells)
+    good = np.isfinite(values)
+    if not good.all():
+        at = int(np.argmin(good))
+        row, feature = divmod(at, len(features))
+        name = names[features[feature]]
+        raise tables.bad_feature(table.place(row, name), name, "a finite number (32-bit float)", written(cells[at]))
+    return values.reshape(len(chunk), len(features))
+
+
+def numbers(cells: Sequence[str]) -> NDArray[np.float32]:
+    """The number in every cell, float32; NaN where there is none."""
+    with np.errstate(over="ignore"):
+        try:
+            # float() takes "2024_01" for a number; no table means that.
+            if "_" not in "".join(cells):
+                return np.fromiter(map(float, cells), dtype=np.float32, count=len(cells))
+        except ValueError:
+            pass
+        return np.fromiter(map(_number, cells), dtype=np.float32, count=len(cells))
+
+
+def _number(cell: str) -> float:
+    try:
+        return math.nan if "_" in cell else float(cell)
+    except ValueError:
+        return math.nan
+
+
+def written(cell: str) -> str:
+    """The cell as the file has it, for a message."""
+    return shorten(cell) if cell.strip() else "an empty cell"
+
+
+def read_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
+    """The column names, and the line and cells of every row below them."""
+    rows = _rows(path)
+    try:
+        _, header = next(rows)
+    except StopIteration:
+        raise InputError(str(path), "a header line", "an empty file") from None
+    names = [name.strip() for name in header]
+    delimiter = DELIMITERS[path.suffix.lower()]
+    if len(names) == 1:
+        _refuse_other_delimiter(path, names[0], delimiter)
+    if np.isfinite(numbers(names)).all():
+        remedy = f'Add a first line such as "source{delimiter}target", or "id{delimiter}x{delimiter}y" for nodes.'
+        raise InputError(place(path, 1), "a header line with the names of the columns", "only numbers", remedy)
+    tables.check_columns(place(path, 1), names)
+    return names, rows
+
+
+def _refuse_other_delimiter(path: Path, header: str, delimiter: str) -> None:
+    advice = {
+        ",": ("commas", "Rename the file to .csv."),
+        "\t": ("tabs", "Rename the file to .tsv."),
+        ";": ("semicolons", "Save it with commas as .csv, or with tabs as .tsv."),
+        "|": ("bars", "Save it with commas as .csv, or with tabs as .tsv."),
+    }
+    for other, (name, remedy) in advice.items():
+        if other in header:
+            expected = f"columns separated by {advice[delimiter][0]}, as in every {path.suffix}"
+            raise InputError(place(path, 1), expected, f"one column with {name} in it, {shorten(header)}", remedy)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    """Line and cells of every row, the header first: all of one width, blank lines left out."""
+    delimiter = DELIMITERS[path.suffix.lower()]
+    line, width = 1, 0
+    with opened(path) as file:
+        # A header written "source, target" says that the space after a delimiter is no part of the cell.
+        spaced = f"{delimiter} " in file.readline()
+        file.seek(0)
+        reader = csv.reader(file, delimiter=delimiter, skipinitialspace=spaced, strict=True)
+        try:
+            for row in reader:
+                if row:
+                    width = width or len(row)
+                    if len(row) != width:
+                        remedy = "A cell that holds the delimiter or a line break needs double quotes."
+                        raise InputError(place(path, line), f"{width} columns, as in the header", str(len(row)), remedy)
+                    yield line, row
+                line = reader.line_num + 1
+        except csv.Error as error:
+            remedy = 'Check that every double quote is closed, and doubled ("") inside a quoted cell.'
+            raise InputError(place(path, line), "a row of csv", str(error), remedy) from error
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[TextIO]:
+    """A text file in UTF-8, with or without a byte order mark, line ends as they are."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield file
+    except OSError as error:
+        raise InputError(str(path), "a file that can be read", error.strerror or str(error)) from error
+    except UnicodeDecodeError:
+        raise InputError(place(path, _undecodable(path)), "UTF-8", "other bytes", "Save the file as UTF-8.") from None
+
+
+def _undecodable(path: Path) -> int:
+    """The line of the first bytes that are not UTF-8."""
+    # Read again, as the decoder works in blocks and does not know its line. No character spans a line end.
+    lines = path.read_bytes().splitlines()
+    return next(line for line, raw in enumerate(lines, 1) if raw.decode(errors="ignore").encode() != raw)

@@ -1,0 +1,200 @@
+"""Ids and their vectors in files: parquet, npy, npz, csv, tsv and kv (the text format of word2vec)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError, place, shorten
+from infomax.graph import check_ids
+from infomax.io import parquet, tables, text
+from infomax.io.atomic import replacing
+
+Vectors: TypeAlias = NDArray[np.float32]
+
+
+def write_vectors(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+    """Write ids ``[N]`` and vectors ``[N, d]`` in the format of the path's extension."""
+    _by_extension(_WRITERS, path)(ids, vectors, path)
+
+
+def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors]:
+    """Ids ``[N]`` and vectors ``[N, d]`` of a file in the format of its extension.
+
+    npy has no ids: they are the row numbers. In csv, tsv and kv ids have no type: integers where all are written so.
+    """
+    reader = _by_extension(_READERS, path)
+    if not path.is_file():
+        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")
+    ids, vectors = reader(path)
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+        raise InputError(str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}")
+    try:
+        return check_ids(ids, len(vectors)), np.ascontiguousarray(vectors, dtype=np.float32)
+    except InputError as error:
+        raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
+
+
+def _by_extension(formats: dict[str, Any], path: Path) -> Callable[..., Any]:
+    found: Callable[..., Any] | None = formats.get(path.suffix.lower())
+    if found is None:
+        raise InputError(str(path), f"one of {', '.join(formats)}", f"the extension {shorten(path.suffix)}")
+    return found
+
+
+def write_parquet(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+    """Columns ``id`` (int64 or string) and ``vector`` (fixed-size list of float32)."""
+    pyarrow, pyarrow_parquet = parquet.need_pyarrow(path)
+    flat = pyarrow.array(np.ascontiguousarray(vectors).ravel())
+    vector = pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+    with replacing(path) as temporary:
+        pyarrow_parquet.write_table(pyarrow.table({"id": pyarrow.array(ids), "vector": vector}), temporary)
+
+
+def _read_parquet(path: Path) -> tuple[Any, NDArray[Any]]:
+    with parquet.opened(path) as file:
+        schema = file.schema_arrow
+        pyarrow, _ = parquet.need_pyarrow(path)
+        if not {"id", "vector"} <= set(schema.names) or not pyarrow.types.is_fixed_size_list(
+            schema.field("vector").type
+        ):
+            found = ", ".join(f"{field.name} ({field.type})" for field in schema)
+            raise InputError(str(path), "columns id and vector (fixed-size list of float)", found)
+        data = file.read(columns=["id", "vector"])
+        table = tables.Table(path, None)
+        ids = parquet.id_column(table, "id", data["id"]).to_pylist()
+        parquet.refuse_nulls(table, "vector", data["vector"])
+        flat = data["vector"].combine_chunks().flatten()
+        return ids, flat.to_numpy(zero_copy_only=False).reshape(len(ids), data["vector"].type.list_size)
+
+
+def write_npy(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+    """The vectors alone, in order; npy has no place for ids."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.save(file, vectors, allow_pickle=False)
+
+
+def _read_npy(path: Path) -> tuple[Any, NDArray[Any]]:
+    vectors = _load(path)
+    if not isinstance(vectors, np.ndarray):
+        raise InputError(str(path), "one array", "several", "Is it an npz?")
+    return np.arange(len(vectors)), vectors
+
+
+def write_npz(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+    """Arrays ``ids`` (int64, or numpy's fixed-width text) and ``vectors``."""
+    column = ids.astype(str) if ids.dtype == object else ids
+    lost = np.flatnonzero(column != ids)
+    if len(lost):
+        remedy = "Save as parquet or csv."
+        raise InputError(str(path), "ids that do not end in a NUL character", repr(ids[lost[0]]), remedy)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, allow_pickle=False, ids=column, vectors=vectors)
+
+
+def _read_npz(path: Path) -> tuple[Any, NDArray[Any]]:
+    arrays = _load(path)
+    if isinstance(arrays, np.ndarray) or not {"ids", "vectors"} <= set(arrays):
+        raise InputError(str(path), "arrays ids and vectors", "others", "Is it an npz of a graph?")
+    return arrays["ids"], arrays["vectors"]
+
+
+def _load(path: Path) -> NDArray[Any] | dict[str, NDArray[Any]]:
+    try:
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+    except Exception as error:  # a damaged archive makes zipfile, zlib and numpy raise almost anything
+        raise InputError(str(path), f"a {path.suffix} file of plain arrays", str(error)) from error
+
+
+def write_csv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+    """Columns ``id, d0, d1, ...``, each number with the fewest digits that read back to the same float32."""
+    _write_table(ids, vectors, path, ",")
+
+
+def write_tsv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+    """As `write_csv`, with tabs."""
+    _write_table(ids, vectors, path, "\t")
+
+
+def _write_table(ids: NDArray[Any], vectors: Vectors, path: Path, delimiter: str) -> None:
+    names = ["id", *(f"d{column}" for column in range(vectors.shape[1]))]
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        file.write(delimiter.join(names) + "\n")
+        for identifier, cells in _written(ids, vectors):
+            file.write(delimiter.join([_quoted(str(identifier), delimiter), *cells]) + "\n")
+
+
+def _quoted(cell: str, delimiter: str) -> str:
+    # csv.writer leaves a lone carriage return unquoted where lines end in "\n", and csv.reader then ends the row there.
+    quoted = '"' + cell.replace('"', '""') + '"'
+    return quoted if set(cell) & {delimiter, '"', "\n", "\r"} else cell
+
+
+def _written(ids: NDArray[Any], vectors: Vectors) -> Iterator[tuple[Any, list[str]]]:
+    # numpy writes a float32 with the fewest digits that tell it from its neighbours.
+    return ((identifier, vector.astype(str).tolist()) for identifier, vector in zip(ids.tolist(), vectors, strict=True))
+
+
+def _read_table(path: Path) -> tuple[Any, NDArray[Any]]:
+    table = text.read_nodes(path, ())
+    if table.features is None:
+        raise InputError(str(path), "columns of numbers beside the ids", "none")
+    return table.ids, tables.dense(table.features)
+
+
+def write_kv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+    """word2vec's text format: ``N d``, then ``id v1 v2 ...`` a line; ids without white space."""
+    for identifier in map(str, ids.tolist()):
+        if identifier.split() != [identifier]:
+            remedy = "Save as parquet, csv or tsv instead."
+            raise InputError(str(path), "ids without white space, as kv separates by it", repr(identifier), remedy)
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
+        file.writelines(f"{identifier} {' '.join(cells)}\n" for identifier, cells in _written(ids, vectors))
+
+
+def _read_kv(path: Path) -> tuple[Any, NDArray[Any]]:
+    ids: list[str] = []
+    values = array("f")
+    with text.opened(path) as file:
+        header = file.readline().split()
+        if len(header) != 2 or not all(cell.isdecimal() for cell in header):
+            raise InputError(place(path, 1), "the number of vectors and their length", shorten(" ".join(header)))
+        count, dim = map(int, header)
+        for line, row in enumerate(file, 2):
+            if row.isspace():
+                continue
+            identifier, *cells = row.split()
+            numbers = text.numbers(cells)
+            if len(numbers) != dim or not np.isfinite(numbers).all():
+                raise InputError(place(path, line), f"an id and {dim} finite numbers", shorten(row.strip()))
+            ids.append(identifier)
+            values.frombytes(numbers.tobytes())
+    if len(ids) != count:
+        raise InputError(str(path), f"{count} vectors, as its first line says", str(len(ids)), "Was it cut short?")
+    return tables.typed(ids), np.array(values, dtype=np.float32).reshape(count, dim)
+
+
+_WRITERS = {
+    ".parquet": write_parquet,
+    ".npy": write_npy,
+    ".npz": write_npz,
+    ".csv": write_csv,
+    ".tsv": write_tsv,
+    ".kv": write_kv,
+}
+_READERS = {
+    ".parquet": _read_parquet,
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".csv": _read_table,
+    ".tsv": _read_table,
+    ".kv": _read_kv,
+}
