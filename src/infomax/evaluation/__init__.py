@@ -1,1 +1,1 @@
-"""To come."""
+"""How good the vectors are: probes, splits, metrics and the results table. Sees arrays, never models."""

@@ -1,0 +1,1 @@
+"""What was learnt, as numbers and pictures: arrays in, figures out."""

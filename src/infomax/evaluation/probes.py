@@ -1,0 +1,199 @@
+"""Linear probes: what a linear classifier reads off the vectors of the labelled nodes.
+
+Both have one signature, ``probe(vectors, codes, splits, seed=0, device="cpu") -> Score``, and are found in `PROBES`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from infomax.errors import InputError
+from infomax.evaluation.metrics import accuracy, micro_f1
+from infomax.evaluation.splits import Splits
+
+Vectors: TypeAlias = NDArray[np.floating[Any]] | Tensor | sparse.csr_array
+"""``[N, d]``: an array, a tensor on any device, or CSR, of which only the rows in use are made dense."""
+
+Device: TypeAlias = str | torch.device
+
+STEPS, LEARNING_RATE = 100, 0.01
+COSTS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """What a probe found.
+
+    Shapes:
+        values: ``[R]``, the score of each initialisation on the test nodes, a fraction of 1.
+        predictions: ``[R, T]`` codes of the T test nodes in row order, or ``[R, T, C]`` of 0/1.
+    """
+
+    metric: str
+    values: NDArray[np.float64]
+    predictions: NDArray[Any]
+    chosen: dict[str, float] = field(default_factory=dict)
+    """What validation chose, by name."""
+
+    @property
+    def value(self) -> float:
+        """The score: the mean over initialisations."""
+        return float(self.values.mean())
+
+
+class Probe(Protocol):
+    """What every probe is: a function of arrays that trains, chooses and scores on its own part of the split."""
+
+    def __call__(
+        self, vectors: Vectors, codes: NDArray[Any], splits: Splits, *, seed: int = 0, device: Device = "cpu"
+    ) -> Score:
+        """Train on ``splits["train"]``, choose on ``splits["validation"]``, score once on ``splits["test"]``.
+
+        Nodes whose code is -1 are in none of the three.
+
+        Shapes:
+            vectors: ``[N, d]``.
+            codes: ``[N]`` class codes, or ``[N, C]`` of 0/1 where a node has any number of labels.
+        """
+
+
+def paper_probe(
+    vectors: Vectors, codes: NDArray[Any], splits: Splits, *, seed: int = 0, device: Device = "cpu", restarts: int = 20
+) -> Score:
+    """The paper's probe: 100 full-batch Adam steps at 0.01 from a Glorot start, nothing chosen, nothing regularised.
+
+    Single labels: softmax regression, accuracy. Many labels: one logistic regression a label on vectors standardised
+    over the training nodes, pooled micro-F1 at 0.5. The score is the mean over ``restarts`` initialisations, which
+    are trained together; 100 steps are too few to forget where they began.
+    """
+    train, test = (_rows(vectors, codes, splits, name) for name in ("train", "test"))
+    many = codes.ndim == 2
+    x = _dense(vectors, train, device)
+    # A constant column has no spread to divide by.
+    mean, spread = (x.mean(0), x.std(0, correction=0)) if many else (x.new_zeros(()), x.new_ones(()))
+    spread = torch.where(spread > 0, spread, 1)
+    targets = torch.as_tensor(codes[train].astype(np.int64), device=device)
+    # The number of classes is the training nodes' too: nothing about the test labels comes in, not even that.
+    y = targets.float() if many else torch.nn.functional.one_hot(targets).float()
+    start = glorot(restarts, x.shape[1], y.shape[1], seed).to(device)
+    weight, bias = fit_linear((x - mean) / spread, y, start, many)
+    found = []
+    for rows in _blocks(test):
+        logits = _logits((_dense(vectors, rows, device) - mean) / spread, weight, bias)
+        found.append(logits > 0 if many else logits.argmax(-1))
+    predictions = torch.cat(found).transpose(0, 1).cpu().numpy()
+    if many:
+        return Score("micro-F1", micro_f1(predictions, codes[test]), predictions)
+    return Score("accuracy", accuracy(predictions, codes[test]), predictions)
+
+
+def glorot(restarts: int, d: int, classes: int, seed: int) -> Tensor:
+    """Glorot-uniform weights ``[d, R, C]``, the same on every device; restart r does not depend on how many follow."""
+    generator = torch.Generator().manual_seed(seed)
+    bound = (6 / (d + classes)) ** 0.5
+    draws = torch.empty(restarts, d, classes).uniform_(-bound, bound, generator=generator)
+    return draws.transpose(0, 1).contiguous()
+
+
+def fit_linear(x: Tensor, y: Tensor, weight: Tensor, many: bool) -> tuple[Tensor, Tensor]:
+    """Weights ``[d, R, C]`` and biases ``[R, C]`` after `STEPS` of Adam on the mean cross-entropy.
+
+    R regressions side by side make each step two matrix products. The gradient is closed, prediction minus target,
+    both for softmax and for independent sigmoids, and nothing in the loop waits for the device.
+
+    Shapes:
+        x: ``[n, d]``; y: ``[n, C]``, of 0/1; weight: ``[d, R, C]``, where the regressions start.
+    """
+    weight, bias = weight.clone(), weight.new_zeros(weight.shape[1:])
+    optimiser = torch.optim.Adam([weight, bias], lr=LEARNING_RATE, fused=True)
+    for _ in range(STEPS):
+        weight.grad, bias.grad = linear_gradient(x, y, weight, bias, many)
+        optimiser.step()
+    return weight, bias
+
+
+def linear_gradient(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, many: bool) -> tuple[Tensor, Tensor]:
+    """Gradient of each regression's mean cross-entropy: of the weights ``[d, R, C]`` and of the biases ``[R, C]``.
+
+    The mean is over nodes, and with ``many`` over labels too.
+    """
+    logits = _logits(x, weight, bias)
+    error = (logits.sigmoid() if many else logits.softmax(-1)) - y[:, None]
+    error /= y.numel() if many else len(y)
+    return (x.T @ error.flatten(1)).view_as(weight), error.sum(0)
+
+
+def validated_probe(
+    vectors: Vectors, codes: NDArray[Any], splits: Splits, *, seed: int = 0, device: Device = "cpu"
+) -> Score:
+    """Logistic regression run to convergence, its strength C chosen on the validation nodes, then scored once.
+
+    Vectors are divided by one number, the root mean square of the training nodes' lengths, so that C means the same
+    whatever their scale. Of all C that validation cannot tell from the best (less than one standard error below it)
+    the strongest regularisation wins: 500 nodes vary by two points, and the plain maximum would follow that noise.
+
+    The problem is convex, so there is one result whatever the seed, and small, so the CPU does it whatever the device.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    if codes.ndim == 2:
+        raise InputError("labels", "one label a node", f"shape {list(codes.shape)}", "Use the paper's probe.")
+    train, validation, test = (_rows(vectors, codes, splits, name) for name in ("train", "validation", "test"))
+    if len(np.unique(codes[train])) < 2:
+        raise InputError("split 'train'", "nodes of at least two classes", "one class")
+    x, held_out = _host(vectors, train), _host(vectors, validation)
+    scale = float(np.sqrt((x**2).sum() / len(train))) or 1.0
+    models = [LogisticRegression(C=cost, max_iter=1000).fit(x / scale, codes[train]) for cost in COSTS]
+    right = np.array([accuracy(model.predict(held_out / scale), codes[validation]) for model in models])
+    best = right.max()
+    choice = int(np.argmax(right >= best - np.sqrt(best * (1 - best) / len(validation))))
+    found = [models[choice].predict(_host(vectors, rows) / scale) for rows in _blocks(test)]
+    predictions = np.concatenate(found)[None]
+    return Score("accuracy", accuracy(predictions, codes[test]), predictions, {"C": COSTS[choice]})
+
+
+PROBES: dict[str, Probe] = {"paper": paper_probe, "validated": validated_probe}
+
+
+def _rows(vectors: Vectors, codes: NDArray[Any], splits: Splits, name: str) -> NDArray[np.int64]:
+    """The rows of one part of the split whose label is known."""
+    if vectors.shape[0] != len(codes):
+        raise InputError("labels", f"{vectors.shape[0]}, one a vector", str(len(codes)))
+    known = codes >= 0 if codes.ndim == 1 else (codes >= 0).all(axis=1)
+    rows = np.flatnonzero(splits[name] & known) if name in splits else np.empty(0, np.int64)
+    if len(rows) == 0:
+        raise InputError(f"split {name!r}", "at least one labelled node", "none")
+    return rows
+
+
+def _blocks(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Rows a few thousand at a time, so that sparse vectors are never all dense at once."""
+    return np.split(rows, range(BLOCK, len(rows), BLOCK))
+
+
+def _host(vectors: Vectors, rows: NDArray[np.int64]) -> Any:
+    """Some rows ``[n, d]`` as an array, or as CSR where they were."""
+    if isinstance(vectors, Tensor):
+        return vectors[torch.from_numpy(rows).to(vectors.device)].numpy(force=True)
+    return vectors[rows]
+
+
+def _dense(vectors: Vectors, rows: NDArray[np.int64], device: Device) -> Tensor:
+    """Some rows ``[n, d]`` as a float32 tensor on the device."""
+    if isinstance(vectors, Tensor):
+        return vectors[torch.from_numpy(rows).to(vectors.device)].to(device, torch.float32)
+    block = _host(vectors, rows)
+    return torch.as_tensor(block.toarray() if sparse.issparse(block) else block, dtype=torch.float32, device=device)
+
+
+def _logits(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """``[n, d]`` by ``[d, R, C]`` -> ``[n, R, C]``."""
+    return torch.addmm(bias.flatten(), x, weight.flatten(1)).view(-1, *bias.shape)

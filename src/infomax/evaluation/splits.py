@@ -1,0 +1,61 @@
+"""Labels as codes, and splits for labels that come without one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError
+
+Splits: TypeAlias = Mapping[str, NDArray[np.bool_]]
+"""Name ("train", "validation", "test") -> ``[N]`` bool."""
+
+
+def encode_labels(column: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
+    """Codes ``[N]`` (-1: unknown) and the C class names, in sorted order, of a column ``[N]`` of labels.
+
+    Unknown are "" and None among text and -1 among integers. Integer classes are sorted as numbers.
+    """
+    if column.ndim != 1 or column.dtype.kind not in "OUSiub":
+        found = f"{column.dtype} of shape {list(column.shape)}"
+        raise InputError("labels", "a column of text or integers, one label a node", found)
+    if column.dtype.kind in "iub":
+        values = column.astype(np.int64)
+        known = values != -1
+    else:
+        values = np.array(["" if label is None else str(label) for label in column.tolist()], dtype=object)
+        known = values != ""
+    classes, codes = np.unique(values[known], return_inverse=True)
+    if len(classes) < 2:
+        raise InputError("labels", "at least two classes", f"{len(classes)} among {int(known.sum())} labelled nodes")
+    encoded = np.full(len(column), -1, dtype=np.int64)
+    encoded[known] = codes
+    return encoded, [str(name) for name in classes]
+
+
+def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> tuple[list[Splits], NDArray[np.int64]]:
+    """``count`` stratified splits of the labelled nodes, 10 % train / 10 % validation / 80 % test, and who is left out.
+
+    Each class has at least one node in every part; classes of fewer than three nodes cannot, so they are in none, and
+    their codes are the second thing returned.
+
+    Shapes:
+        codes: ``[N]``, -1 where unknown.
+    """
+    generator = np.random.default_rng(seed)
+    classes, sizes = np.unique(codes[codes >= 0], return_counts=True)
+    if not (sizes >= 3).any():
+        raise InputError("labels", "a class of three nodes or more", f"at most {max(sizes, default=0)} nodes a class")
+    splits: list[Splits] = []
+    for _ in range(count):
+        masks = {name: np.zeros(len(codes), dtype=bool) for name in ("train", "validation", "test")}
+        for code in classes[sizes >= 3]:
+            members = generator.permutation(np.flatnonzero(codes == code))
+            tenth = max(1, round(len(members) / 10))
+            for mask, rows in zip(masks.values(), np.split(members, [tenth, 2 * tenth]), strict=True):
+                mask[rows] = True
+        splits.append(masks)
+    return splits, classes[sizes < 3]
