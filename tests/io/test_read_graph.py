@@ -17,7 +17,7 @@ from scipy import sparse
 from infomax.errors import InputError
 from infomax.graph import Graph
 from infomax.io import parquet as parquet_tables
-from infomax.io import read_graph, text
+from infomax.io import read_graph, read_labels, text
 from infomax.io.npz import write_npz
 
 EDGES = "source,target,weight\nc,a,2\nb,c,0.5\n"
@@ -214,6 +214,42 @@ def test_mostly_zero_features_are_sparse(
     assert sparse.issparse(features) == kept_sparse
     assert features.dtype == np.float32
     assert np.array_equal(features.toarray() if kept_sparse else features, values)
+
+
+def test_named_features_in_their_order_and_nothing_else(tmp_path: Path) -> None:
+    put(tmp_path / "edges.csv", EDGES)
+    put(tmp_path / "nodes.csv", NODES)
+    columns = {"id": ["a", "b", "c", "d"], "x": [1, -2, 3.5, 0], "kind": ["p", "", "q", "p"], "y": [0.25, 1e-3, 7, 0]}
+    parquet.write_table(pa.table(columns), tmp_path / "nodes.parquet")
+    origin = networkx.Graph()
+    for row in range(4):
+        origin.add_node(columns["id"][row], **{name: columns[name][row] for name in ("x", "kind", "y")})
+    networkx.write_graphml(origin, tmp_path / "g.graphml")
+    for source in (("edges.csv", "nodes.csv"), ("edges.csv", "nodes.parquet"), ("g.graphml",)):
+        paths = [tmp_path / name for name in source]
+        graph = read_graph(*paths, features=["y", "x"])
+        assert graph.feature_names == ("y", "x")
+        assert graph.features.tolist() == np.float32([[0.25, 1], [1e-3, -2], [7, 3.5], [0, 0]]).tolist()
+        assert graph.labels == {}
+        assert read_graph(*paths, features=["degree 0-0"]).num_features == 32
+    with pytest.raises(
+        InputError, match=r'nodes\.csv: expected feature columns "z", found the columns "x", "kind", "y"'
+    ):
+        read_graph(tmp_path / "edges.csv", tmp_path / "nodes.csv", features=["x", "z"])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_labels_of_a_table_that_holds_other_text(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"nodes.{suffix}"
+    if suffix == "csv":
+        put(path, "name,id,kind\nAnn,1,p\nBob,2,\n")
+    else:
+        parquet.write_table(pa.table({"name": ["Ann", "Bob"], "id": [1, 2], "kind": ["p", None]}), path)
+    assert read_labels(path, "kind") == {"1": "p", "2": ""}
+    with pytest.raises(InputError, match=r'a label column "class", found the columns "name", "kind"'):
+        read_labels(path, "class")
+    with pytest.raises(InputError, match="nothing of that name"):
+        read_labels(tmp_path / "missing.csv", "kind")
 
 
 def test_graphml(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 from infomax.embedding import Embeddings
 from infomax.errors import InputError
+from infomax.io.vectors import check_extension
 
 VECTORS = np.array([[0.1, -1e-30], [3.4028235e38, 1 / 3], [0, 16777216]], dtype=np.float32)
 FORMATS = ["parquet", "npz", "csv", "tsv", "kv"]
@@ -70,7 +71,7 @@ def test_any_text_and_any_number_come_back_unchanged(ids: list[str], suffix: str
     # A text file does not tell the integer 7 from the text "7".
     assert list(map(str, back.ids)) == ids
     assert suffix in ("csv", "tsv", "kv") or back.ids.dtype == object
-    assert back.vectors.tobytes() == vectors.tobytes()
+    assert np.array_equal(back.vectors, vectors)
 
 
 def test_parquet_for_others(tmp_path: Path) -> None:
@@ -108,6 +109,9 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
     for identifier in ("New York", "", "a\u2028b"):
         with pytest.raises(InputError, match=r"e\.kv: expected ids without white space.* parquet, csv or tsv"):
             embeddings(["a", identifier, "c"]).save(tmp_path / "e.kv")
+    check_extension(tmp_path / "e.KV")
+    with pytest.raises(InputError, match=r"e\.txt: expected one of .*\.kv"):
+        check_extension(tmp_path / "e.txt")
     with pytest.raises(InputError, match=r'e\.xls: expected one of \.parquet, .*\.kv, found the extension "\.xls"'):
         embeddings([1, 2, 3]).save(tmp_path / "e.xls")
     assert list(tmp_path.iterdir()) == []

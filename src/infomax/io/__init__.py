@@ -10,13 +10,18 @@ from infomax.errors import InputError, shorten
 from infomax.graph import Graph
 from infomax.io import parquet, tables, text
 
-__all__ = ["read_graph"]
+__all__ = ["read_graph", "read_labels"]
 
 _TABLES = (*text.DELIMITERS, ".parquet")
 
 
 def read_graph(
-    edges: str | Path, nodes: str | Path | None = None, *, labels: str | Sequence[str] = (), directed: bool = False
+    edges: str | Path,
+    nodes: str | Path | None = None,
+    *,
+    labels: str | Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    directed: bool = False,
 ) -> Graph:
     """A graph from an edge table and a node table (csv, tsv, txt or parquet), a folder, an npz or a GraphML file.
 
@@ -38,6 +43,8 @@ def read_graph(
         edges: the edge table, or one of the other forms above.
         nodes: the node table.
         labels: names of the columns (GraphML: node attributes) that are labels; an empty cell is unlabelled.
+        features: names of the columns that are features, in this order; any other column is then left alone. A table
+            that has none of them gets degree features. An npz says itself what its features are.
         directed: keep the arrows. Otherwise an edge runs both ways. An npz says itself which it is.
     """
     names = (labels,) if isinstance(labels, str) else tuple(labels)
@@ -46,11 +53,20 @@ def read_graph(
     if suffix in (".npz", ".graphml"):
         if node_path is not None:
             raise InputError(str(node_path), "no node table", f"one beside {edge_path}, which holds its own nodes")
-        return _read_npz(edge_path, names) if suffix == ".npz" else _read_graphml(edge_path, names, directed)
+        if suffix == ".npz":
+            return _read_npz(edge_path, names)
+        return _read_graphml(edge_path, names, features, directed)
     if node_path is None and names:
         raise InputError("labels", "a node table that holds them", f"only the edge table {edge_path}")
-    node_table = None if node_path is None else _format(node_path).read_nodes(node_path, names)
+    node_table = None if node_path is None else _format(node_path).read_nodes(node_path, names, features)
     return tables.build(_format(edge_path).read_edges(edge_path), node_table, directed)
+
+
+def read_labels(path: str | Path, column: str) -> dict[str, str]:
+    """One column of a node table: the id's text -> the label ("" = unknown). Any other column is left alone."""
+    file = _existing(Path(path))
+    table: tables.NodeTable = _format(file).read_nodes(file, (column,), ())
+    return dict(zip(map(str, table.ids), table.labels[column].tolist(), strict=True))
 
 
 def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | None]:
@@ -64,11 +80,13 @@ def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | No
         if found is None:
             raise InputError(str(path), f"a file edges with one of {', '.join(_TABLES)}", "none in the folder")
         path, nodes = found, nodes or _in_folder(path, "nodes")
-    node_path = None if nodes is None else Path(nodes)
-    for file in (path, node_path):
-        if file is not None and not file.is_file():
-            raise InputError(str(file), "a file", "a folder" if file.is_dir() else "nothing of that name")
-    return path, node_path
+    return _existing(path), None if nodes is None else _existing(Path(nodes))
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")
+    return path
 
 
 def _in_folder(folder: Path, stem: str) -> Path | None:
@@ -103,11 +121,16 @@ def _read_npz(path: Path, labels: Sequence[str]) -> Graph:
     return graph
 
 
-def _read_graphml(path: Path, labels: Sequence[str], directed: bool) -> Graph:
+def _read_graphml(path: Path, labels: Sequence[str], features: Sequence[str] | None, directed: bool) -> Graph:
     import networkx
 
     try:
         graph = networkx.read_graphml(path)
+        if features is not None:
+            for _, values in graph.nodes(data=True):
+                kept = {name: values[name] for name in (*features, *labels) if name in values}
+                values.clear()
+                values.update(kept)
         # An undirected edge runs both ways, whoever asks for arrows.
         return Graph.from_networkx(graph.to_directed() if directed else graph, labels=labels, directed=directed)
     except InputError as error:

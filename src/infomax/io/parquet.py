@@ -64,11 +64,11 @@ def read_edges(path: Path) -> EdgeTable:
         )
 
 
-def read_nodes(path: Path, labels: Sequence[str]) -> NodeTable:
-    """The node table of a parquet file; the columns named in ``labels`` are no features."""
+def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None = None) -> NodeTable:
+    """The node table of a parquet file; labels and features as in `tables.node_columns`."""
     with opened(path) as file:
         names = _names(file, path)
-        identifier, features, marks = tables.node_columns(path, names, labels)
+        identifier, features, marks = tables.node_columns(path, names, labels, wanted)
         table = Table(path, None)
         data = file.read(columns=[names[column] for column in (identifier, *marks)])
         ids = id_column(table, names[identifier], data[names[identifier]]).to_pylist()

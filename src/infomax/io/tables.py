@@ -132,16 +132,26 @@ def edge_columns(path: Path, names: Sequence[str]) -> tuple[int, int, int | None
     return ends[0], ends[1], weight
 
 
-def node_columns(path: Path, names: Sequence[str], labels: Sequence[str]) -> tuple[int, list[int], list[int]]:
-    """Positions of the id (so named in any case, else the first column), of the features and of the labels."""
+def node_columns(
+    path: Path, names: Sequence[str], labels: Sequence[str], features: Sequence[str] | None
+) -> tuple[int, list[int], list[int]]:
+    """Positions of the id (so named in any case, else the first column), of the features and of the labels.
+
+    Features None: every column that is left. Else the columns so named, in that order, if the table has any of them.
+    """
     lower = [name.lower() for name in names]
     identifier = lower.index("id") if "id" in lower else 0
     others = {name: column for column, name in enumerate(names) if column != identifier}
     for name in labels:
         if name not in others:
             raise InputError(str(path), f"a label column {shorten(name)}", f"the columns {_listed(list(others))}")
-    features = [column for name, column in others.items() if name not in labels]
-    return identifier, features, [others[name] for name in dict.fromkeys(labels)]
+    marks = [others[name] for name in dict.fromkeys(labels)]
+    if features is None:
+        return identifier, [column for column in others.values() if column not in marks], marks
+    missing = [name for name in features if name not in others]
+    if missing and len(missing) < len(features):
+        raise InputError(str(path), f"feature columns {_listed(missing)}", f"the columns {_listed(list(others))}")
+    return identifier, [] if missing else [others[name] for name in features], marks
 
 
 def _listed(names: Sequence[str], limit: int = 12) -> str:

@@ -52,10 +52,10 @@ def read_edges(path: Path) -> EdgeTable:
     )
 
 
-def read_nodes(path: Path, labels: Sequence[str]) -> NodeTable:
-    """The node table of a text file; the columns named in ``labels`` are no features."""
+def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None = None) -> NodeTable:
+    """The node table of a text file; labels and features as in `tables.node_columns`."""
     names, rows = read_rows(path)
-    identifier, features, marks = tables.node_columns(path, names, labels)
+    identifier, features, marks = tables.node_columns(path, names, labels, wanted)
     ids: list[str] = []
     lines = array("q")
     columns: dict[str, list[str]] = {names[mark]: [] for mark in marks}

@@ -23,6 +23,11 @@ def write_vectors(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
     _by_extension(_WRITERS, path)(ids, vectors, path)
 
 
+def check_extension(path: Path) -> None:
+    """Refuse, before the work is done, a path that `write_vectors` has no format for."""
+    _by_extension(_WRITERS, path)
+
+
 def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors]:
     """Ids ``[N]`` and vectors ``[N, d]`` of a file in the format of its extension.
 
