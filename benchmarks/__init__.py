@@ -1,0 +1,1 @@
+"""Ours beside other implementations, in one run; see README.md."""

@@ -1,0 +1,75 @@
+"""Peak memory of a training: every contender in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+# Nothing heavy here: Linux hands the peak of a process on to those it starts.
+from benchmarks.command import CONTENDERS, parse, parser, report
+
+EPOCHS = 3
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print, write."""
+    options = parser(__doc__)
+    options.add_argument("--contender", choices=CONTENDERS, help="measure this one, in this process; print JSON")
+    settings = parse(options, arguments)
+    if settings.contender:
+        row = measure(settings.contender, settings.dataset, settings.dim, settings.device, settings.threads)
+        print(json.dumps(row))
+        return
+    passed = [f"--{name}={getattr(settings, name)}" for name in ("dataset", "dim", "device", "threads")]
+    rows = [apart(name, passed) for name in ("ours", *settings.peers)]
+    for row in rows:
+        row["ratio"] = row["peak_mb"] / rows[0]["peak_mb"]
+    columns = {"baseline MB": "{baseline_mb:.0f}", "training MB": "{training_mb:.0f}", "peak MB": "{peak_mb:.0f}"}
+    report(settings, rows, columns | {"ratio of peaks": "{ratio:.2f}"})
+
+
+def apart(name: str, arguments: list[str]) -> dict[str, Any]:
+    """The row of a contender, measured in a fresh process."""
+    command = [sys.executable, "-m", "benchmarks.memory", f"--contender={name}", *arguments]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def measure(name: str, dataset: str, dim: int, device: str, threads: int) -> dict[str, Any]:
+    """Megabytes before training and at the peak.
+
+    Before: everything is imported, an epoch on ten nodes has woken every library, and the data are loaded.
+    """
+    import torch
+
+    from benchmarks.ours import Ours
+    from benchmarks.peers import PEERS
+    from benchmarks.problem import Problem, generated, load
+
+    torch.set_num_threads(threads)
+    contender = ({"ours": Ours} | PEERS)[name]
+    contender(Problem.of(generated(10), 4, device)).epochs(1)
+    graph = load(dataset)
+    baseline = peak_mb(device)
+    contender(Problem.of(graph, dim, device)).epochs(EPOCHS)
+    peak = peak_mb(device)
+    return {"contender": name, "baseline_mb": baseline, "peak_mb": peak, "training_mb": peak - baseline}
+
+
+def peak_mb(device: str) -> float:
+    """The most that this process has held so far: on the GPU, or in main memory."""
+    if device == "cuda":
+        import torch
+
+        return torch.cuda.max_memory_allocated() / 2**20
+    # Linux counts in kilobytes, macOS in bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+if __name__ == "__main__":
+    main()
