@@ -20,18 +20,19 @@ def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None
     """Write tensors and JSON values to one file; it appears whole or not at all."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
     text = json.dumps(values, sort_keys=True)
+    # One entry, since safetensors does not fix the order of several: the same content is the same bytes.
     with replacing(path) as temporary:
-        save_file(tensors, temporary, metadata={"values": text, "sha256": _digest(tensors, text)})
+        save_file(tensors, temporary, metadata={"infomax": _digest(tensors, text) + text})
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `save` wrote; a file that is not bit for bit the same is refused."""
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
+            entry = (file.metadata() or {})["infomax"]
             tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
-        text = metadata["values"]
-        intact = metadata["sha256"] == _digest(tensors, text)
+        digest, text = entry[:64], entry[64:]
+        intact = digest == _digest(tensors, text)
     except FileNotFoundError:
         raise InputError(str(path), "a file that infomax wrote", "no such file") from None
     except (SafetensorError, KeyError, OSError, UnicodeDecodeError, ValueError) as error:

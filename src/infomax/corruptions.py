@@ -1,4 +1,4 @@
-"""Negative samples of a single graph: shuffled features, flipped edges, or both."""
+"""Negative samples: shuffled features, flipped edges, both; features shuffled inside patches; features dropped."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from infomax.errors import InputError
 from infomax.propagation import Propagation
-from infomax.views import View
+from infomax.views import PatchView, WholeView
 
 DENSE_RATE = 0.02
 """Above this rate the negative graph is taken as dense: drawn in row blocks, never stored."""
 
 
-def shuffle_features(view: View, generator: torch.Generator) -> View:
+def shuffle_features(view: WholeView, generator: torch.Generator) -> WholeView:
     """The same graph with the rows of X shuffled."""
     rows = torch.randperm(view.propagation.n, generator=generator, device=generator.device)
     return dataclasses.replace(view, rows=rows)
 
 
-def flip_edges(view: View, generator: torch.Generator, *, rho: float) -> View:
+def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
     """The same features on ``A xor Bernoulli(rho)``: every pair of nodes is switched with probability rho.
 
     An undirected graph stays undirected: its unordered pairs are switched. An edge that appears weighs 1. Up to
@@ -39,9 +40,23 @@ def flip_edges(view: View, generator: torch.Generator, *, rho: float) -> View:
     )
 
 
-def flip_and_shuffle(view: View, generator: torch.Generator, *, rho: float) -> View:
+def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
     """Both: shuffled features on flipped edges."""
     return shuffle_features(flip_edges(view, generator, rho=rho), generator)
+
+
+def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> PatchView:
+    """The same patches, with the features shuffled among the nodes of each."""
+    order = torch.rand(view.rows.shape, generator=generator, device=generator.device).argsort(dim=1)
+    return dataclasses.replace(view, rows=view.rows.gather(1, order), inputs=[])
+
+
+def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -> WholeView:
+    """The same graph with dropout on its input features; what is left is scaled up."""
+    if not isinstance(view.features, Tensor):
+        raise InputError("drop_features", "dense features", "sparse ones", "Shuffle them instead: shuffle_features.")
+    kept = torch.rand(view.features.shape, generator=generator, device=generator.device) >= rate
+    return dataclasses.replace(view, features=view.features * kept / (1 - rate), products={})
 
 
 def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) -> Tensor:

@@ -1,4 +1,4 @@
-"""Embeddings: every node's vector beside its id."""
+"""Every node's vector, exact and layer by layer; Embeddings, the vectors beside their ids."""
 
 from __future__ import annotations
 
@@ -11,10 +11,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from infomax.encoders import Encoder
 from infomax.errors import InputError, shorten
 from infomax.io import vectors as files
+from infomax.views import BlockView, WholeView
+
+BLOCK = 1 << 16
+
+
+@torch.no_grad()
+def embed(encoder: Encoder, view: WholeView, block: int = BLOCK) -> torch.Tensor:
+    """H of every node ``[N, d]``, exact: layer by layer over the whole graph, each layer in blocks of nodes.
+
+    Beside the layer before and the layer itself, memory holds one product H Θ and one block.
+    """
+    n, h = view.propagation.n, None
+    for k in range(encoder.depth):
+        products = view.fresh()
+        blocks = (BlockView(products, start, min(start + block, n)) for start in range(0, n, block))
+        out = None
+        for part in blocks:
+            vectors = encoder.layer(k, part, h)
+            out = vectors.new_empty(n, vectors.shape[1]) if out is None else out
+            out[part.start : part.stop] = vectors
+        h = out
+    assert h is not None  # noqa: S101  an encoder has a layer, a graph a node
+    return h
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,64 +2,113 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from infomax.initialisation import glorot
-from infomax.kernels import bias_prelu, permute
+from infomax.kernels import bias_prelu
 from infomax.propagation import Rule
 from infomax.views import View
 
 
-class Encoder(Protocol):
-    """What the training loop asks of an encoder; make your own as an ``nn.Module`` with these two."""
-
-    rule: Rule
-    """The normalisation of the propagation it wants."""
-
-    def __call__(self, *views: View) -> tuple[Tensor, ...]:
-        """H of each view, ``[N, d]`` each."""
-
-
-class GCN(nn.Module):
-    """Graph convolutions, ``H = PReLU(P X Θ + b)``, one or more; one slope a layer.
+class Encoder(nn.Module):
+    """Layers, one after another; make your own by saying what a layer does.
 
     Shapes:
         in: views of ``[N, F]``
-        out: ``[N, dim]`` a view
+        out: ``[N, out_dim]`` a view
     """
+
+    rule: Rule
+    """The normalisation of the propagation it wants."""
+    depth: int
+    out_dim: int
+
+    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """The outcome of layer k, from that of the layer before; None stands for the features."""
+        raise NotImplementedError
+
+    def forward(self, *views: View) -> tuple[Tensor, ...]:
+        """H of each view."""
+        outcomes: list[Any] = [None] * len(views)
+        for k in range(self.depth):
+            outcomes = [self.layer(k, view, h) for view, h in zip(views, outcomes, strict=True)]
+        return tuple(outcomes)
+
+
+class GCN(Encoder):
+    """Graph convolutions, ``H = PReLU(D^-1/2 Â D^-1/2 X Θ + b)``, one or more. For citation graphs."""
 
     rule: Rule = "symmetric"
 
     def __init__(self, in_dim: int, dim: int, *, layers: int = 1, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        self.weights = nn.ParameterList(
-            glorot((dim if layer else in_dim, dim), generator=generator) for layer in range(layers)
-        )
-        self.biases = nn.ParameterList(torch.zeros(dim) for _ in range(layers))
-        self.slopes = nn.ParameterList(torch.full((1,), 0.25) for _ in range(layers))
+        self.depth, self.out_dim = layers, dim
+        self.weights = nn.ParameterList(glorot((dim if k else in_dim, dim), generator=generator) for k in range(layers))
+        self.biases, self.slopes = _activations(layers, dim)
 
-    def forward(self, *views: View) -> tuple[Tensor, ...]:
-        """H of each view; where views share their features, X Θ is computed once."""
-        return tuple(self._encode(view, y) for view, y in zip(views, project(views, self.weights[0]), strict=True))
-
-    def _encode(self, view: View, y: Tensor) -> Tensor:
-        h = y
-        for layer, (weight, bias, slope) in enumerate(zip(self.weights, self.biases, self.slopes, strict=True)):
-            h = bias_prelu(view.propagation @ (h @ weight if layer else h), bias, slope)
-        return h
+    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """One convolution."""
+        return bias_prelu(view.pooled(h, self.weights[k]), self.biases[k], self.slopes[k])
 
 
-def project(views: tuple[View, ...], weight: Tensor) -> list[Tensor]:
-    """X Θ of each view, ``[N, d]``. Shuffling rows commutes with the linear map, so a shared X is multiplied once."""
-    products: dict[int, Tensor] = {}
-    projected = []
-    for view in views:
-        key = id(view.features)
-        if key not in products:
-            products[key] = view.features @ weight
-        y = products[key]
-        projected.append(y if view.rows is None else permute(y, view.rows))
-    return projected
+class MeanPool(GCN):
+    """The same with mean pooling, ``H = PReLU(D^-1 Â X Θ + b)``; what it learns holds on other graphs, too."""
+
+    rule: Rule = "mean"
+
+
+class SkipMeanPool(Encoder):
+    """Mean pooling beside the node itself, ``H = PReLU(X Θ' || D^-1 Â X Θ + b)``. For large graphs, in patches.
+
+    ``dim`` features are computed on each side, so the vectors are ``2 dim`` wide.
+    """
+
+    rule: Rule = "mean"
+
+    def __init__(self, in_dim: int, dim: int, *, layers: int = 3, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.depth, self.out_dim = layers, 2 * dim
+        widths = [in_dim] + [2 * dim] * (layers - 1)
+        self.own = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
+        self.pooled = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
+        self.biases, self.slopes = _activations(layers, 2 * dim)
+
+    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """Central node and neighbourhood, handled separately."""
+        both = torch.cat([view.own(h, self.own[k]), view.pooled(h, self.pooled[k])], dim=1)
+        return bias_prelu(both, self.biases[k], self.slopes[k])
+
+
+class DenseSkipMeanPool(Encoder):
+    """Three layers of mean pooling with dense skip connections. For many graphs.
+
+    ``H1 = σ(MP1(X))``, ``H2 = σ(MP2(H1 + X W))``, ``H = σ(MP3(H2 + H1 + X W))``: each layer but the last adds its
+    outcome to a running sum that began as ``X W``, and the next layer reads that sum.
+    """
+
+    rule: Rule = "mean"
+    depth = 3
+
+    def __init__(self, in_dim: int, dim: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.out_dim = dim
+        self.weights = nn.ParameterList(glorot((dim if k else in_dim, dim), generator=generator) for k in range(3))
+        self.skip = glorot((in_dim, dim), generator=generator)
+        self.biases, self.slopes = _activations(3, dim)
+
+    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """The running sum with this layer's outcome in it; the last layer's outcome alone."""
+        outcome = bias_prelu(view.pooled(h, self.weights[k]), self.biases[k], self.slopes[k])
+        if k == self.depth - 1:
+            return outcome
+        return outcome + (view.own(None, self.skip) if h is None else view.carry(h))
+
+
+def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:
+    """Biases of zero and PReLU slopes of a quarter, one slope a layer."""
+    biases = nn.ParameterList(torch.zeros(dim) for _ in range(layers))
+    slopes = nn.ParameterList(torch.full((1,), 0.25) for _ in range(layers))
+    return biases, slopes

@@ -14,14 +14,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from infomax import checkpoints, memory, runs
-from infomax.embedding import Embeddings
+from infomax.embedding import Embeddings, embed
 from infomax.errors import InputError
 from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 from infomax.health import examine
 from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.training import Model, Training
-from infomax.views import whole_view
+from infomax.views import WholeView
 
 CHECKPOINT_SECONDS = 20.0
 
@@ -85,26 +85,31 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         graph: Graph,
         y: None = None,
         *,
-        checkpoint: Path | None = None,
+        run: str | Path | None = None,
         progress: Callable[[Training], None] = lambda training: None,
     ) -> Self:
-        """Train on a graph.
+        """Train on a graph: on its split "seen" where it has one, else on all of it.
 
         Args:
             graph: the graph.
             y: not used; scikit-learn's signature.
-            checkpoint: a file to keep the state in while training lasts; if it is there, training goes on from it.
+            run: a folder to keep the training in, checkpoints first and the finished model at last, as `save` would
+                write it. If it holds a checkpoint, training goes on from there, bit for bit.
             progress: called with the `Training` whenever its history has been read back; a KeyboardInterrupt that it
                 raises leaves a checkpoint behind.
         """
         self.preset_ = self._settings()
         device = choose_device(self.device)
         memory.require(memory.training_bytes(graph, self.preset_.dim), device)
+        folder = None if run is None else Path(run)
+        if folder is not None and not (folder / runs.CHECKPOINT).exists():
+            runs.begin(folder, graph, self.preset_.describe(), self.seed, self.device)
         self.graph_, self.feature_names_ = graph, graph.feature_names
-        self.scaler_ = Scaler.fit(graph.features, self.preset_.scale)
+        seen = graph.seen()
+        self.scaler_ = Scaler.fit(seen.features, self.preset_.scale)
         first, second = (int(word) for word in np.random.SeedSequence(self.seed).generate_state(2, np.uint64))
         self.model_ = build(self.preset_, graph.num_features, torch.Generator().manual_seed(first)).to(device)
-        scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
+        scaled = dataclasses.replace(seen, features=self.scaler_.transform(seen.features))
         training = Training(
             self.model_,
             self.preset_.views(scaled, self.model_.encoder.rule, self.preset_.corruption, device),
@@ -114,8 +119,11 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             patience=self.preset_.patience,
             generator=torch.Generator(device).manual_seed(second),
         )
-        _run(training, checkpoint, progress, runs.fingerprint(graph, self.preset_.describe(), self.seed, device.type))
-        self.health_ = examine(training, self.transform(graph).vectors)
+        fingerprint = runs.fingerprint(graph, self.preset_.describe(), self.seed, device.type)
+        _run(training, None if folder is None else folder / runs.CHECKPOINT, progress, fingerprint)
+        self.health_ = examine(training, self.transform(seen).vectors)
+        if folder is not None:
+            self._finish(folder)
         return self
 
     def transform(self, graph: Graph) -> Embeddings:
@@ -125,9 +133,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         device = choose_device(self.device)
         scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
         encoder = self.model_.to(device).encoder
-        with torch.no_grad():
-            (h,) = encoder(whole_view(scaled, encoder.rule, device))
-        return Embeddings(h.cpu().numpy(), graph.ids)
+        return Embeddings(embed(encoder, WholeView.of(scaled, encoder.rule, device)).cpu().numpy(), graph.ids)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """`fit`, then `transform` of the same graph."""
@@ -140,7 +146,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if not overwrite:
             runs.refuse_model(path)
         runs.begin(path, self.graph_, self.preset_.describe(), self.seed, self.device)
-        runs.finish(path, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_)
+        self._finish(path)
 
     @classmethod
     def load(cls, folder: str | Path, **own: Part) -> Self:
@@ -163,10 +169,13 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if self.epochs is not None:
             changes["patience"] = self.patience  # a number of epochs alone means: exactly so many
         preset = dataclasses.replace(preset, **changes)
-        if preset.dim < 1 or preset.epochs < 0 or (preset.patience or 1) < 1 or not preset.lr > 0:
+        if preset.dim < 1 or preset.epochs < 0 or preset.patience == 0 or not preset.lr > 0:
             found = f"dim={preset.dim}, epochs={preset.epochs}, patience={preset.patience}, lr={preset.lr}"
             raise InputError("settings", "dim and patience from 1, epochs from 0, lr above 0", found)
         return preset
+
+    def _finish(self, folder: Path) -> None:
+        runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
@@ -175,11 +184,9 @@ class DGI(BaseEstimator):  # type: ignore[misc]
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator | None) -> Model:
     """The parts that learn, freshly drawn."""
-    return Model(
-        preset.encoder(in_dim, preset.dim, generator=generator),
-        preset.readout(preset.dim, generator=generator),
-        preset.discriminator(preset.dim, generator=generator),
-    )
+    encoder = preset.encoder(in_dim, preset.dim, generator=generator)
+    readout = preset.readout(encoder.out_dim, generator=generator)
+    return Model(encoder, readout, preset.discriminator(encoder.out_dim, generator=generator))
 
 
 def _run(

@@ -60,7 +60,7 @@ class Scaler:
         return features
 
 
-def _times(features: Any, factor: NDArray[np.float32]) -> Features:
+def _times(features: Any, factor: NDArray[Any]) -> Features:
     product: Features = sparse.csr_array(features.multiply(factor)) if sparse.issparse(features) else features * factor
     return product
 

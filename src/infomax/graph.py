@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,8 @@ from scipy import sparse
 
 from infomax.errors import InputError, shorten
 
-Features: TypeAlias = NDArray[np.float32] | sparse.csr_array
+Features: TypeAlias = Any
+"""``[N, F]`` float32: an array, or a `scipy.sparse.csr_array`, whose types scipy does not tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,9 @@ class Graph:
         ids: ``[N]``, int64 or str objects, unique, in input order.
         feature_names: F names.
         labels: name -> ``[N]`` str objects ("" = unknown) or integers (-1 = unknown), or ``[N, C]`` 0/1 of uint8.
-        splits: name ("train", "validation", "test") -> ``[N]`` bool.
+        splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named "seen", training sees
+            those nodes and the edges among them, and nothing else.
+        groups: ``[N]`` integers, which of several graphs a node belongs to; no edge joins two. None: it is one graph.
     """
 
     adjacency: sparse.csr_array
@@ -39,6 +43,7 @@ class Graph:
     feature_names: tuple[str, ...]
     labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    groups: NDArray[np.int64] | None = None
     directed: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
     """What the door left out: ``self_loops``, ``duplicates`` (rows of the edge table)."""
@@ -72,6 +77,23 @@ class Graph:
         arrows = "directed edges" if self.directed else "edges"
         return f"Graph({self.num_nodes:,} nodes, {self.num_edges:,} {arrows}, {self.num_features:,} features)"
 
+    def seen(self) -> Graph:
+        """What training may see: the part of the split "seen", or all of it where there is none."""
+        return self.part(self.splits["seen"]) if "seen" in self.splits else self
+
+    def part(self, mask: NDArray[np.bool_]) -> Graph:
+        """The nodes of a mask ``[N]`` and the edges among them: the graph one would have without the others."""
+        rows = np.flatnonzero(mask)
+        return dataclasses.replace(
+            self,
+            adjacency=self.adjacency[rows][:, rows],
+            features=self.features[rows],
+            ids=self.ids[rows],
+            labels={name: column[rows] for name, column in self.labels.items()},
+            splits={name: column[rows] for name, column in self.splits.items()},
+            groups=None if self.groups is None else self.groups[rows],
+        )
+
     @classmethod
     def from_arrays(
         cls,
@@ -94,7 +116,7 @@ class Graph:
             weight: ``[E]`` non-negative; an edge of weight zero is no edge.
             num_nodes: N, needed only where neither features nor ids tell it.
             directed: keep the arrows; messages then run along them, from source to target.
-            columns: ids, feature_names, labels, splits as `Graph` has them.
+            columns: ids, feature_names, labels, splits, groups as `Graph` has them.
         """
         edges = np.asarray(edges)
         if edges.size == 0:
@@ -127,6 +149,7 @@ class Graph:
         feature_names: Sequence[str] | None = None,
         labels: Mapping[str, ArrayLike] | None = None,
         splits: Mapping[str, ArrayLike] | None = None,
+        groups: ArrayLike | None = None,
     ) -> Graph:
         """A graph from a scipy matrix ``[N, N]`` (``A[i, j]``: the edge i -> j); the rest as in `from_arrays`.
 
@@ -151,6 +174,7 @@ class Graph:
             feature_names=tuple(map(str, feature_names)),
             labels={name: _check_rows(f"labels[{name!r}]", column, n) for name, column in (labels or {}).items()},
             splits={name: _check_rows(f"splits[{name!r}]", mask, n, bool) for name, mask in (splits or {}).items()},
+            groups=None if groups is None else _check_groups(groups, matrix),
             directed=directed,
             dropped=dropped,
         )
@@ -302,7 +326,15 @@ def _check_features(features: Any, n: int) -> Features:
     return checked
 
 
-def _check_rows(name: str, column: ArrayLike, n: int, dtype: type | None = None) -> NDArray[Any]:
+def _check_groups(groups: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:
+    column = _check_rows("groups", groups, adjacency.shape[0], np.int64)
+    coo = adjacency.tocoo()
+    if (column[coo.row] != column[coo.col]).any():
+        raise InputError("groups", "no edge between two groups", "such an edge")
+    return column
+
+
+def _check_rows(name: str, column: ArrayLike, n: int, dtype: Any = None) -> NDArray[Any]:
     values = np.asarray(column, dtype=dtype)
     if values.dtype.kind == "U":
         values = values.astype(object)

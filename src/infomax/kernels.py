@@ -10,7 +10,9 @@ from torch.nn import functional
 
 
 def bias_prelu(z: Tensor, bias: Tensor, slope: Tensor) -> Tensor:
-    """PReLU with one slope over z + bias, ``[N, d] -> [N, d]``."""
+    """PReLU with one slope over z + bias, ``[N, d] -> [N, d]``. Without gradients z is overwritten."""
+    if not torch.is_grad_enabled():
+        return torch.prelu(z.add_(bias), slope)
     if z.is_cuda:
         return functional.prelu(z + bias, slope)
     return _BiasPReLU.apply(z, bias, slope)  # type: ignore[no-any-return, no-untyped-call]

@@ -15,7 +15,7 @@ from infomax.graph import Graph
 def training_bytes(graph: Graph, dim: int, layers: int = 1) -> int:
     """Peak bytes of a whole-graph training at float32, beside what Python and torch take themselves."""
     n, f, d = graph.num_nodes, graph.num_features, dim
-    # Sparse: the matrix, its transpose, 8-byte columns, and the making of them. Dense: the table, scaled, on the device.
+    # Sparse: the matrix and its transpose with 8-byte columns, and the making of them. Dense: table, scaled, on device.
     features = 52 * int(graph.features.nnz) if sparse.issparse(graph.features) else 12 * n * f
     edges = 72 * (int(graph.adjacency.nnz) + n)
     activations = 4 * n * d * (10 + 8 * layers)

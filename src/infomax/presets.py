@@ -8,14 +8,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from infomax.corruptions import flip_and_shuffle, flip_edges, shuffle_features
+from infomax.corruptions import (
+    drop_features,
+    flip_and_shuffle,
+    flip_edges,
+    shuffle_features,
+    shuffle_within_patches,
+)
 from infomax.discriminators import Bilinear
-from infomax.encoders import GCN
+from infomax.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
 from infomax.errors import InputError
 from infomax.features import Scale
 from infomax.objectives import binary_cross_entropy, jensen_shannon
 from infomax.readouts import DiffPool, Set2Set, SigmoidMean
-from infomax.views import WholeGraph
+from infomax.views import ManyGraphs, Patches, WholeGraph
 
 Part = Callable[..., Any]
 
@@ -47,16 +53,46 @@ class Preset:
         return {field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
-PRESETS = {"whole-graph": Preset()}
+PRESETS = {
+    # Cora, Citeseer, Pubmed.
+    "whole-graph": Preset(),
+    # The same with mean pooling: an encoder that may be taken to graphs with other degrees.
+    "mean-pool": Preset(encoder=MeanPool),
+    # Reddit.
+    "patches": Preset(
+        views=partial(Patches, fan_out=(10, 10, 25), batch=256),
+        encoder=partial(SkipMeanPool, layers=3),
+        corruption=shuffle_within_patches,
+        lr=1e-5,
+        epochs=150,
+        patience=None,
+    ),
+    # PPI. The paper does not tell the rate of its dropout; at 0.2 training does not begin.
+    "many-graphs": Preset(
+        views=ManyGraphs,
+        encoder=DenseSkipMeanPool,
+        corruption=partial(drop_features, rate=0.5),
+        scale="columns",
+        epochs=20,
+        patience=None,
+    ),
+}
 
 _PARTS: dict[str, Part] = {
     part.__name__: part
     for part in (
         WholeGraph,
+        Patches,
+        ManyGraphs,
         GCN,
+        MeanPool,
+        SkipMeanPool,
+        DenseSkipMeanPool,
         shuffle_features,
         flip_edges,
         flip_and_shuffle,
+        shuffle_within_patches,
+        drop_features,
         SigmoidMean,
         Set2Set,
         DiffPool,

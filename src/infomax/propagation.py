@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Protocol
+from copy import copy
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -18,13 +20,6 @@ warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant 
 Rule = Literal["symmetric", "mean"]
 
 
-class Operand(Protocol):
-    """A constant matrix ``[M, N]`` that multiplies a dense ``[N, D]``."""
-
-    def __matmul__(self, y: Tensor) -> Tensor:
-        """The product ``[M, D]``."""
-
-
 class SparseOperand:
     """A constant sparse matrix ``[M, N]``; gradients flow through the other factor only.
 
@@ -34,18 +29,39 @@ class SparseOperand:
     """
 
     def __init__(self, keys: Tensor, values: Tensor, shape: tuple[int, int], *, symmetric: bool = False) -> None:
-        self.shape = shape
+        self.shape, self.symmetric = shape, symmetric
         self.matrix = _csr(keys, values, shape)
-        if symmetric:
-            self.transpose = self.matrix
-        else:
-            rows, columns = keys // shape[1], keys % shape[1]
-            flipped, order = torch.sort(columns * shape[0] + rows)
-            self.transpose = _csr(flipped, values[order], (shape[1], shape[0]))
+
+    @cached_property
+    def transpose(self) -> Tensor:
+        """The transpose as CSR; made when a gradient first asks for it."""
+        if self.symmetric:
+            return self.matrix
+        m, n = self.shape
+        starts, columns = self.matrix.crow_indices(), self.matrix.col_indices()
+        rows = torch.repeat_interleave(torch.arange(m, device=starts.device), starts.diff())
+        keys, order = torch.sort(columns * m + rows)
+        return _csr(keys, self.matrix.values()[order], (n, m))
 
     def __matmul__(self, y: Tensor) -> Tensor:
         """The product ``[M, D]``; its gradient is the transpose's product."""
+        if not y.requires_grad:
+            return self.matrix @ y
         return _SparseProduct.apply(y, self.matrix, self.transpose)  # type: ignore[no-any-return, no-untyped-call]
+
+    def rows(self, start: int, stop: int) -> SparseOperand:
+        """Some of the rows, ``[stop - start, N]``."""
+        starts = self.matrix.crow_indices()[start : stop + 1]
+        first, last = int(starts[0]), int(starts[-1])
+        part = copy(self)
+        part.shape, part.symmetric = (stop - start, self.shape[1]), False
+        columns, values = self.matrix.col_indices()[first:last], self.matrix.values()[first:last]
+        part.matrix = torch.sparse_csr_tensor(starts - first, columns, values, part.shape, check_invariants=False)
+        return part
+
+
+Operand: TypeAlias = Tensor | SparseOperand
+"""A constant matrix, dense or sparse, that multiplies a dense one."""
 
 
 def operand(features: Features, device: torch.device, dtype: torch.dtype = torch.float32) -> Operand:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from infomax.errors import InputError
 from infomax.initialisation import glorot
 from infomax.kernels import column_sum
-from infomax.views import View
+from infomax.views import View, WholeView
 
 
 class SigmoidMean(nn.Module):
@@ -68,6 +69,8 @@ class DiffPool(nn.Module):
 
     def forward(self, h: Tensor, view: View) -> Tensor:
         """The summary ``[d]``."""
+        if not isinstance(view, WholeView):
+            raise InputError("DiffPool", "a whole graph", "patches", "Use SigmoidMean or Set2Set.")
         assignment = torch.softmax(view.propagation @ (h @ self.assign), dim=1)
         nodes = assignment.T @ h
         links = assignment.T @ (view.propagation @ assignment)

@@ -116,7 +116,7 @@ class Training:
             if self.best is not None and step == self.views.steps:
                 self.best.offer(record[0], epoch)  # before the step: the weights that produced this loss
             self.optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             self.optimiser.step()  # 5. one step of gradient descent
         return record
 
@@ -159,7 +159,8 @@ class Training:
             for key in ("loss", "epoch", "waited"):
                 setattr(self.best, key, tensors[f"best.{key}"].to(self.device))
         self.generator.set_state(tensors["generator"].cpu())
-        self.history = [Record(*row) for row in zip(*values["history"].values(), strict=True)]
+        columns = [values["history"][field.name] for field in fields(Record)]
+        self.history = [Record(*row) for row in zip(*columns, strict=True)]
         self.seconds, self.finished = values["seconds"], values["finished"]
 
 

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding, embedding_bag
 
+from infomax.errors import InputError
 from infomax.graph import Graph
+from infomax.kernels import permute
+from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
 from infomax.propagation import Operand, Propagation, Rule, operand
 
 
-@dataclass(frozen=True)
-class View:
-    """What an encoder sees.
+class View(Protocol):
+    """What an encoder sees: features, and how a layer's messages run.
 
-    Shapes:
-        features: ``[T, F]``, a table of feature rows
-        propagation: ``[N, N]``
-        rows: ``[N]``, the row of the table that each node carries; None: node i carries row i (then T = N)
+    H is ``[n, d]``, the outcome of the layer before; None stands for the features X. A layer computes the first m of
+    the n nodes: all of them on a whole graph, all but the outermost level in patches.
     """
 
-    features: Operand
-    propagation: Propagation
-    rows: Tensor | None = None
+    def carry(self, h: Tensor) -> Tensor:
+        """H of the nodes that the layer computes, ``[m, d]``."""
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ of those nodes, ``[m, d']``."""
+
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ of those nodes, ``[m, d']``: what their neighbourhoods (and they themselves) send them."""
 
 
-Corruption = Callable[[View, torch.Generator], View]
+Corruption = Callable[..., View]
+"""Called with (view, generator): a negative of the view."""
 
 
 class Views(Protocol):
@@ -41,9 +50,147 @@ class Views(Protocol):
         """The epoch's (positive, negative) pairs."""
 
 
-def whole_view(graph: Graph, rule: Rule, device: torch.device) -> View:
-    """All of a graph, on the device."""
-    return View(operand(graph.features, device), Propagation.of(graph, rule, device))
+@dataclass(frozen=True)
+class WholeView:
+    """All of a graph.
+
+    Shapes:
+        features: ``[N, F]``
+        propagation: ``[N, N]``
+        rows: ``[N]``, the row of the features that each node carries; None: its own
+    """
+
+    features: Operand
+    propagation: Propagation
+    rows: Tensor | None = None
+    products: dict[int, Tensor] = field(default_factory=dict)
+    """X Θ by Θ. Shuffling rows commutes with the linear map, so a view and its shuffled negative share the product."""
+
+    @classmethod
+    def of(cls, graph: Graph, rule: Rule, device: torch.device) -> WholeView:
+        """The view of a graph, on the device."""
+        return cls(operand(graph.features, device), Propagation.of(graph, rule, device))
+
+    def fresh(self) -> WholeView:
+        """The same view for another step, when the weights have moved."""
+        return dataclasses.replace(self, products={})
+
+    def carry(self, h: Tensor) -> Tensor:
+        """All of H."""
+        return h
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ."""
+        if h is not None:
+            return h @ weight
+        if id(weight) not in self.products:
+            self.products[id(weight)] = self.features @ weight
+        y = self.products[id(weight)]
+        return y if self.rows is None else permute(y, self.rows)
+
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ."""
+        return self.propagation @ self.own(h, weight)
+
+
+@dataclass(frozen=True)
+class BlockView:
+    """Some of a whole view's nodes, start to stop: the same layer for them alone, so that memory stays bounded."""
+
+    view: WholeView
+    start: int
+    stop: int
+
+    def carry(self, h: Tensor) -> Tensor:
+        """Their rows of H."""
+        return h[self.start : self.stop]
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ of theirs."""
+        if h is not None:
+            return self.carry(h) @ weight
+        features = self.view.features
+        if isinstance(features, Tensor):
+            return self.carry(features) @ weight
+        return features.rows(self.start, self.stop) @ weight
+
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ of theirs; H Θ is computed once for all blocks."""
+        if id(weight) not in self.view.products:
+            self.view.products[id(weight)] = self.view.own(h, weight)
+        return self.view.propagation.operand.rows(self.start, self.stop) @ self.view.products[id(weight)]
+
+
+@dataclass(frozen=True)
+class PatchView:
+    """A batch of patches: trees of sampled neighbours around B centres.
+
+    Level 0 holds the centres, level l + 1 the ``fan_out[l]`` neighbours drawn for each node of level l. H is laid out
+    level after level, and every layer sheds the outermost.
+
+    Shapes:
+        features: ``[T, F]``, the table of all nodes' features
+        rows: ``[B, P]``, the row of the table that each node of each patch carries; see `sample_patches`
+        share: ``[n, 1]``, the neighbours' share of the mean, of every node but the outermost, level after level
+    """
+
+    features: Operand
+    rows: Tensor
+    share: Tensor
+    fan_out: tuple[int, ...]
+    inputs: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    """The gathered features, once they are: each inner node's own, and the mean over its neighbourhood."""
+
+    def carry(self, h: Tensor) -> Tensor:
+        """H without the outermost level."""
+        return h[: self._inner(h)]
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ without the outermost level."""
+        if h is not None:
+            return self.carry(h) @ weight
+        if isinstance(self.features, Tensor):
+            return self._gathered(self.features)[0] @ weight
+        return self._gather(self.features @ weight)[0]
+
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ without the outermost level, P estimated from the sample: its expectation is the graph's own."""
+        if h is not None:
+            inner = self._inner(h)
+            return self._mean(h[:inner], self._children(h)) @ weight
+        # Dense features are averaged before the product, so the outermost level is never laid out. Sparse ones are
+        # multiplied first: that costs little, and leaves rows that can be gathered.
+        if isinstance(self.features, Tensor):
+            return self._gathered(self.features)[1] @ weight
+        return self._gather(self.features @ weight)[1]
+
+    def _gathered(self, table: Tensor) -> tuple[Tensor, Tensor]:
+        if not self.inputs:
+            self.inputs.append(self._gather(table))
+        return self.inputs[0]
+
+    def _gather(self, table: Tensor) -> tuple[Tensor, Tensor]:
+        """From a table ``[T, d]``: each inner node's own row, and the mean over its neighbourhood, ``[n, d]`` each."""
+        *inner, outermost = by_level(self.rows, self.fan_out)
+        own = embedding(torch.cat(inner), table)
+        leaves = embedding_bag(outermost.view(-1, self.fan_out[-1]), table, mode="mean")
+        return own, self._mean(own, [*self._children(own), leaves])
+
+    def _children(self, h: Tensor) -> list[Tensor]:
+        """The mean over the children of each node, level by level, ``[n_l, d]`` each; the outermost level has none."""
+        levels = h.split(self._levels(h))
+        return [level.view(-1, k, h.shape[1]).mean(1) for level, k in zip(levels[1:], self.fan_out, strict=False)]
+
+    def _mean(self, own: Tensor, children: list[Tensor]) -> Tensor:
+        return torch.lerp(own, torch.cat(children), self.share[: len(own)])
+
+    def _levels(self, h: Tensor) -> list[int]:
+        """The sizes of the levels that H holds."""
+        sizes = level_sizes(len(self.rows), self.fan_out)
+        return next(sizes[:count] for count in range(1, len(sizes) + 1) if sum(sizes[:count]) == len(h))
+
+    def _inner(self, h: Tensor) -> int:
+        return sum(self._levels(h)[:-1])
 
 
 class WholeGraph:
@@ -52,8 +199,67 @@ class WholeGraph:
     steps = 1
 
     def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, device: torch.device) -> None:
-        self.view, self.corruption = whole_view(graph, rule, device), corruption
+        self.view, self.corruption = WholeView.of(graph, rule, device), corruption
 
     def epoch(self, generator: torch.Generator) -> Iterator[tuple[View, View]]:
         """One pair: the graph, and a fresh corruption."""
-        yield self.view, self.corruption(self.view, generator)
+        view = self.view.fresh()
+        yield view, self.corruption(view, generator)
+
+
+class Patches:
+    """Batches of sampled patches, each against a corruption of itself; one summary a batch."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        rule: Rule,
+        corruption: Corruption,
+        device: torch.device,
+        *,
+        fan_out: Sequence[int] = (10, 10, 25),
+        batch: int = 256,
+    ) -> None:
+        if rule != "mean":
+            raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule!r}")
+        self.fan_out, self.batch, self.corruption = tuple(fan_out), batch, corruption
+        self.features, self.neighbours = operand(graph.features, device), Neighbours.of(graph, device)
+        self.n = graph.num_nodes
+        self.steps = -(-self.n // batch)
+
+    def epoch(self, generator: torch.Generator) -> Iterator[tuple[View, View]]:
+        """Every node once as a centre, in random order."""
+        for centres in torch.randperm(self.n, generator=generator, device=generator.device).split(self.batch):
+            view = self.around(centres, generator)
+            yield view, self.corruption(view, generator)
+
+    def around(self, centres: Tensor, generator: torch.Generator) -> PatchView:
+        """Patches around B centres."""
+        rows = sample_patches(self.neighbours, centres, self.fan_out, generator)
+        inner = torch.cat(by_level(rows, self.fan_out)[:-1])
+        return PatchView(self.features, rows, self.neighbours.share[inner][:, None], self.fan_out)
+
+
+class ManyGraphs:
+    """Each of several graphs, against another of them; one summary a graph.
+
+    The negative is a corruption of a graph drawn among the others. A single graph is its own negative, as in
+    `WholeGraph`.
+    """
+
+    def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, device: torch.device) -> None:
+        groups = np.zeros(graph.num_nodes) if graph.groups is None else graph.groups
+        self.views = [WholeView.of(graph.part(groups == group), rule, device) for group in np.unique(groups)]
+        self.corruption, self.steps = corruption, len(self.views)
+
+    def epoch(self, generator: torch.Generator) -> Iterator[tuple[View, View]]:
+        """Every graph once, in random order."""
+        count = len(self.views)
+        order, offsets = [0], [0]
+        if count > 1:
+            order = torch.randperm(count, generator=generator, device=generator.device).tolist()
+            offsets = torch.randint(1, count, (count,), generator=generator, device=generator.device).tolist()
+        for one, offset in zip(order, offsets, strict=True):
+            positive = self.views[one].fresh()
+            other = positive if offset == 0 else self.views[(one + offset) % count].fresh()
+            yield positive, self.corruption(other, generator)

@@ -43,7 +43,7 @@ def read_graph(
         edges: the edge table, or one of the other forms above.
         nodes: the node table.
         labels: names of the columns (GraphML: node attributes) that are labels; an empty cell is unlabelled.
-        features: names of the columns that are features, in this order; any other column is then left alone. A table
+        features: names of the columns that are features; any other column is then left alone. A table
             that has none of them gets degree features. An npz says itself what its features are.
         directed: keep the arrows. Otherwise an edge runs both ways. An npz says itself which it is.
     """

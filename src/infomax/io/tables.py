@@ -151,7 +151,7 @@ def node_columns(
     missing = [name for name in features if name not in others]
     if missing and len(missing) < len(features):
         raise InputError(str(path), f"feature columns {_listed(missing)}", f"the columns {_listed(list(others))}")
-    return identifier, [] if missing else [others[name] for name in features], marks
+    return identifier, [] if missing else sorted(others[name] for name in features), marks
 
 
 def _listed(names: Sequence[str], limit: int = 12) -> str:

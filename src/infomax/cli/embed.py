@@ -1,0 +1,53 @@
+"""infomax embed, infomax neighbours."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import app
+from infomax.cli.options import Device, RunArgument, open_graph
+
+
+@app.command()
+def embed(
+    run: RunArgument,
+    graph: Annotated[str | None, typer.Argument(metavar="[GRAPH]", help="Default: the one trained on.")] = None,
+    *,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="A file .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec).")
+    ],
+    device: Device = "auto",
+) -> None:
+    """Write the vectors of a graph's nodes, beside their ids."""
+    from infomax.estimator import DGI
+    from infomax.io.vectors import check_extension
+
+    began = time.monotonic()
+    check_extension(out)
+    model = DGI.load(run)
+    model.device = device
+    source = model.graph_
+    if graph is not None:
+        source = open_graph(graph, directed=source.directed, features=model.feature_names_)
+    embeddings = model.transform(source)
+    embeddings.save(out)
+    show.wrote(f"{out} ({embeddings!r})", began)
+
+
+@app.command()
+def neighbours(
+    run: RunArgument,
+    node: Annotated[str, typer.Argument(metavar="NODE", help="A node's id.")],
+    k: Annotated[int, typer.Option("-k", help="How many.", min=1)] = 10,
+) -> None:
+    """Show the nodes nearest to a node, by cosine similarity of their vectors."""
+    from infomax.estimator import DGI
+
+    model = DGI.load(run)
+    found = model.transform(model.graph_).neighbours(node, k)
+    show.table(f"Nearest to {node}", ("node", "cosine"), [(name, f"{cosine:.3f}") for name, cosine in found])

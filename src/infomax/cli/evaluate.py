@@ -1,0 +1,87 @@
+"""infomax evaluate."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import app
+from infomax.cli.options import Json, ProbeName
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from infomax.evaluation.splits import Splits
+
+
+@app.command()
+def evaluate(
+    source: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="A run folder, or a file that embed wrote.")],
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="nodes.csv:COLUMN", help="Labels by node id, in a table; or a column of the run."),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(metavar="NAME", help="Take labels and split of a data set.")] = None,
+    probe: ProbeName = "validated",
+    json: Json = None,
+) -> None:
+    """Score vectors with a linear probe; a run beside Random-Init and raw features."""
+    from infomax.comparison import choose_probe, compare, splits_for, vectors_row
+    from infomax.embedding import Embeddings
+    from infomax.errors import InputError
+    from infomax.estimator import DGI
+    from infomax.runs import write_json
+
+    measure, began = choose_probe(probe), time.perf_counter()
+    if not source.exists():
+        raise InputError(str(source), "a run folder, or a file that embed wrote", "nothing of that name")
+    model = DGI.load(source) if source.is_dir() else None
+    embeddings = None if model is not None else Embeddings.read(source)
+    ids = embeddings.ids if model is None else model.graph_.ids  # type: ignore[union-attr]
+    codes, own = _labels(ids.tolist(), labels, dataset, model)
+    splits, name = splits_for(codes, own)
+    if model is not None:
+        rows = compare(model, codes, splits, measure)
+    else:
+        assert embeddings is not None  # noqa: S101
+        rows = [vectors_row(str(source), embeddings.vectors, codes, splits, measure, began)]
+    values = [row.to_dict() for row in rows]
+    show.scores(f"Accuracy in %, {probe} probe, {name}, {int((codes >= 0).sum()):,} labelled nodes", values)
+    if json is not None:
+        write_json(json, {"source": str(source), "probe": probe, "split": name, "rows": values})
+        show.wrote(json, time.monotonic() - (time.perf_counter() - began))
+
+
+def _labels(ids: list[Any], labels: str | None, dataset: str | None, model: Any) -> tuple[NDArray[Any], Splits | None]:
+    """Codes ``[N]`` of the nodes, and the split that comes with them."""
+    import numpy as np
+
+    from infomax.datasets import load_dataset
+    from infomax.errors import InputError
+    from infomax.evaluation.splits import encode_labels
+    from infomax.io import read_labels
+
+    if labels is not None and dataset is not None:
+        raise InputError("evaluate", "--labels or --dataset", "both")
+    if labels is not None and ":" in labels:
+        path, column = labels.rsplit(":", 1)
+        known, splits = read_labels(path, column), {}
+    else:
+        graph = load_dataset(dataset) if dataset is not None else None if model is None else model.graph_
+        if graph is None or not graph.labels:
+            raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
+        column = labels or next(iter(graph.labels))
+        if column not in graph.labels:
+            raise InputError("--labels", f"one of {', '.join(graph.labels)}", column)
+        known = dict(zip(map(str, graph.ids.tolist()), graph.labels[column].tolist(), strict=True))
+        splits = {name: dict(zip(known, mask.tolist(), strict=True)) for name, mask in graph.splits.items()}
+    names = [str(identifier) for identifier in ids]
+    missing = "" if any(isinstance(value, str) for value in known.values()) else -1
+    column_values = [known.get(name, missing) for name in names]
+    codes, _ = encode_labels(np.array(column_values, dtype=object if missing == "" else np.int64))
+    masks = {part: np.array([mask.get(name, False) for name in names]) for part, mask in splits.items()}
+    return codes, masks or None

@@ -1,0 +1,88 @@
+"""infomax info, infomax datasets."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import app
+from infomax.cli.options import Directed, GraphArgument, Labels, open_graph
+
+datasets = typer.Typer(help="The data sets that infomax knows by name.", invoke_without_command=True)
+app.add_typer(datasets, name="datasets")
+
+
+@app.command()
+def info(
+    graph: GraphArgument,
+    labels: Labels = None,
+    directed: Directed = False,
+    dim: Annotated[int, typer.Option(help="Width for the estimate of memory.")] = 512,
+) -> None:
+    """Describe a graph: counts, degrees, what was left out, the memory to train it."""
+    import numpy as np
+    from scipy import sparse
+
+    from infomax.memory import size, training_bytes
+
+    source = open_graph(graph, labels, directed)
+    degree = np.diff(source.adjacency.indptr) + (np.diff(source.adjacency.tocsc().indptr) if source.directed else 0)
+    stored = "sparse" if sparse.issparse(source.features) else "dense"
+    filled = source.features.count_nonzero() if stored == "sparse" else np.count_nonzero(source.features)
+    kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
+    columns = [f"{name} ({_classes(column)} classes)" for name, column in source.labels.items()]
+    rows: list[tuple[str, object]] = [
+        ("nodes", f"{source.num_nodes:,}"),
+        ("edges", f"{source.num_edges:,}{kind}"),
+        ("features", f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} a node not zero"),
+        ("degree: mean, median, highest", f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"),
+        ("isolated nodes", f"{int((degree == 0).sum()):,}"),
+        ("self-loops left out", f"{source.dropped['self_loops']:,}"),
+        ("duplicate edges left out", f"{source.dropped['duplicates']:,}"),
+        ("labels", ", ".join(columns) or "none"),
+        ("split", ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none"),
+        (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}"),
+    ]
+    show.table(graph, ("", "value"), rows)
+
+
+def _classes(column: object) -> int:
+    from infomax.evaluation.splits import encode_labels
+
+    return len(encode_labels(column)[1])  # type: ignore[arg-type]
+
+
+@datasets.callback()
+def choose(context: typer.Context) -> None:
+    """Without a verb: the list."""
+    if context.invoked_subcommand is None:
+        listed()
+
+
+@datasets.command("list")
+def listed() -> None:
+    """List the names."""
+    from infomax.datasets import DATASETS
+
+    show.table("Data sets", ("name", "what it is"), DATASETS.items())
+
+
+@datasets.command()
+def fetch(name: Annotated[str, typer.Argument(help="A data set's name.")]) -> None:
+    """Download a data set into the cache, checked by size and SHA-256."""
+    from infomax.datasets import fetch_dataset
+
+    with show.Steps(name, None) as steps:
+        paths = fetch_dataset(name, lambda done, total: steps.at(done, "bytes", total))
+    show.out.print(f"{name}: {len(paths)} files" + (f" in {paths[0].parent}" if paths else ", inside the package"))
+
+
+@datasets.command()
+def path() -> None:
+    """Show where data sets are looked for and kept."""
+    from infomax.datasets.fetch import data_folders
+
+    for folder in data_folders():
+        show.out.print(str(folder), soft_wrap=True)

@@ -1,0 +1,47 @@
+"""What several commands ask for, in the same words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from infomax.graph import Graph
+
+GraphArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="GRAPH",
+        help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz or a .graphml.",
+    ),
+]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as train writes it.")]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="A column of the node table that is a label, not a feature; may be repeated."),
+]
+Directed = Annotated[bool, typer.Option("--directed", help="Keep the arrows: messages run from source to target.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result there as JSON, too.")]
+ProbeName = Annotated[
+    str,
+    typer.Option(
+        "--probe",
+        metavar="paper|validated",
+        help="paper: 100 steps of softmax regression. validated: logistic regression, C chosen on validation.",
+    ),
+]
+
+
+def open_graph(
+    name: str, labels: list[str] | None = None, directed: bool = False, features: tuple[str, ...] | None = None
+) -> Graph:
+    """The graph that a GRAPH argument means."""
+    from infomax.datasets import DATASETS, load_dataset
+    from infomax.io import read_graph
+
+    if name.lower() in DATASETS and not Path(name).exists():
+        return load_dataset(name)
+    return read_graph(name, labels=labels or (), directed=directed, features=features)

@@ -1,0 +1,143 @@
+"""What a person sees: tables, and progress as a bar on a terminal or as quiet lines in a log."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from infomax.training import Training
+
+out = Console(highlight=False)
+log = Console(stderr=True, highlight=False)
+LOG_SECONDS = 10.0
+
+
+def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table."""
+    sheet = Table(title=title, title_justify="left", title_style="bold")
+    for name in columns:
+        sheet.add_column(name)
+    for row in rows:
+        sheet.add_row(*map(str, row))
+    out.print(sheet)
+
+
+class Steps:
+    """Progress over a known number of things: a bar on a terminal, a line now and then in a log."""
+
+    def __init__(self, title: str, total: int | None) -> None:
+        self.title, self.total, self.said = title, total, time.monotonic()
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=log,
+            transient=True,
+        )
+        self.task = self.bar.add_task(title, total=total, note="")
+
+    def __enter__(self) -> Steps:
+        if log.is_terminal:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def at(self, done: int, note: str = "", total: int | None = None) -> None:
+        """So many are done."""
+        self.bar.update(self.task, completed=done, note=note, total=self.total if total is None else total)
+        if not log.is_terminal and time.monotonic() - self.said > LOG_SECONDS:
+            self.said = time.monotonic()
+            log.print(
+                f"{self.title}: {done}" + (f" of {self.total}" if self.total else "") + (f", {note}" if note else "")
+            )
+
+
+@contextmanager
+def training_progress(title: str, resume: str = "") -> Iterator[Any]:
+    """A callback for `DGI.fit` that shows the epochs; a Ctrl-C or a SIGTERM stops at the end of the epoch.
+
+    So the state that is written is whole, and resuming goes on bit for bit; a second Ctrl-C stops at once.
+    """
+    stopped = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal stopped
+        stopped = True
+        signal.signal(number, signal.SIG_DFL)
+
+    def follow(training: Training) -> None:
+        last, done = training.history[-1], len(training.history)
+        known = training.best is None
+        steps.at(done, f"loss {last.loss:.4f}", total=training.epochs if known else None)
+        if stopped:
+            raise KeyboardInterrupt(f"Stopped after epoch {done}. {resume}")
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with Steps(title, None) as steps:
+            yield follow
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def health(report: dict[str, Any]) -> None:
+    """The health report as a short table."""
+    from infomax.memory import size
+
+    rows: list[tuple[str, str]] = [("epochs", f"{report['epochs']} (weights of epoch {report['kept_epoch']})")]
+    if "loss" in report:
+        rows += [
+            ("loss", f"{report['curve']['loss'][0]:.4f} -> {report['loss']:.4f}"),
+            ("discriminator accuracy", f"{100 * report['discriminator_accuracy']:.1f} %"),
+            ("spread of the summary", f"{report['summary_spread']:.4f}"),
+        ]
+    rows += [
+        ("effective rank", f"{report['effective_rank']:.1f} of {report['dimensions']}"),
+        ("dead dimensions", str(report["dead_dimensions"])),
+        ("training time", f"{report['seconds']:.1f} s"),
+        ("peak memory", size(report["peak_memory_bytes"])),
+    ]
+    table("Health", ("", "value"), rows)
+
+
+def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Rows of a results table, as `evaluation.protocol.Row.to_dict` gives them."""
+    table(
+        title,
+        ("method", "score", "paper", "runs", "seconds"),
+        [
+            (
+                row["method"],
+                deviation(row["mean"], row["std"]),
+                deviation(**row["paper"]) if row["paper"] else "",
+                row["runs"],
+                f"{row['seconds']:.1f}",
+            )
+            for row in rows
+        ],
+    )
+
+
+def deviation(mean: float, std: float | None) -> str:
+    """``82.2 +- 0.6``."""
+    return f"{mean:.1f}" if not std else f"{mean:.1f} ± {std:.1f}"
+
+
+def wrote(path: object, began: float) -> None:
+    """The last line: what was written, and how long it took."""
+    out.print(f"wrote {path} in {time.monotonic() - began:.1f} s", soft_wrap=True)

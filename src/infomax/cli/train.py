@@ -1,0 +1,100 @@
+"""infomax train."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import app
+from infomax.cli.options import Device, Directed, GraphArgument, Labels, open_graph
+
+
+@app.command()
+def train(
+    graph: GraphArgument,
+    out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder to write.")],
+    labels: Labels = None,
+    directed: Directed = False,
+    preset: Annotated[str, typer.Option(help="The set-up to start from: whole-graph.")] = "whole-graph",
+    dim: Annotated[int | None, typer.Option(help="Width of the vectors.  [default: 512]")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Train exactly so many epochs; 0 is Random-Init.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop after so many epochs without a lower loss.  [default: 20]")
+    ] = None,
+    layers: Annotated[int | None, typer.Option(help="Layers of the encoder.  [default: 1]")] = None,
+    corruption: Annotated[
+        str | None, typer.Option(metavar="shuffle|flip|both", help="The negative sample: features, edges, or both.")
+    ] = None,
+    rho: Annotated[float, typer.Option(help="Rate of flipped edges, for flip and both.")] = 1e-3,
+    readout: Annotated[str | None, typer.Option(metavar="mean|set2set|diffpool", help="The summary.")] = None,
+    scale: Annotated[
+        str | None, typer.Option(metavar="auto|rows|columns|none", help="Scaling of the features.  [default: auto]")
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Adam's learning rate.  [default: 0.001]")] = None,
+    seed: Annotated[int, typer.Option(help="Decides the first weights and every corruption.")] = 0,
+    device: Device = "auto",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a training was interrupted; start where there is none.")
+    ] = False,
+) -> None:
+    """Train on a graph; writes a run folder."""
+    from infomax import runs
+    from infomax.estimator import DGI
+
+    began = time.monotonic()
+    if resume and (out / runs.MODEL).exists():
+        show.out.print(f"{out} holds a finished run already: nothing to resume.")
+        return
+    if not resume:
+        runs.refuse_model(out)
+    model = DGI(
+        dim,
+        preset=preset,
+        epochs=epochs,
+        patience=patience,
+        lr=lr,
+        scale=scale,  # type: ignore[arg-type]  # checked where it is used
+        seed=seed,
+        device=device,
+        **_parts(layers, corruption, rho, readout),
+    )
+    source = open_graph(graph, labels, directed)
+    show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
+    with show.training_progress("epochs", f"Go on with: infomax train {graph} --out {out} --resume") as progress:
+        model.fit(source, run=out, progress=progress)
+    show.health(model.health_)
+    show.wrote(f"{out}/", began)
+
+
+def _parts(layers: int | None, corruption: str | None, rho: float, readout: str | None) -> dict[str, Any]:
+    """The parts that the options name."""
+    from functools import partial
+
+    from infomax.corruptions import flip_and_shuffle, flip_edges, shuffle_features
+    from infomax.encoders import GCN
+    from infomax.errors import InputError
+    from infomax.readouts import DiffPool, Set2Set, SigmoidMean
+
+    corruptions = {
+        "shuffle": shuffle_features,
+        "flip": partial(flip_edges, rho=rho),
+        "both": partial(flip_and_shuffle, rho=rho),
+    }
+    readouts = {"mean": SigmoidMean, "set2set": Set2Set, "diffpool": DiffPool}
+    parts: dict[str, Any] = {}
+    if layers is not None:
+        if layers < 1:
+            raise InputError("--layers", "1 or more", str(layers))
+        parts["encoder"] = partial(GCN, layers=layers)
+    if not 0 <= rho <= 1:
+        raise InputError("--rho", "a rate from 0 to 1", str(rho))
+    for option, given, known in (("corruption", corruption, corruptions), ("readout", readout, readouts)):
+        if given is not None:
+            if given not in known:
+                raise InputError(f"--{option}", f"one of {', '.join(known)}", given)
+            parts[option] = known[given]
+    return parts

@@ -1,0 +1,133 @@
+"""Stopped and resumed = never stopped, bit for bit; and a run folder survives what happens to folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from conftest import random_graph
+
+from infomax import DGI, InputError, estimator
+
+
+class Stop:
+    """Interrupts at the k-th pause, as a Ctrl-C does."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def __call__(self, training) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("settings", [{"epochs": 30}, {"patience": 3}], ids=["fixed epochs", "patience"])
+@pytest.mark.parametrize("after", [1, 7])
+def test_resumed_equals_uninterrupted(tmp_path, graph, settings, after):
+    DGI(dim=8, seed=3, **settings).fit(graph, run=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        DGI(dim=8, seed=3, **settings).fit(graph, run=tmp_path / "cut", progress=Stop(after))
+    assert not (tmp_path / "cut" / "model.safetensors").exists()
+    DGI(dim=8, seed=3, **settings).fit(graph, run=tmp_path / "cut")
+    whole, cut = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut"))
+    assert whole == cut
+    curves = [json.loads((tmp_path / name / "health.json").read_text())["curve"] for name in ("whole", "cut")]
+    assert curves[0] == curves[1]
+    assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
+
+
+def test_killed_at_any_write_leaves_something_to_resume(tmp_path, graph, monkeypatch):
+    """The machine stops at the k-th file that is moved into place, for every k, and the run is begun again."""
+    monkeypatch.setattr(estimator, "CHECKPOINT_SECONDS", 0.0)
+    expected = DGI(dim=4, epochs=4).fit(graph).transform(graph).vectors
+    move = os.replace
+    from pathlib import Path
+
+    for k in range(1, 20):
+        run, count = tmp_path / str(k), 0
+
+        def dying(self, target, k=k):
+            nonlocal count
+            count += 1
+            if count == k:
+                raise SystemExit("killed")
+            move(self, target)
+            return target
+
+        monkeypatch.setattr(Path, "replace", dying)
+        try:
+            DGI(dim=4, epochs=4).fit(graph, run=run)
+            finished = True
+        except SystemExit:
+            finished = False
+        monkeypatch.undo()
+        monkeypatch.setattr(estimator, "CHECKPOINT_SECONDS", 0.0)
+        if finished:
+            break
+        DGI(dim=4, epochs=4).fit(graph, run=run)
+        loaded = DGI.load(run)
+        np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, expected)
+    assert finished
+    assert k > 5
+
+
+def test_moved_folder_gives_the_same_vectors(tmp_path):
+    graph = random_graph(weighted=True, directed=True, dense=True)
+    model = DGI(dim=8, epochs=5).fit(graph)
+    model.save(tmp_path / "run")
+    shutil.move(tmp_path / "run", tmp_path / "elsewhere")
+    loaded = DGI.load(tmp_path / "elsewhere")
+    np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, model.transform(graph).vectors)
+    assert loaded.graph_.directed
+    assert loaded.health_ == model.health_
+
+
+def test_model_is_never_overwritten_silently(tmp_path, graph):
+    model = DGI(dim=4, epochs=1).fit(graph)
+    model.save(tmp_path / "run")
+    with pytest.raises(InputError, match="a trained model"):
+        model.save(tmp_path / "run")
+    model.save(tmp_path / "run", overwrite=True)
+
+
+@pytest.mark.parametrize("harm", ["truncate", "flip", "header"])
+@pytest.mark.parametrize("name", ["model", "checkpoint"])
+def test_damage_is_found(tmp_path, graph, harm, name):
+    run = tmp_path / "run"
+    if name == "model":
+        DGI(dim=4, epochs=2).fit(graph, run=run)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            DGI(dim=4, epochs=5).fit(graph, run=run, progress=Stop(2))
+    path = run / f"{name}.safetensors"
+    content = bytearray(path.read_bytes())
+    if harm == "truncate":
+        content = content[:-9]
+    else:
+        content[-9 if harm == "flip" else 40] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"safetensors: expected .*(cut short|changed)"):
+        DGI.load(run) if name == "model" else DGI(dim=4, epochs=5).fit(graph, run=run)
+
+
+def test_other_settings_do_not_resume(tmp_path, graph):
+    with pytest.raises(KeyboardInterrupt):
+        DGI(dim=4, epochs=5).fit(graph, run=tmp_path, progress=Stop(2))
+    with pytest.raises(InputError, match="of another seed"):
+        DGI(dim=4, epochs=5, seed=1).fit(graph, run=tmp_path)
+    with pytest.raises(InputError, match="of another settings"):
+        DGI(dim=4, epochs=6).fit(graph, run=tmp_path)
+    with pytest.raises(InputError, match="of another graph"):
+        DGI(dim=4, epochs=5).fit(random_graph(seed=8), run=tmp_path)
+
+
+def test_another_format_is_refused(tmp_path, graph):
+    DGI(dim=4, epochs=1).fit(graph, run=tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"format": 99}))
+    with pytest.raises(InputError, match="expected format 1, found format 99"):
+        DGI.load(tmp_path)

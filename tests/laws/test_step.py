@@ -1,0 +1,103 @@
+"""The step as it is computed equals plain autograd of the five steps as the paper writes them, in float64."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from conftest import random_graph
+from torch import nn
+
+from infomax.corruptions import shuffle_features
+from infomax.discriminators import Bilinear
+from infomax.encoders import GCN
+from infomax.objectives import binary_cross_entropy, jensen_shannon
+from infomax.propagation import Propagation, operand
+from infomax.readouts import DiffPool, Set2Set, SigmoidMean
+from infomax.training import Model
+from infomax.views import WholeView
+
+CPU = torch.device("cpu")
+
+
+def our_loss(model: Model, view: WholeView, negative: WholeView) -> torch.Tensor:
+    h, h_negative = model.encoder(view, negative)
+    summary = model.readout(h, view)
+    return binary_cross_entropy(model.discriminator(h, summary), model.discriminator(h_negative, summary))
+
+
+def papers_loss(model: Model, graph, rows: torch.Tensor) -> torch.Tensor:
+    """Every formula of the paper, densely and by torch's own parts."""
+    hat = torch.from_numpy(graph.adjacency.toarray()).double() + torch.eye(graph.num_nodes, dtype=torch.float64)
+    scale = torch.diag(hat.sum(1) ** -0.5)
+    x = torch.from_numpy(graph.features.toarray()).double()
+
+    def encode(x):
+        encoder = model.encoder
+        for weight, bias, slope in zip(encoder.weights, encoder.biases, encoder.slopes, strict=True):
+            x = nn.functional.prelu(scale @ hat @ scale @ x @ weight + bias, slope)
+        return x
+
+    h, h_negative = encode(x), encode(x[rows])
+    summary = torch.sigmoid(h.mean(0)).expand_as(h)
+    weight, bias = model.discriminator.weight[None], model.discriminator.bias[None]
+    logits = torch.cat([nn.functional.bilinear(part, summary, weight, bias) for part in (h, h_negative)])
+    targets = torch.cat([torch.ones_like(h[:, :1]), torch.zeros_like(h[:, :1])])
+    return nn.functional.binary_cross_entropy_with_logits(logits, targets)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_the_paper(layers, weighted, generator):
+    graph = random_graph(weighted=weighted)
+    model = Model(
+        GCN(graph.num_features, 8, layers=layers, generator=generator),
+        SigmoidMean(8),
+        Bilinear(8, generator=generator),
+    ).double()
+    with torch.no_grad():  # biases away from zero, so that a wrong gradient of theirs would show
+        for bias in model.encoder.biases:
+            bias.normal_(generator=generator)
+        model.discriminator.weight.normal_(generator=generator)
+    double = torch.float64
+    view = WholeView(operand(graph.features, CPU, double), Propagation.of(graph, "symmetric", CPU, double))
+    negative = shuffle_features(view, generator)
+
+    ours = our_loss(model, view, negative)
+    found = torch.autograd.grad(ours, list(model.parameters()))
+    papers = papers_loss(model, graph, negative.rows)
+    expected = torch.autograd.grad(papers, list(model.parameters()))
+    torch.testing.assert_close(ours, papers)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b)
+    assert any(gradient.abs().max() > 1e-3 for gradient in found)
+
+
+@pytest.mark.parametrize("readout", [SigmoidMean, Set2Set, DiffPool])
+def test_readouts_do_not_depend_on_the_order_of_nodes(readout, generator):
+    graph = random_graph()
+    order = np.random.default_rng(1).permutation(graph.num_nodes)
+    moved = dataclasses.replace(graph, adjacency=graph.adjacency[order][:, order], features=graph.features[order])
+    part = readout(8, generator=generator)
+    h = torch.randn(graph.num_nodes, 8, generator=generator)
+    views = [WholeView(operand(g.features, CPU), Propagation.of(g, "symmetric", CPU)) for g in (graph, moved)]
+    summary, again = part(h, views[0]), part(h[order], views[1])
+    assert summary.shape == (8,)
+    assert ((summary > 0) & (summary < 1)).all()
+    torch.testing.assert_close(summary, again)
+    assert not torch.allclose(summary, part(h + 1, views[0]))
+
+
+def test_objectives(generator):
+    positive, negative = torch.randn(7, generator=generator), torch.randn(7, generator=generator)
+    expected = -(torch.log(torch.sigmoid(positive)).sum() + torch.log(1 - torch.sigmoid(negative)).sum()) / 14
+    torch.testing.assert_close(binary_cross_entropy(positive, negative), expected)
+    torch.testing.assert_close(jensen_shannon(positive, negative), 2 * expected)
+    assert torch.isfinite(binary_cross_entropy(torch.tensor([-1e4]), torch.tensor([1e4])))
+
+
+def test_glorot_bound_of_the_bilinear_form(generator):
+    weight = Bilinear(512, generator=generator).weight
+    assert 0.0047 < weight.abs().max() < (6 / (512 * 512 + 512)) ** 0.5

@@ -1,0 +1,201 @@
+"""The door for Python: scikit-learn's law, the stated results of odd graphs, and swapped parts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from conftest import random_graph
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from infomax import DGI, Graph, InputError, memory
+from infomax.corruptions import flip_and_shuffle, flip_edges
+from infomax.encoders import GCN, Encoder
+from infomax.readouts import DiffPool, Set2Set
+
+
+def test_scikit_learns_law(graph):
+    model = DGI(dim=8, epochs=3, seed=5)
+    assert clone(model).get_params() == model.get_params()
+    assert model.fit(graph) is model
+    with pytest.raises(NotFittedError):
+        DGI().transform(graph)
+
+
+def test_same_seed_same_bytes_other_seed_other_vectors(graph):
+    one, same, other = (DGI(dim=8, epochs=5, seed=seed).fit_transform(graph).vectors for seed in (0, 0, 1))
+    assert (one == same).all()
+    assert (one != other).any()
+
+
+def test_global_seed_is_neither_used_nor_touched(graph):
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    one = DGI(dim=8, epochs=2).fit_transform(graph).vectors
+    assert (torch.get_rng_state() == before).all()
+    torch.manual_seed(2)
+    assert (DGI(dim=8, epochs=2).fit_transform(graph).vectors == one).all()
+
+
+def test_training_lowers_the_loss_and_reports_its_health(graph):
+    health = DGI(dim=16, epochs=60, lr=0.01).fit(graph).health_
+    assert health["epochs"] == 60
+    assert health["curve"]["loss"][-1] < 0.9 * health["curve"]["loss"][0]
+    assert abs(health["curve"]["loss"][0] - np.log(2)) < 0.02
+    assert 0 <= health["dead_dimensions"] <= 16
+    assert 1 <= health["effective_rank"] <= 16
+    assert health["peak_memory_bytes"] > 0
+
+
+def test_early_stopping_keeps_the_weights_that_produced_the_lowest_loss(graph):
+    model = DGI(dim=8, lr=0.05, patience=4, epochs=500).fit(graph)
+    curve = model.health_["curve"]["loss"]
+    best = int(np.argmin(curve))
+    assert model.health_["kept_epoch"] == best + 1
+    assert model.health_["epochs"] == best + 1 + 4 < 500
+    # The weights before step k are those that k epochs end in.
+    again = DGI(dim=8, lr=0.05, epochs=best).fit(graph)
+    np.testing.assert_array_equal(again.transform(graph).vectors, model.transform(graph).vectors)
+
+
+def test_result_does_not_depend_on_how_often_the_history_is_read(graph, monkeypatch):
+    from infomax.training import Training
+
+    one = DGI(dim=8, lr=0.05, patience=4).fit(graph)
+    begin = Training.__init__
+
+    def slow(self, *args, **kwargs):
+        begin(self, *args, **kwargs)
+        self.stride = 13
+
+    monkeypatch.setattr(Training, "__init__", slow)
+    other = DGI(dim=8, lr=0.05, patience=4).fit(graph)
+    np.testing.assert_array_equal(one.transform(graph).vectors, other.transform(graph).vectors)
+    assert one.health_["curve"] == other.health_["curve"]
+
+
+def test_random_init_is_the_encoder_as_drawn(graph):
+    model = DGI(dim=8, epochs=0, seed=2).fit(graph)
+    assert model.health_["epochs"] == 0
+    assert (model.model_.encoder.biases[0] == 0).all()
+    assert model.model_.encoder.slopes[0].item() == 0.25
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"corruption": partial(flip_edges, rho=0.01)},
+        {"corruption": partial(flip_and_shuffle, rho=0.5)},
+        {"readout": Set2Set},
+        {"readout": partial(DiffPool, clusters=4)},
+        {"encoder": partial(GCN, layers=2)},
+    ],
+    ids=str,
+)
+def test_parts_swap_and_survive_a_run_folder(parts, graph, tmp_path):
+    model = DGI(dim=8, epochs=20, lr=0.01, **parts).fit(graph, run=tmp_path)
+    assert model.health_["curve"]["loss"][-1] < model.health_["curve"]["loss"][0]
+    loaded = DGI.load(tmp_path)
+    assert loaded.preset_.describe() == model.preset_.describe()
+    np.testing.assert_array_equal(loaded.transform(graph).vectors, model.transform(graph).vectors)
+
+
+class Linear(Encoder):
+    """A researcher's own encoder."""
+
+    rule = "symmetric"
+    depth = 1
+
+    def __init__(self, in_dim, dim, generator=None):
+        super().__init__()
+        self.out_dim = dim
+        self.map = torch.nn.Parameter(torch.empty(in_dim, dim).normal_(generator=generator))
+
+    def layer(self, k, view, h):
+        return view.pooled(h, self.map)
+
+
+def test_own_part_is_handed_in_again_on_load(graph, tmp_path):
+    model = DGI(dim=8, epochs=2, encoder=Linear).fit(graph, run=tmp_path)
+    with pytest.raises(InputError, match=r"DGI.load\(run, encoder=...\)"):
+        DGI.load(tmp_path)
+    loaded = DGI.load(tmp_path, encoder=Linear)
+    np.testing.assert_array_equal(loaded.transform(graph).vectors, model.transform(graph).vectors)
+
+
+class TestOddGraphs:
+    """Each has a stated result."""
+
+    def embed(self, graph):
+        vectors = DGI(dim=4, epochs=3).fit_transform(graph).vectors
+        assert np.isfinite(vectors).all()
+        return vectors
+
+    def test_one_node(self):
+        assert self.embed(Graph.from_arrays([[], []], np.ones((1, 2)))).shape == (1, 4)
+
+    def test_no_edges_depends_on_features_alone(self):
+        vectors = self.embed(Graph.from_arrays([[], []], [[1, 0], [0, 1], [1, 0]]))
+        np.testing.assert_array_equal(vectors[0], vectors[2])
+        assert (vectors[0] != vectors[1]).any()
+
+    def test_self_loops_change_nothing(self):
+        features = np.eye(3)
+        plain = Graph.from_arrays([[0], [1]], features)
+        looped = Graph.from_arrays([[0, 2], [1, 2]], features)
+        assert looped.dropped == {"self_loops": 1, "duplicates": 0}
+        np.testing.assert_array_equal(self.embed(plain), self.embed(looped))
+
+    def test_all_zero_rows_without_neighbours_are_equal(self):
+        features = np.array([[1.0, 2], [0, 0], [0, 0]])
+        vectors = self.embed(Graph.from_arrays([[], []], features))
+        np.testing.assert_array_equal(vectors[1], vectors[2])
+
+    def test_without_features_degrees_stand_in(self):
+        graph = Graph.from_arrays([[0, 0, 0, 4], [1, 2, 3, 5]])
+        assert graph.feature_names[1] == "degree 1-2"
+        vectors = self.embed(graph)
+        np.testing.assert_allclose(vectors[1], vectors[3], atol=1e-6)
+        assert not np.allclose(vectors[0], vectors[1])
+
+    def test_nothing_is_refused(self):
+        with pytest.raises(InputError, match="at least one node"):
+            Graph.from_arrays([[], []])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda names: names[1:], "no column 'x0'"),
+        (lambda names: (names[1], names[0], *names[2:]), "'x1' where 'x0' should be, at position 0"),
+        (lambda names: ("y", *names[1:]), "no column 'x0'"),
+    ],
+    ids=["missing", "reordered", "renamed"],
+)
+def test_other_features_are_refused_by_name(graph, change, message):
+    names = change(graph.feature_names)
+    other = Graph.from_scipy(graph.adjacency, graph.features[:, : len(names)], feature_names=names)
+    with pytest.raises(InputError, match=message):
+        DGI(dim=4, epochs=0).fit(graph).transform(other)
+
+
+def test_more_memory_than_there_is_is_refused_with_the_number(graph, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 1000)
+    with pytest.raises(InputError, match=r"expected .* (kB|MB) free .* found 1.0 kB"):
+        DGI(dim=512).fit(graph)
+
+
+def test_bad_settings_are_refused(graph):
+    for settings in ({"dim": 0}, {"epochs": -1}, {"lr": 0.0}, {"patience": 0}, {"preset": "none"}, {"scale": "x"}):
+        with pytest.raises(InputError):
+            DGI(**settings).fit(graph)
+    with pytest.raises(InputError, match="device"):
+        DGI(device="toaster").fit(graph)
+
+
+def test_divergence_is_told(graph):
+    with pytest.raises(InputError, match="Lower the learning rate"):
+        DGI(dim=4, epochs=50, lr=1e38).fit(random_graph(dense=True))
