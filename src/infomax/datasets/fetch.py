@@ -1,0 +1,119 @@
+"""Public files: found or downloaded, whole, and exactly the bytes we know."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import ssl
+from collections.abc import Callable, Sequence
+from http.client import HTTPException
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+from urllib.request import Request, urlopen
+
+from infomax.errors import InputError
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the bytes done and the bytes in all."""
+
+_CHUNK, _TIMEOUT = 1 << 16, 30.0
+
+
+class PublicFile(NamedTuple):
+    """A file that anybody can download, and what it must be."""
+
+    path: str
+    """Where it is kept, below the data folder: ``planetoid/ind.cora.x``."""
+    url: str
+    size: int
+    sha256: str
+
+
+def data_folders() -> list[Path]:
+    """Where files are looked for, in this order; downloads go to the last, the cache."""
+    given = os.environ.get("INFOMAX_DATA")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "infomax"
+    return [Path(given), cache] if given else [cache]
+
+
+def data_path() -> Path:
+    """The first of `data_folders`: ``$INFOMAX_DATA`` where it is set, else the cache."""
+    return data_folders()[0]
+
+
+def quiet(done: int, total: int) -> None:
+    """Show no progress."""
+
+
+def obtain(files: Sequence[PublicFile], progress: Progress = quiet) -> list[Path]:
+    """The path of every file, checked by size and SHA-256; what is not there yet is downloaded."""
+    total, before, paths = sum(file.size for file in files), 0, []
+    for file in files:
+        if path := _find(file):
+            check(path, file)
+        else:
+            path = data_folders()[-1] / file.path
+            download(file, path, _of_all(progress, before, total))
+        paths.append(path)
+        before += file.size
+        progress(before, total)
+    return paths
+
+
+def download(file: PublicFile, target: Path, progress: Progress = quiet) -> None:
+    """Download to ``target``, going on from where an earlier attempt left ``target.part``."""
+    part = target.with_name(f"{target.name}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _receive(file, part, progress)
+    except (OSError, HTTPException) as error:
+        remedy = "Try again, and it goes on from there; or put the file into a folder and name that in INFOMAX_DATA."
+        raise InputError(file.url, f"a file of {file.size:,} bytes", str(error), remedy) from error
+    try:
+        check(part, file)
+    except InputError:
+        part.unlink()
+        raise
+    part.replace(target)
+
+
+def check(path: Path, file: PublicFile) -> None:
+    """Refuse a file of any other size or SHA-256."""
+    found = f"{path.stat().st_size:,} bytes"
+    if path.stat().st_size == file.size:
+        with path.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        if digest == file.sha256:
+            return
+        found = f"SHA-256 {digest}"
+    expected = f"{file.size:,} bytes with SHA-256 {file.sha256}"
+    raise InputError(str(path), expected, found, "Remove it if it is still there, and it is downloaded anew.")
+
+
+def _of_all(progress: Progress, before: int, total: int) -> Progress:
+    """Tells the progress of one file as the progress of them all."""
+    return lambda done, _: progress(before + done, total)
+
+
+def _find(file: PublicFile) -> Path | None:
+    places = [folder / name for folder in data_folders() for name in (file.path, Path(file.path).name)]
+    return next((place for place in places if place.is_file()), None)
+
+
+def _receive(file: PublicFile, part: Path, progress: Progress) -> None:
+    done = part.stat().st_size if part.exists() else 0
+    if done >= file.size:  # stopped just before the check
+        return
+    request = Request(file.url, headers={"Range": f"bytes={done}-"} if done else {})  # noqa: S310 - from our own table
+    verified = ssl.create_default_context()
+    with urlopen(request, timeout=_TIMEOUT, context=verified) as response, part.open("ab") as content:  # noqa: S310
+        if response.status != 206:  # the server knows no ranges and sends it all
+            done = content.truncate(0)
+        while done <= file.size and (chunk := response.read(_CHUNK)):
+            content.write(chunk)
+            done += len(chunk)
+            progress(done, file.size)
+        content.flush()
+        os.fsync(content.fileno())
+    if done < file.size:
+        raise ConnectionError(f"a connection that closed after {done:,} bytes")
