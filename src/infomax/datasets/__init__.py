@@ -1,1 +1,58 @@
-"""To come."""
+"""Data sets by name: one file each, and the table below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple
+
+from infomax.datasets import debian, planetoid
+from infomax.datasets.fetch import Progress, PublicFile, data_path, obtain, quiet
+from infomax.errors import InputError, shorten
+from infomax.graph import Graph
+
+__all__ = ["DATASETS", "data_path", "fetch_dataset", "load_dataset"]
+
+
+class _Dataset(NamedTuple):
+    """``read`` makes the graph from the paths of ``files``."""
+
+    description: str
+    read: Callable[..., Graph]
+    files: Sequence[PublicFile] = ()
+
+
+_TABLE = {
+    "debian": _Dataset("Debian's source packages and their dependencies; comes with infomax", debian.read),
+    "cora": _Dataset("2,708 papers on machine learning and their citations", planetoid.read, planetoid.files("cora")),
+    "citeseer": _Dataset("3,327 papers and their citations", planetoid.read, planetoid.files("citeseer")),
+    "pubmed": _Dataset("19,717 papers on diabetes and their citations", planetoid.read, planetoid.files("pubmed")),
+}
+
+DATASETS = {name: dataset.description for name, dataset in _TABLE.items()}
+"""Every name `load_dataset` knows, and a short description."""
+
+
+def load_dataset(name: str, progress: Progress = quiet) -> Graph:
+    """A data set as a graph; its files are downloaded where they are not there yet.
+
+    Args:
+        name: one of `DATASETS`, in upper or lower case.
+        progress: called with the bytes done and the bytes in all.
+    """
+    dataset = _look_up(name)
+    return dataset.read(*obtain(dataset.files, progress))
+
+
+def fetch_dataset(name: str, progress: Progress = quiet) -> list[Path]:
+    """The files of a data set, downloaded where they are not there yet; none for one that comes with infomax."""
+    return obtain(_look_up(name).files, progress)
+
+
+def _look_up(name: str) -> _Dataset:
+    if name.lower() not in _TABLE:
+        close = get_close_matches(name.lower(), _TABLE, n=1)
+        remedy = f'Did you mean "{close[0]}"?' if close else ""
+        raise InputError("data set", f"one of {', '.join(_TABLE)}", shorten(name), remedy)
+    return _TABLE[name.lower()]
