@@ -1,0 +1,215 @@
+import os
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch.nn import functional
+
+from infomax.errors import InputError
+from infomax.evaluation.probes import PROBES, fit_linear, glorot, linear_gradient, paper_probe, validated_probe
+
+
+def blobs(n=240, d=8, classes=4, spread=1.0, seed=0):
+    """Vectors around a centre a class, codes, and a split into halves and quarters."""
+    generator = np.random.default_rng(seed)
+    codes = np.arange(n) % classes
+    vectors = 2 * generator.normal(size=(classes, d))[codes] + spread * generator.normal(size=(n, d))
+    part = generator.permutation(np.repeat([0, 1, 2, 2], n // 4))
+    splits = {name: part == number for number, name in enumerate(("train", "validation", "test"))}
+    return vectors.astype(np.float32), codes, splits
+
+
+@pytest.fixture
+def case():
+    return blobs()
+
+
+@pytest.mark.skipif("INFOMAX_DATA" not in os.environ, reason="needs the Planetoid files: set INFOMAX_DATA")
+@pytest.mark.parametrize(("name", "printed"), [("cora", 47.9), ("citeseer", 49.3), ("pubmed", 69.1)])
+def test_raw_features_score_as_the_paper_prints(name, printed):
+    from infomax.datasets import load_dataset
+    from infomax.evaluation.splits import encode_labels
+
+    graph = load_dataset(name)
+    codes, _ = encode_labels(next(iter(graph.labels.values())))
+    totals = np.asarray(graph.features.sum(axis=1)).ravel()
+    rows = sparse.diags_array(1 / np.where(totals == 0, 1, totals)) @ graph.features
+    score = paper_probe(sparse.csr_array(rows), codes, graph.splits)
+    assert 100 * score.value == pytest.approx(printed, abs=0.4)
+    assert 0 < 100 * score.values.std() < 0.6
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_the_closed_gradient_is_autograds(many):
+    generator = torch.Generator().manual_seed(0)
+    x, weight = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((7, 5), (5, 3, 4)))
+    bias = torch.randn(3, 4, generator=generator, dtype=torch.float64)
+    codes = torch.tensor([0, 1, 2, 3, 0, 1, 2])
+    y = functional.one_hot(codes).double()
+    weight.requires_grad_()
+    bias.requires_grad_()
+    loss = torch.zeros((), dtype=torch.float64)
+    for r in range(3):  # each restart is a regression of its own
+        logits = x @ weight[:, r] + bias[r]
+        loss += (
+            functional.binary_cross_entropy_with_logits(logits, y) if many else functional.cross_entropy(logits, codes)
+        )
+    expected = torch.autograd.grad(loss, (weight, bias))
+    found = linear_gradient(x, y, weight.detach(), bias.detach(), many)
+    for left, right in zip(found, expected, strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_restarts_together_equal_restarts_one_by_one(case, many):
+    vectors, codes, _ = case
+    x, y = torch.from_numpy(vectors).double(), functional.one_hot(torch.from_numpy(codes)).double()
+    start = glorot(5, 8, 4, seed=1).double()
+    weight, bias = fit_linear(x, y, start, many)
+    for r in range(5):
+        alone = fit_linear(x, y, start[:, r : r + 1], many)
+        torch.testing.assert_close(weight[:, r : r + 1], alone[0], rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(bias[r : r + 1], alone[1], rtol=1e-9, atol=1e-9)
+
+
+def test_the_paper_probe_is_a_hundred_steps_of_adam(case):
+    vectors, codes, splits = case
+    layer = torch.nn.Linear(8, 4)
+    with torch.no_grad():
+        layer.weight.copy_(glorot(1, 8, 4, seed=3)[:, 0].T)
+        layer.bias.zero_()
+    optimiser = torch.optim.Adam(layer.parameters(), lr=0.01)
+    x, y = torch.from_numpy(vectors[splits["train"]]), torch.from_numpy(codes[splits["train"]])
+    for _ in range(100):
+        optimiser.zero_grad()
+        functional.cross_entropy(layer(x), y).backward()
+        optimiser.step()
+    expected = layer(torch.from_numpy(vectors[splits["test"]])).argmax(1).numpy()
+    score = paper_probe(vectors, codes, splits, seed=3, restarts=1)
+    np.testing.assert_array_equal(score.predictions[0], expected)
+    assert score.value == pytest.approx((expected == codes[splits["test"]]).mean())
+
+
+def test_glorot_fills_its_bounds_and_does_not_depend_on_the_number_of_restarts():
+    draws = glorot(6, 40, 20, seed=0)
+    assert draws.abs().max() == pytest.approx((6 / 60) ** 0.5, rel=1e-2)
+    assert abs(float(draws.mean())) < 0.01
+    torch.testing.assert_close(draws[:, :2], glorot(2, 40, 20, seed=0))
+    assert not torch.equal(draws, glorot(6, 40, 20, seed=1))
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_test_labels_decide_nothing_but_the_score(case, name):
+    vectors, codes, splits = case
+    honest = PROBES[name](vectors, codes, splits)
+    poisoned = np.where(splits["test"], 17, codes)
+    again = PROBES[name](vectors, poisoned, splits)
+    np.testing.assert_array_equal(again.predictions, honest.predictions)
+    assert again.chosen == honest.chosen
+    assert honest.value > 0.9
+    assert again.value == 0
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_unknown_labels_are_in_no_part(case, name):
+    vectors, codes, splits = case
+    honest = PROBES[name](vectors, codes, splits)
+    lost = np.arange(0, len(codes), 7)
+    unknown = codes.copy()
+    unknown[lost] = -1
+    without = {part: mask & (unknown >= 0) for part, mask in splits.items()}
+    marked, left_out = (PROBES[name](vectors, labels, parts) for labels, parts in ((unknown, splits), (codes, without)))
+    np.testing.assert_array_equal(marked.predictions, left_out.predictions)
+    assert marked.predictions.shape[1] == without["test"].sum() < honest.predictions.shape[1]
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_arrays_tensors_and_sparse_rows_score_alike(case, name):
+    vectors, codes, splits = case
+    vectors = np.where(np.abs(vectors) < 1, 0, vectors)
+    scores = [
+        PROBES[name](form, codes, splits).value
+        for form in (vectors, torch.from_numpy(vectors), sparse.csr_array(vectors))
+    ]
+    assert scores[0] == pytest.approx(scores[1]) == pytest.approx(scores[2])
+
+
+def test_a_long_test_part_is_predicted_in_blocks(case, monkeypatch):
+    vectors, codes, splits = case
+    whole = {name: probe(vectors, codes, splits).predictions for name, probe in PROBES.items()}
+    monkeypatch.setattr("infomax.evaluation.probes.BLOCK", 7)
+    for name, probe in PROBES.items():
+        np.testing.assert_array_equal(probe(vectors, codes, splits).predictions, whole[name])
+
+
+def test_the_seed_decides(case):
+    vectors, codes, splits = case
+    vectors = vectors / 50  # so small that a hundred steps do not forget where they began
+    one, same, other = (paper_probe(vectors, codes, splits, seed=seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one.predictions, same.predictions)
+    assert (one.predictions != other.predictions).any()
+    assert one.values.shape == (20,)
+    assert one.value == pytest.approx(one.values.mean())
+
+
+def test_the_validated_probe_does_not_care_about_scale():
+    vectors, codes, splits = blobs(spread=4.0)
+    scores = [validated_probe(vectors * factor, codes, splits) for factor in (1.0, 1e-3, 1e3)]
+    assert scores[0].chosen == scores[1].chosen == scores[2].chosen
+    assert scores[0].value == pytest.approx(scores[1].value, abs=0.01) == pytest.approx(scores[2].value, abs=0.01)
+
+
+def test_the_validated_probe_regularises_noise_more_than_signal():
+    # Many columns, few nodes and a faint signal need a small C; a fine distinction in few columns needs a large one.
+    noisy = validated_probe(*blobs(n=80, d=200, spread=9.0))
+    generator = np.random.default_rng(0)
+    line = generator.uniform(-1, 1, size=(800, 1)) + 10
+    _, _, splits = blobs(n=800)
+    fine = validated_probe(line.astype(np.float32), (line[:, 0] > 10.5).astype(np.int64), splits)
+    assert fine.value > 0.95
+    assert fine.chosen["C"] >= 100 > noisy.chosen["C"]
+
+
+def test_many_labels_give_pooled_f1():
+    generator = np.random.default_rng(0)
+    hidden = generator.normal(size=(600, 6))
+    labels = (hidden > 0.5).astype(np.uint8)
+    vectors = (hidden @ generator.normal(size=(6, 12)) * np.logspace(-3, 3, 12) + 5).astype(np.float32)
+    _, _, splits = blobs(n=600)
+    score = paper_probe(vectors, labels, splits, restarts=3)
+    assert score.metric == "micro-F1"
+    assert score.predictions.shape == (3, int(splits["test"].sum()), 6)
+    assert score.value > 0.8  # 0.73 unless the columns are brought to one scale
+    poisoned = np.where(splits["test"][:, None], 1 - labels, labels)
+    np.testing.assert_array_equal(paper_probe(vectors, poisoned, splits, restarts=3).predictions, score.predictions)
+
+
+def test_mistakes_are_told(case):
+    vectors, codes, splits = case
+    nowhere = np.zeros(len(codes), dtype=bool)
+    with pytest.raises(InputError, match="split 'test': expected at least one labelled node"):
+        paper_probe(vectors, codes, {**splits, "test": nowhere})
+    with pytest.raises(InputError, match="split 'validation'"):
+        validated_probe(vectors, codes, {"train": splits["train"], "test": splits["test"]})
+    with pytest.raises(InputError, match="two classes"):
+        validated_probe(vectors, np.where(splits["train"], 0, codes), splits)
+    with pytest.raises(InputError, match="one label a node"):
+        validated_probe(vectors, np.ones((len(codes), 2)), splits)
+    with pytest.raises(InputError, match="one a vector"):
+        paper_probe(vectors[1:], codes, splits)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_no_step_waits_for_the_host(case):
+    vectors, codes, splits = case
+    x, y = torch.from_numpy(vectors).cuda(), functional.one_hot(torch.from_numpy(codes)).float().cuda()
+    start = glorot(20, 8, 4, seed=0).cuda()
+    fit_linear(x, y, start, False)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        fit_linear(x, y, start, False)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    here, there = (paper_probe(vectors, codes, splits, device=device).value for device in ("cpu", "cuda"))
+    assert here == pytest.approx(there, abs=0.01)

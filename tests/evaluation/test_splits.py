@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infomax.errors import InputError
+from infomax.evaluation.splits import encode_labels, random_splits
+
+
+def test_text_labels():
+    codes, names = encode_labels(np.array(["web", "", "net", "web", None], dtype=object))
+    assert names == ["net", "web"]
+    assert codes.tolist() == [1, -1, 0, 1, -1]
+    assert codes.dtype == np.int64
+
+
+def test_integer_labels_are_sorted_as_numbers():
+    codes, names = encode_labels(np.array([10, 9, -1, 10], dtype=np.int32))
+    assert names == ["9", "10"]
+    assert codes.tolist() == [1, 0, -1, 1]
+
+
+@pytest.mark.parametrize("column", [np.array(["a", "a", ""], dtype=object), np.array([0.5, 1.5]), np.ones((3, 2), int)])
+def test_labels_that_no_probe_can_use_are_refused(column):
+    with pytest.raises(InputError, match="labels"):
+        encode_labels(column)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(0, 5))
+def test_a_split_is_stratified_and_every_known_node_is_in_one_part(sizes, unknown):
+    sizes = [3, *sizes]
+    codes = np.random.default_rng(0).permutation([*np.repeat(np.arange(len(sizes)), sizes), *[-1] * unknown])
+    [split], dropped = random_splits(codes, seed=0)
+    assert dropped.tolist() == [code for code, size in enumerate(sizes) if 0 < size < 3]
+    parts = split["train"].astype(int) + split["validation"] + split["test"]
+    assert (parts == ((codes >= 0) & ~np.isin(codes, dropped))).all()
+    for code, size in enumerate(sizes):
+        if size >= 3:
+            counts = [int((split[name] & (codes == code)).sum()) for name in ("train", "validation", "test")]
+            assert counts[0] == counts[1] == max(1, round(size / 10))
+            assert min(counts) >= 1
+
+
+def test_splits_differ_and_the_seed_decides():
+    codes = np.arange(300) % 3
+    first, again = random_splits(codes, seed=4, count=2)[0], random_splits(codes, seed=4, count=3)[0]
+    assert len(first) == 2
+    np.testing.assert_array_equal(first[1]["train"], again[1]["train"])
+    assert (first[0]["train"] != first[1]["train"]).any()
+    assert (first[0]["train"] != random_splits(codes, seed=5)[0][0]["train"]).any()
+
+
+def test_nothing_to_split_is_told():
+    with pytest.raises(InputError, match="three nodes"):
+        random_splits(np.array([0, 1, 1, -1]), seed=0)
