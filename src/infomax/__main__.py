@@ -1,0 +1,5 @@
+"""``python -m infomax``."""
+
+from infomax.cli import main
+
+main()
