@@ -24,6 +24,7 @@ def same(a: Graph, b: Graph) -> bool:
         and a.ids.dtype == b.ids.dtype
         and a.ids.tolist() == b.ids.tolist()
         and a.feature_names == b.feature_names
+        and np.array_equal(a.groups, b.groups)
         and all(same_columns(getattr(a, kind), getattr(b, kind)) for kind in ("labels", "splits"))
     )
 
@@ -69,6 +70,7 @@ def path(tmp_path: Path) -> Path:
         {"features": None},
         {"ids": [7, -3, 2**62, 0]},
         {"edges": [[], []]},
+        {"edges": [[0, 2], [1, 3]], "groups": [-1, -1, 7, 7]},
     ],
 )
 def test_a_round_trip_changes_nothing(path: Path, changes: dict, compress: bool) -> None:
@@ -150,6 +152,8 @@ EDGES = np.array([[0], [1]])
         ({"utf8:edges": np.frombuffer(b"a\xffb\xff", dtype=np.uint8)}, "utf8:edges"),
         ({"edges": EDGES, "split:train": np.array([1, 0])}, "split:train"),
         ({"edges": EDGES, "label:kind": np.array([1, 0, 3])}, "kind"),
+        ({"edges": EDGES, "groups": np.array([0.0, 0.0])}, "groups"),
+        ({"edges": EDGES, "ids": np.array([0, 1]), "groups": np.array([0, 1])}, "groups"),
     ],
 )
 def test_a_foreign_npz_is_told_by_file_and_key(path: Path, arrays: dict, culprit: str) -> None:

@@ -12,6 +12,7 @@ key                 shape
 ``feature_names``   ``[F]``      text
 ``label:NAME``      ``[N]``      text ("" = unknown) or integers (-1 = unknown); or ``[N, C]`` of 0/1
 ``split:NAME``      ``[N]``      bool
+``groups``          ``[N]``      integers, which of several graphs a node belongs to; one graph where missing
 ==================  ===========  =========================================================================
 
 A text column KEY is a numpy array of strings. numpy makes every string as wide as the longest, so what `write_npz`
@@ -49,6 +50,7 @@ _KINDS = {
     "feature_names": ("U", "text"),
     "label:": ("biufU", "numbers or text"),
     "split:": ("b", "bool"),
+    "groups": _INTEGERS,
 }
 
 
@@ -79,6 +81,7 @@ def read_npz(path: str | Path) -> Graph:
             feature_names=columns.get("feature_names"),
             labels=_named(columns, "label:"),
             splits=_named(columns, "split:"),
+            groups=columns.get("groups"),
         )
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
@@ -92,6 +95,8 @@ def _to_arrays(graph: Graph) -> Arrays:
     arrays |= _write_features(graph.features)
     arrays |= _encode("ids", graph.ids)
     arrays |= _encode("feature_names", np.array(graph.feature_names, dtype=object))
+    if graph.groups is not None:
+        arrays["groups"] = graph.groups
     for name, column in graph.labels.items():
         arrays |= _encode(f"label:{name}", column)
     return arrays | {f"split:{name}": mask for name, mask in graph.splits.items()}
