@@ -24,7 +24,7 @@ Vectors: TypeAlias = NDArray[np.floating[Any]] | Tensor | sparse.csr_array
 Device: TypeAlias = str | torch.device
 
 STEPS, LEARNING_RATE = 100, 0.01
-COSTS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+COSTS = (0.1, 1.0, 10.0, 100.0)
 BLOCK = 4096
 
 
@@ -134,13 +134,10 @@ def linear_gradient(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, many: bo
 def validated_probe(
     vectors: Vectors, codes: NDArray[Any], splits: Splits, *, seed: int = 0, device: Device = "cpu"
 ) -> Score:
-    """Logistic regression run to convergence, its strength C chosen on the validation nodes, then scored once.
+    """Logistic regression, its strength C of 0.1, 1, 10, 100 chosen on the validation nodes, then scored once.
 
-    Vectors are divided by one number, the root mean square of the training nodes' lengths, so that C means the same
-    whatever their scale. Of all C that validation cannot tell from the best (less than one standard error below it)
-    the strongest regularisation wins: 500 nodes vary by two points, and the plain maximum would follow that noise.
-
-    The problem is convex, so there is one result whatever the seed, and small, so the CPU does it whatever the device.
+    Of equals the strongest regularisation wins. The problem is convex, so there is one result whatever the seed, and
+    small, so the CPU does it whatever the device.
     """
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
@@ -151,14 +148,10 @@ def validated_probe(
     if len(np.unique(codes[train])) < 2:
         raise InputError("split 'train'", "nodes of at least two classes", "one class")
     x, held_out = _host(vectors, train), _host(vectors, validation)
-    scale = float(np.sqrt((x**2).sum() / len(train))) or 1.0
     with threadpool_limits(1):  # products this small wait longer for a second thread than they gain: 20 times, measured
-        models = [LogisticRegression(C=cost, max_iter=1000).fit(x / scale, codes[train]) for cost in COSTS]
-    right = np.array([accuracy(model.predict(held_out / scale), codes[validation]) for model in models])
-    best = right.max()
-    choice = int(np.argmax(right >= best - np.sqrt(best * (1 - best) / len(validation))))
-    found = [models[choice].predict(_host(vectors, rows) / scale) for rows in _blocks(test)]
-    predictions = np.concatenate(found)[None]
+        models = [LogisticRegression(C=cost, max_iter=1000).fit(x, codes[train]) for cost in COSTS]
+    choice = int(np.argmax([accuracy(model.predict(held_out), codes[validation]) for model in models]))
+    predictions = np.concatenate([models[choice].predict(_host(vectors, rows)) for rows in _blocks(test)])[None]
     return Score("accuracy", accuracy(predictions, codes[test]), predictions, {"C": COSTS[choice]})
 
 
