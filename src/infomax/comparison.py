@@ -4,48 +4,89 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from infomax.datasets import load_dataset
 from infomax.errors import InputError
-from infomax.estimator import DGI
+from infomax.estimator import DGI, choose_device
 from infomax.evaluation.probes import PROBES, Probe
 from infomax.evaluation.protocol import PAPER, Row, summarise
 from infomax.evaluation.splits import Splits, encode_labels, random_splits
-from infomax.features import Scaler
+from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 
 PARTS = ("train", "validation", "test")
-WIDTHS = {"cora": 512, "citeseer": 512, "pubmed": 256}
-"""The paper's widths: Pubmed's is half, "due to memory limitations"."""
 
 Progress = Callable[[int, str], None]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """How a data set's rows are made.
+
+    ``settings`` are `DGI`'s. ``tests`` maps what a row's name ends in to the split it is scored on.
+    """
+
+    settings: dict[str, Any]
+    tests: dict[str, str] = field(default_factory=lambda: {"": "test"})
+
+
+# The paper's widths: Pubmed's is half, "due to memory limitations".
+EXPERIMENTS = {
+    "cora": Experiment({"dim": 512, "scale": "rows"}),
+    "citeseer": Experiment({"dim": 512, "scale": "rows"}),
+    "pubmed": Experiment({"dim": 256, "scale": "rows"}),
+    "ppi": Experiment({"preset": "many-graphs"}),
+    "reddit": Experiment({"preset": "patches"}),
+    "generated-reddit": Experiment({"preset": "patches"}),
+    "debian": Experiment({"dim": 256, "epochs": 120}),
+    "debian-inductive": Experiment(
+        {"preset": "mean-pool", "dim": 256, "epochs": 120}, {", seen nodes": "test-seen", ", new nodes": "test-unseen"}
+    ),
+}
 
 
 def reproduce(
     dataset: str, *, runs: int = 50, probe: str = "paper", device: str = "auto", progress: Progress = lambda *_: None
 ) -> dict[str, Any]:
-    """The paper's rows for a citation graph, as JSON values: DGI, Random-Init, Raw features.
+    """The rows of a data set, as JSON values: DGI, Random-Init, Raw features.
 
     A run is one encoder with a seed of its own, 0 to runs - 1; the deviation is over encoders. Raw features have no
     encoder: theirs is over the initialisations of the probe. Nothing is chosen on test nodes.
     """
-    graph = load_dataset(dataset)
+    graph, experiment = load_dataset(dataset), EXPERIMENTS[dataset]
     codes, splits = labelled(graph)
-    measure = choose_probe(probe)
+    measures = {"": choose_probe(probe)}
+    if codes.ndim == 2:  # a trained and an untrained encoder come level where the probe converges: said beside the row
+        measures[", converged probe"] = choose_probe("converged")
+    tests = {name: {**splits, "test": splits[part]} for name, part in experiment.tests.items()}
+    place = choose_device(device)
     rows: list[Row] = []
-    for method, epochs in (("DGI", None), ("Random-Init", 0)):
-        began, scores = time.perf_counter(), []
+    for number, (method, change) in enumerate({"DGI": {}, "Random-Init": {"epochs": 0}}.items()):
+        began = time.perf_counter()
+        scores: dict[str, list[float]] = {}
         for seed in range(runs):
-            model = DGI(dim=WIDTHS[dataset], scale="rows", seed=seed, device=device, epochs=epochs)
+            model = DGI(**(experiment.settings | change), seed=seed, device=device)
             vectors = model.fit_transform(graph).vectors
-            scores.append(measure(vectors, codes, splits, seed=seed).value)
-            progress(len(rows) * runs + seed + 1, f"{method} {100 * float(np.mean(scores)):.1f}")
-        rows.append(summarise(method, scores, time.perf_counter() - began, PAPER[dataset, method]))
-    rows.append(raw_features(graph, codes, [splits], measure, PAPER[dataset, "Raw features"], scale="rows"))
+            for (name, split), (suffix, measure) in product(tests.items(), measures.items()):
+                score = measure(vectors, codes, split, seed=seed, device=place)
+                scores.setdefault(method + name + suffix, []).append(score.value)
+            progress(number * runs + seed + 1, f"{method} {np.mean(scores[next(iter(scores))]):.4f}")
+        seconds = time.perf_counter() - began
+        rows += [
+            summarise(name, values, seconds, PAPER.get((dataset, name)), score.metric)
+            for name, values in scores.items()
+        ]
+    raw = PAPER.get((dataset, "Raw features"))
+    rows.append(
+        raw_features(graph, codes, [splits], measures[""], raw, DGI(**experiment.settings).settings().scale, place)
+    )
     return {"dataset": dataset, "probe": probe, "rows": [row.to_dict() for row in rows]}
 
 
@@ -69,21 +110,28 @@ def vectors_row(
 
 
 def raw_features(
-    graph: Graph, codes: NDArray[Any], splits: Sequence[Splits], probe: Probe, paper: Any, scale: Any
+    graph: Graph,
+    codes: NDArray[Any],
+    splits: Sequence[Splits],
+    probe: Probe,
+    paper: Any,
+    scale: Scale,
+    device: torch.device | str = "cpu",
 ) -> Row:
     """The row of the scaled features themselves; one score a probe's initialisation, each the mean over splits."""
     began = time.perf_counter()
-    features = Scaler.fit(graph.features, scale).transform(graph.features)
-    scores = np.mean([probe(features, codes, split).values for split in splits], axis=0)
-    return summarise("Raw features", scores.tolist(), time.perf_counter() - began, paper)
+    features = Scaler.fit(graph.seen().features, scale).transform(graph.features)
+    found = [probe(features, codes, split, device=device) for split in splits]
+    scores = np.mean([score.values for score in found], axis=0)
+    return summarise("Raw features", scores.tolist(), time.perf_counter() - began, paper, found[0].metric)
 
 
 def labelled(graph: Graph, column: str | None = None) -> tuple[NDArray[Any], Splits]:
-    """Codes ``[N]`` of a graph's labels (the first column unless named), and its own split."""
+    """Codes ``[N]`` or ``[N, C]`` of a graph's labels (the first column unless named), and its own split."""
     if not graph.labels or not set(PARTS) <= set(graph.splits):
         raise InputError("graph", "labels and a split of its own", f"labels {list(graph.labels)}")
     values = graph.labels[column or next(iter(graph.labels))]
-    return encode_labels(values)[0], graph.splits
+    return values if values.ndim == 2 else encode_labels(values)[0], graph.splits
 
 
 def splits_for(codes: NDArray[np.int64], own: Splits | None, count: int = 10) -> tuple[list[Splits], str]:

@@ -98,7 +98,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             progress: called with the `Training` whenever its history has been read back; a KeyboardInterrupt that it
                 raises leaves a checkpoint behind.
         """
-        self.preset_ = self._settings()
+        self.preset_ = self.settings()
         device = choose_device(self.device)
         memory.require(memory.training_bytes(graph, self.preset_.dim), device)
         folder = None if run is None else Path(run)
@@ -160,7 +160,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         model.health_, model.graph_ = run.health, runs.read_training_graph(Path(folder))
         return model
 
-    def _settings(self) -> Preset:
+    def settings(self) -> Preset:
+        """The preset with every argument in its place."""
         if isinstance(self.preset, str) and self.preset not in PRESETS:
             raise InputError("preset", f"one of {', '.join(PRESETS)}", self.preset)
         preset = PRESETS[self.preset] if isinstance(self.preset, str) else self.preset

@@ -157,9 +157,9 @@ def test_the_validated_probe_regularises_noise_more_than_signal():
     # Many columns, few nodes and a faint signal need a small C; a fine distinction in few columns needs a large one.
     noisy = validated_probe(*blobs(n=80, d=200, spread=9.0))
     generator = np.random.default_rng(0)
-    line = 0.02 * (generator.uniform(-1, 1, size=(800, 1)) + 10)
+    line = 0.2 * (generator.uniform(-1, 1, size=(800, 1)) + 10)
     _, _, splits = blobs(n=800)
-    fine = validated_probe(line.astype(np.float32), (line[:, 0] > 0.21).astype(np.int64), splits)
+    fine = validated_probe(line.astype(np.float32), (line[:, 0] > 2.1).astype(np.int64), splits)
     assert fine.value > 0.95
     assert fine.chosen["C"] > noisy.chosen["C"]
 

@@ -120,7 +120,7 @@ def test_shuffling_keeps_every_patchs_features(generator):
 def test_one_graph_among_many_is_the_whole_graph():
     graph = random_graph(dense=True)
     models = [
-        DGI(dim=8, epochs=5, seed=1, preset=dataclasses.replace(DGI()._settings(), views=views)).fit(graph)
+        DGI(dim=8, epochs=5, seed=1, preset=dataclasses.replace(DGI().settings(), views=views)).fit(graph)
         for views in (WholeGraph, ManyGraphs)
     ]
     np.testing.assert_array_equal(*(model.transform(graph).vectors for model in models))

@@ -44,7 +44,7 @@ def demo(
 
     codes, splits = labelled(graph)
     rows = [row.to_dict() for row in compare(model, codes, [splits], choose_probe("validated"))]
-    show.scores("Section of a package: accuracy in %, validated probe, fixed split, one encoder", rows)
+    show.scores("Section of a package: validated probe, fixed split, one encoder", rows)
     nearest = {name: [other for other, _ in embeddings.neighbours(name, k=6)] for name in PACKAGES}
     show.table("Nearest packages", ("package", "neighbours"), [(k, ", ".join(v)) for k, v in nearest.items()])
     write_json(out / "report.json", {"dataset": "debian", "rows": rows, "neighbours": nearest, "health": model.health_})

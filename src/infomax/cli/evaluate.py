@@ -50,7 +50,7 @@ def evaluate(
         assert embeddings is not None  # noqa: S101
         rows = [vectors_row(str(source), embeddings.vectors, codes, splits, measure, began)]
     values = [row.to_dict() for row in rows]
-    show.scores(f"Accuracy in %, {probe} probe, {name}, {int((codes >= 0).sum()):,} labelled nodes", values)
+    show.scores(f"{probe} probe, {name}, {int((codes >= 0).sum()):,} labelled nodes", values)
     if json is not None:
         write_json(json, {"source": str(source), "probe": probe, "split": name, "rows": values})
         show.wrote(json, time.monotonic() - (time.perf_counter() - began))

@@ -119,12 +119,13 @@ def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
     """Rows of a results table, as `evaluation.protocol.Row.to_dict` gives them."""
     table(
         title,
-        ("method", "score", "paper", "runs", "seconds"),
+        ("method", "metric", "score", "paper", "runs", "seconds"),
         [
             (
                 row["method"],
-                deviation(row["mean"], row["std"]),
-                deviation(**row["paper"]) if row["paper"] else "",
+                "accuracy in %" if row["metric"] == "accuracy" else row["metric"],
+                deviation(row["mean"], row["std"], row["metric"]),
+                deviation(**row["paper"], metric=row["metric"]) if row["paper"] else "",
                 row["runs"],
                 f"{row['seconds']:.1f}",
             )
@@ -133,9 +134,10 @@ def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
     )
 
 
-def deviation(mean: float, std: float | None) -> str:
-    """``82.2 +- 0.6``."""
-    return f"{mean:.1f}" if not std else f"{mean:.1f} ± {std:.1f}"
+def deviation(mean: float, std: float | None, metric: str) -> str:
+    """``82.2 ± 0.6`` in percent, ``0.638 ± 0.002`` as a fraction."""
+    digits = 1 if metric == "accuracy" else 3
+    return f"{mean:.{digits}f}" if not std else f"{mean:.{digits}f} ± {std:.{digits}f}"
 
 
 def wrote(path: object, began: float) -> None:

@@ -31,20 +31,26 @@ def silhouette(vectors: NDArray[Any], codes: NDArray[Any]) -> float:
     return float(silhouette_score(vectors[known], codes[known]))
 
 
-def effective_rank(vectors: NDArray[Any]) -> float:
-    """How many directions ``[N, d]`` vectors really use: exp of the entropy of their normalised singular values.
-
-    d when all directions are equally strong, 1 when all vectors lie on one line, 0 when all are zero.
-    """
+def singular_values(vectors: NDArray[Any]) -> NDArray[np.float64]:
+    """The d singular values of ``[N, d]`` vectors, descending; 0 where they are only rounding."""
     # The Gram matrix [d, d] has the squared singular values, and is far cheaper than a decomposition of [N, d]. It is
     # summed over blocks of rows, so that the float64 copy stays small.
     gram = np.zeros((vectors.shape[1], vectors.shape[1]))
     for start in range(0, len(vectors), 16_384):
         block = vectors[start : start + 16_384].astype(np.float64)
         gram += block.T @ block
-    squares = np.linalg.eigvalsh(gram)
-    floor = len(gram) * np.finfo(np.float64).eps * squares[-1]
-    values = np.sqrt(squares[squares > max(floor, 0.0)])
+    squares = np.linalg.eigvalsh(gram)[::-1]
+    floor = len(gram) * np.finfo(np.float64).eps * squares[0]
+    return np.sqrt(np.where(squares > max(floor, 0.0), squares, 0.0))
+
+
+def effective_rank(vectors: NDArray[Any]) -> float:
+    """How many directions ``[N, d]`` vectors really use: exp of the entropy of their normalised singular values.
+
+    d when all directions are equally strong, 1 when all vectors lie on one line, 0 when all are zero.
+    """
+    values = singular_values(vectors)
+    values = values[values > 0]
     if len(values) == 0:
         return 0.0
     share = values / values.sum()
