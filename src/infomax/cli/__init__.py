@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from typing import Any
+
+import typer
 
 from infomax.cli import demo, embed, evaluate, graphs, reproduce, train  # noqa: F401  (each adds its commands)
 from infomax.cli.app import app
 from infomax.errors import InputError
 
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What a mistyped command or option raises; typer has no public name for it."""
+
 
 def main() -> None:
     """Run the command line: a user's mistake is one message and exit code 2, never a traceback."""
     try:
-        app()
+        # An int is an exit code: 130 after a Ctrl-C.
+        sys.exit(app(sys.argv[1:] or ["--help"], prog_name="infomax", standalone_mode=False))
     except InputError as error:
-        print(f"infomax: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt as stop:
-        print(f"infomax: interrupted. {stop}".rstrip(), file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has left: nothing more to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        message = str(error)
+    except UsageError as error:
+        message = _usage(error)
+    print(f"infomax: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _usage(error: Any) -> str:
+    command = error.ctx.command_path if error.ctx else "infomax"
+    return f"{error.format_message().rstrip('.')}. See: {command} --help"

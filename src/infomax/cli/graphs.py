@@ -85,4 +85,4 @@ def path() -> None:
     from infomax.datasets.fetch import data_folders
 
     for folder in data_folders():
-        show.out.print(str(folder), soft_wrap=True)
+        show.out.print(str(folder))

@@ -3,53 +3,76 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
-
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from infomax.training import Training
 
-out = Console(highlight=False)
-log = Console(stderr=True, highlight=False)
 LOG_SECONDS = 10.0
+
+
+class Screen:
+    """One of the two streams. Rich is imported when a table or a bar first needs it: `infomax --help` does not."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        self.stderr = stderr
+
+    @cached_property
+    def console(self) -> Console:
+        """For what is more than a line; ids and paths are shown as they are, whatever they look like."""
+        from rich.console import Console
+
+        return Console(stderr=self.stderr, highlight=False, markup=False, emoji=False)
+
+    def print(self, line: str) -> None:
+        """A line, as it is."""
+        print(line, file=sys.stderr if self.stderr else sys.stdout, flush=True)
+
+
+out, log = Screen(), Screen(stderr=True)
 
 
 def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table."""
+    from rich.table import Table
+
     sheet = Table(title=title, title_justify="left", title_style="bold")
     for name in columns:
-        sheet.add_column(name)
+        sheet.add_column(name, overflow="fold")
     for row in rows:
         sheet.add_row(*map(str, row))
-    out.print(sheet)
+    out.console.print(sheet)
 
 
 class Steps:
     """Progress over a known number of things: a bar on a terminal, a line now and then in a log."""
 
     def __init__(self, title: str, total: int | None) -> None:
+        from rich import progress
+
         self.title, self.total, self.said = title, total, time.monotonic()
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=log,
+        self.bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.fields[note]}", markup=False),
+            console=log.console,
             transient=True,
         )
         self.task = self.bar.add_task(title, total=total, note="")
 
     def __enter__(self) -> Steps:
-        if log.is_terminal:
+        if log.console.is_terminal:
             self.bar.start()
         return self
 
@@ -59,7 +82,7 @@ class Steps:
     def at(self, done: int, note: str = "", total: int | None = None) -> None:
         """So many are done."""
         self.bar.update(self.task, completed=done, note=note, total=self.total if total is None else total)
-        if not log.is_terminal and time.monotonic() - self.said > LOG_SECONDS:
+        if not log.console.is_terminal and time.monotonic() - self.said > LOG_SECONDS:
             self.said = time.monotonic()
             log.print(
                 f"{self.title}: {done}" + (f" of {self.total}" if self.total else "") + (f", {note}" if note else "")
@@ -83,13 +106,16 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
         last, done = training.history[-1], len(training.history)
         known = training.best is None
         steps.at(done, f"loss {last.loss:.4f}", total=training.epochs if known else None)
-        if stopped:
-            raise KeyboardInterrupt(f"Stopped after epoch {done}. {resume}")
+        if stopped and not training.finished:
+            raise KeyboardInterrupt(f"stopped after epoch {done}. {resume}".rstrip())
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with Steps(title, None) as steps:
             yield follow
+    except KeyboardInterrupt as interruption:
+        log.print(f"infomax: {interruption}")
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -142,4 +168,4 @@ def deviation(mean: float, std: float | None, metric: str) -> str:
 
 def wrote(path: object, began: float) -> None:
     """The last line: what was written, and how long it took."""
-    out.print(f"wrote {path} in {time.monotonic() - began:.1f} s", soft_wrap=True)
+    out.print(f"wrote {path} in {time.monotonic() - began:.1f} s")
