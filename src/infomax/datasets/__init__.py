@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from infomax.datasets import debian, planetoid
+from infomax.datasets import debian, generated, planetoid, ppi, reddit
 from infomax.datasets.fetch import Progress, PublicFile, data_path, obtain, quiet
 from infomax.errors import InputError, shorten
 from infomax.graph import Graph
@@ -16,11 +16,16 @@ __all__ = ["DATASETS", "data_path", "fetch_dataset", "load_dataset"]
 
 
 class _Dataset(NamedTuple):
-    """``read`` makes the graph from the paths of ``files``."""
+    """``read`` makes the graph from the paths of ``files``, which we fetch, and of those that ``find`` finds."""
 
     description: str
     read: Callable[..., Graph]
     files: Sequence[PublicFile] = ()
+    find: Callable[[], list[Path]] = list
+    options: Sequence[str] = ()
+
+    def paths(self, progress: Progress) -> list[Path]:
+        return [*obtain(self.files, progress), *self.find()]
 
 
 _TABLE = {
@@ -28,26 +33,38 @@ _TABLE = {
     "cora": _Dataset("2,708 papers on machine learning and their citations", planetoid.read, planetoid.files("cora")),
     "citeseer": _Dataset("3,327 papers and their citations", planetoid.read, planetoid.files("citeseer")),
     "pubmed": _Dataset("19,717 papers on diabetes and their citations", planetoid.read, planetoid.files("pubmed")),
+    "debian-inductive": _Dataset("debian, a fifth of its packages unseen in training", debian.read_inductive),
+    "ppi": _Dataset("proteins in 24 human tissues, a graph each; you bring the files", ppi.read, find=ppi.find),
+    "reddit": _Dataset("232,965 posts and who commented; you bring the files", reddit.read, find=reddit.find),
+    "generated-reddit": _Dataset(
+        "a random graph of Reddit's shape, or of any size",
+        generated.read,
+        options=("scale", "seed", "features", "degree"),
+    ),
 }
 
 DATASETS = {name: dataset.description for name, dataset in _TABLE.items()}
 """Every name `load_dataset` knows, and a short description."""
 
 
-def load_dataset(name: str, progress: Progress = quiet) -> Graph:
+def load_dataset(name: str, progress: Progress = quiet, **options: Any) -> Graph:
     """A data set as a graph; its files are downloaded where they are not there yet.
 
     Args:
         name: one of `DATASETS`, in upper or lower case.
         progress: called with the bytes done and the bytes in all.
+        options: ``scale``, ``seed``, ``features`` and ``degree`` of "generated-reddit"; others have none.
     """
     dataset = _look_up(name)
-    return dataset.read(*obtain(dataset.files, progress))
+    for option in options.keys() - set(dataset.options):
+        known = f"one of {', '.join(dataset.options)}" if dataset.options else "none"
+        raise InputError(f"options of {name}", known, shorten(option))
+    return dataset.read(*dataset.paths(progress), **options)
 
 
 def fetch_dataset(name: str, progress: Progress = quiet) -> list[Path]:
     """The files of a data set, downloaded where they are not there yet; none for one that comes with infomax."""
-    return obtain(_look_up(name).files, progress)
+    return _look_up(name).paths(progress)
 
 
 def _look_up(name: str) -> _Dataset:

@@ -5,13 +5,36 @@ Made by ``scripts/build_debian.py``, which says how, from the index of Debian 12
 for training (20 a section), 500 for validation, 31,980 for testing.
 """
 
+import dataclasses
+import hashlib
 from importlib.resources import as_file, files
+
+import numpy as np
 
 from infomax.graph import Graph
 from infomax.io.npz import read_npz
+
+HELD_OUT = 0.2
 
 
 def read() -> Graph:
     """The graph; ids are the names of the packages, the label is ``section``, "" where there is none."""
     with as_file(files("infomax.datasets") / "debian.npz") as path:
         return read_npz(path)
+
+
+def read_inductive() -> Graph:
+    """The graph with a fifth of its packages held out, edges and all: the split "seen" is what training may know.
+
+    The labelled training and validation packages are all seen, so nothing is fitted or chosen on a package that is
+    held out; "test" falls into "test-seen" and "test-unseen". A hash of the name draws them, as it drew the other
+    splits, so they never change.
+    """
+    graph = read()
+    candidates = np.flatnonzero(~graph.splits["train"] & ~graph.splits["validation"])
+    drawn = sorted(candidates, key=lambda row: hashlib.sha256(f"held out/{graph.ids[row]}".encode()).digest())
+    seen = np.ones(graph.num_nodes, dtype=bool)
+    seen[drawn[: round(HELD_OUT * graph.num_nodes)]] = False
+    test = graph.splits["test"]
+    splits = {**graph.splits, "seen": seen, "test-seen": test & seen, "test-unseen": test & ~seen}
+    return dataclasses.replace(graph, splits=splits)

@@ -1,0 +1,93 @@
+"""PPI: how proteins interact in 24 human tissues, a graph each, and which of 121 functions each protein has.
+
+Read from ``ppi.npz``, the set as rebuilt from its public sources, or from the twelve files of the archive that PyG and
+DGL use. Both have 56,944 nodes, 793,632 edges (818,716 with self-loops) and 50 features of 0 and 1; 20 graphs for
+training (44,906 nodes), 2 for validation (6,514) and 2 for testing (5,524).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.datasets import placed
+from infomax.graph import Graph
+
+FEATURES, FUNCTIONS = 50, 121
+
+_SPLITS = ("train", "validation", "test")
+
+
+def find() -> list[Path]:
+    """The files, where a user put them."""
+    source = "The twelve are ppi.zip of PyG and DGL: torch_geometric.datasets.PPI(FOLDER) leaves them in FOLDER/raw."
+    return placed.find("ppi", _LAYOUTS, source)
+
+
+def read(*paths: Path) -> Graph:
+    """One graph whose groups are the 24; the label is ``functions`` ``[N, 121]``, rows of -1 where not known."""
+    return placed.read(_LAYOUTS, paths)
+
+
+def _read_rebuilt(path: Path) -> Graph:
+    """The graphs of ``ppi.npz``; a group is a tissue, an id is ``tissue/gene``, the gene by its Entrez number.
+
+    The labels of 714 nodes are not known. The features of 402 nodes, all of them training nodes, are not known
+    either; only how many ones each column has among them. Each gets that share of a one, so that every column keeps
+    its mean.
+    """
+    edges, tissue, split, gene, names = placed.read_arrays(path, "edges", "tissue", "split", "gene", "tissue_names")
+    packed, known, ones = placed.read_arrays(path, "feats", "feat_known", "train_feature_ones_total")
+    features = np.unpackbits(packed, axis=1, count=FEATURES).astype(np.float32)
+    features[~known] = (ones - features[split == 0].sum(axis=0)) / max(np.count_nonzero(~known), 1)
+    packed, known = placed.read_arrays(path, "labels", "label_known")
+    functions = np.unpackbits(packed, axis=1, count=FUNCTIONS).astype(np.int8)
+    functions[~known] = -1
+    ids = [f"{names[place]}/{number}" for place, number in zip(tissue, gene, strict=True)]
+    return _graph(edges, features, functions, tissue, split, ids=ids)
+
+
+def _read_archive(*paths: Path) -> Graph:
+    """The graphs of the archive; ids are row numbers, and everything is known.
+
+    The archive has standardised features. A column still has two values, of which the larger was a one, so they are
+    made 0 and 1 again: a model trained on either form embeds the other.
+    """
+    parts = [_read_part(*paths[first : first + 4]) for first in range(0, len(paths), 4)]
+    sizes = [len(features) for _, features, _, _ in parts]
+    starts = np.cumsum([0, *sizes[:-1]])
+    edges = [part[0] + start for part, start in zip(parts, starts, strict=True)]
+    features, functions, groups = (np.concatenate([part[column] for part in parts]) for column in (1, 2, 3))
+    ones = features > (features.min(axis=0) + features.max(axis=0)) / 2
+    split = np.repeat(np.arange(len(parts)), sizes)
+    return _graph(np.concatenate(edges, axis=1), ones, functions.astype(np.int8), groups, split)
+
+
+def _read_part(graph: Path, *arrays: Path) -> tuple[NDArray[Any], ...]:
+    """Edges ``[2, E]``, features ``[n, 50]``, functions ``[n, 121]`` and groups ``[n]``."""
+    return placed.read_links(placed.read_json(graph)["links"]), *map(placed.read_array, arrays)
+
+
+def _graph(
+    edges: NDArray[Any],
+    features: NDArray[Any],
+    functions: NDArray[np.int8],
+    groups: NDArray[Any],
+    split: NDArray[Any],
+    **columns: Any,
+) -> Graph:
+    splits = {name: split == number for number, name in enumerate(_SPLITS)}
+    splits["seen"] = splits["train"]
+    labels = {"functions": functions}
+    return Graph.from_arrays(edges, features, labels=labels, splits=splits, groups=groups, **columns)
+
+
+_ARCHIVE = tuple(
+    f"{split}_{part}"
+    for split in ("train", "valid", "test")
+    for part in ("graph.json", "feats.npy", "labels.npy", "graph_id.npy")
+)
+_LAYOUTS: placed.Layouts = {("ppi.npz",): _read_rebuilt, _ARCHIVE: _read_archive}
