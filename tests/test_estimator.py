@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from conftest import random_graph
+from graphs import random_graph
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from conftest import random_graph
+from graphs import random_graph
 from torch.autograd import gradcheck
 
 from infomax.propagation import Propagation, operand

@@ -59,6 +59,10 @@ def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -
     return dataclasses.replace(view, features=view.features * kept / (1 - rate), products={})
 
 
+REPLAYABLE = (shuffle_features, shuffle_within_patches)
+"""Those whose negatives always have one shape, drawn without a look at any value."""
+
+
 def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) -> Tensor:
     """Keys i * n + j of the switched pairs, ascending; both directions of an unordered pair.
 

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from infomax import checkpoints, memory, runs
+from infomax.corruptions import REPLAYABLE
 from infomax.embedding import Embeddings, embed
 from infomax.errors import InputError
 from infomax.features import Scale, Scaler
@@ -118,6 +119,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             epochs=self.preset_.epochs,
             patience=self.preset_.patience,
             generator=torch.Generator(device).manual_seed(second),
+            replayable=self.preset_.corruption in REPLAYABLE,
         )
         fingerprint = runs.fingerprint(graph, self.preset_.describe(), self.seed, device.type)
         _run(training, None if folder is None else folder / runs.CHECKPOINT, progress, fingerprint)

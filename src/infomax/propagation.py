@@ -46,7 +46,7 @@ class SparseOperand:
     def __matmul__(self, y: Tensor) -> Tensor:
         """The product ``[M, D]``; its gradient is the transpose's product."""
         if not y.requires_grad:
-            return self.matrix @ y
+            return product(self.matrix, y)
         return _SparseProduct.apply(y, self.matrix, self.transpose)  # type: ignore[no-any-return, no-untyped-call]
 
     def rows(self, start: int, stop: int) -> SparseOperand:
@@ -113,15 +113,23 @@ class Propagation:
         return self.operand @ y
 
 
+def product(matrix: Tensor, y: Tensor) -> Tensor:
+    """A CSR matrix ``[M, N]`` times a dense ``[N, D]``."""
+    if y.is_cuda:
+        return matrix @ y
+    # On a CPU this kernel writes its result once; ``@`` clears it, adds to it and copies it.
+    return torch.sparse.mm(matrix, y.contiguous(), reduce="sum")
+
+
 class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
         ctx.transpose = transpose
-        return matrix @ y
+        return product(matrix, y)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.transpose @ grads[0].contiguous(), None, None
+        return product(ctx.transpose, grads[0]), None, None
 
 
 def _keys(matrix: sparse.csr_array) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from infomax.errors import InputError
+from infomax.replay import Replay
 from infomax.views import Views
 
 Objective = Callable[[Tensor, Tensor], Tensor]
@@ -47,16 +48,16 @@ class Best:
         self.parameters: list[Tensor] = list(model.parameters())
         self.weights = [parameter.detach().clone() for parameter in self.parameters]
         self.loss = torch.full((), torch.inf, device=device, dtype=torch.float64)
-        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
-        self.waited = torch.zeros((), dtype=torch.int64, device=device)
+        self.offers, self.epoch, self.waited = torch.zeros(3, dtype=torch.int64, device=device).unbind()
 
     @torch.no_grad()
-    def offer(self, loss: Tensor, epoch: int) -> None:
+    def offer(self, loss: Tensor) -> None:
         """Keep the present weights if their loss is the lowest so far and patience has not run out."""
         better = (loss < self.loss) & (self.waited < self.patience)
-        self.loss = torch.where(better, loss.to(self.loss.dtype), self.loss)
-        self.epoch = torch.where(better, epoch, self.epoch)
-        self.waited = torch.where(better, 0, self.waited + 1)
+        torch.where(better, loss, self.loss, out=self.loss)
+        torch.where(better, self.offers, self.epoch, out=self.epoch)
+        self.waited.copy_(torch.where(better, 0, self.waited + 1))
+        self.offers += 1
         if loss.is_cuda:
             for kept, now in zip(self.weights, self.parameters, strict=True):
                 torch.where(better, now, kept, out=kept)
@@ -67,8 +68,9 @@ class Best:
 class Training:
     """One training: its parts, its optimiser, and how far it has come.
 
-    Nothing of an epoch waits for the device. The history is read back every `stride` epochs; epochs that ran past the
-    stop by then are forgotten, so the result does not depend on the stride.
+    Nothing of an epoch waits for the device; with ``replayable`` parts a GPU replays the step it has recorded. The
+    history is read back every `stride` epochs; epochs that ran past the stop by then are forgotten, so the result does
+    not depend on the stride.
     """
 
     def __init__(
@@ -81,12 +83,16 @@ class Training:
         epochs: int,
         patience: int | None,
         generator: torch.Generator,
+        replayable: bool = False,
     ) -> None:
         self.model, self.views, self.objective, self.generator = model, views, objective, generator
         self.epochs, self.patience = epochs, patience
         self.device = generator.device
         self.stride = 1 if self.device.type == "cpu" else 32
-        self.optimiser = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+        gpu = self.device.type == "cuda"
+        self.optimiser = torch.optim.Adam(model.parameters(), lr=lr, fused=True, capturable=gpu)
+        self.record = torch.zeros(3, device=self.device, dtype=torch.float64)
+        self.step = Replay(self._step, generator) if gpu and replayable and views.uniform else self._step
         self.best = None if patience is None else Best(model, patience, self.device)
         self.history: list[Record] = []
         self.seconds = 0.0
@@ -97,28 +103,34 @@ class Training:
         while not self.finished:
             began = time.perf_counter()
             stop = min(len(self.history) + self.stride, self.epochs)
-            self._read_back([self._epoch(epoch) for epoch in range(len(self.history), stop)])
+            self._read_back([self._epoch() for _ in range(len(self.history), stop)])
             self.seconds += time.perf_counter() - began
             pause(self)
         if self.best is not None:
             with torch.no_grad():
                 torch._foreach_copy_(list(self.model.parameters()), self.best.weights)
 
-    def _epoch(self, epoch: int) -> Tensor:
+    def _epoch(self) -> Tensor:
         """Train one epoch; its record as a tensor ``[3]``, still on the device."""
-        model, record = self.model, torch.zeros(3, device=self.device, dtype=torch.float64)
-        for step, (positive, negative) in enumerate(self.views.epoch(self.generator), start=1):  # 1. a negative sample
-            h, h_negative = model.encoder(positive, negative)  # 2. and 3. patch representations
-            summary = model.readout(h, positive)  # 4. the summary
-            scores, scores_negative = model.discriminator(h, summary), model.discriminator(h_negative, summary)
-            loss = self.objective(scores, scores_negative)
-            record += torch.stack(_measure(loss, scores, scores_negative, summary)) / self.views.steps
-            if self.best is not None and step == self.views.steps:
-                self.best.offer(record[0], epoch)  # before the step: the weights that produced this loss
-            self.optimiser.zero_grad()
-            loss.backward()
-            self.optimiser.step()  # 5. one step of gradient descent
-        return record
+        self.record.zero_()
+        for number, batch in enumerate(self.views.batches(self.generator), start=1):
+            self.step(batch, number == self.views.steps)
+        return self.record / self.views.steps
+
+    def _step(self, batch: Tensor, last: bool) -> None:
+        """The five steps of the paper."""
+        model = self.model
+        positive, negative = self.views.pair(batch, self.generator)  # 1. sample a negative
+        h, h_negative = model.encoder(positive, negative)  # 2. and 3. patch representations
+        summary = model.readout(h, positive)  # 4. the summary
+        scores, scores_negative = model.discriminator(h, summary), model.discriminator(h_negative, summary)
+        loss = self.objective(scores, scores_negative)
+        self.record += _measure(loss, scores, scores_negative, summary)
+        if self.best is not None and last:  # before the update: these are the weights that produced the loss
+            self.best.offer(self.record[0] / self.views.steps)
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()  # 5. update by gradient descent
 
     def _read_back(self, records: list[Tensor]) -> None:
         self.history += [Record(*row) for row in torch.stack(records).tolist()]
@@ -138,7 +150,7 @@ class Training:
             tensors |= {f"adam.{row}.{key}": value for key, value in self.optimiser.state[parameter].items()}
         if self.best is not None:
             tensors |= {f"best.{row}": value for row, value in enumerate(self.best.weights)}
-            tensors |= {f"best.{key}": getattr(self.best, key) for key in ("loss", "epoch", "waited")}
+            tensors |= {f"best.{key}": getattr(self.best, key) for key in ("loss", "offers", "epoch", "waited")}
         tensors["generator"] = self.generator.get_state()
         history = {field.name: [getattr(record, field.name) for record in self.history] for field in fields(Record)}
         return tensors, {"history": history, "seconds": self.seconds, "finished": self.finished}
@@ -155,20 +167,21 @@ class Training:
         }
         self.optimiser.load_state_dict(saved)
         if self.best is not None:
-            self.best.weights = [tensors[f"best.{row}"].to(self.device) for row in range(len(self.best.weights))]
-            for key in ("loss", "epoch", "waited"):
-                setattr(self.best, key, tensors[f"best.{key}"].to(self.device))
+            for row, kept in enumerate(self.best.weights):
+                kept.copy_(tensors[f"best.{row}"])
+            for key in ("loss", "offers", "epoch", "waited"):
+                getattr(self.best, key).copy_(tensors[f"best.{key}"])
         self.generator.set_state(tensors["generator"].cpu())
         columns = [values["history"][field.name] for field in fields(Record)]
         self.history = [Record(*row) for row in zip(*columns, strict=True)]
         self.seconds, self.finished = values["seconds"], values["finished"]
 
 
-def _measure(loss: Tensor, scores: Tensor, scores_negative: Tensor, summary: Tensor) -> tuple[Tensor, ...]:
-    """Loss, discriminator accuracy and summary spread, each a scalar in float64."""
+@torch.no_grad()
+def _measure(loss: Tensor, scores: Tensor, scores_negative: Tensor, summary: Tensor) -> Tensor:
+    """Loss, discriminator accuracy and summary spread, ``[3]``."""
     right = (scores > 0).sum() + (scores_negative < 0).sum()
-    accuracy = right.double() / (len(scores) + len(scores_negative))
-    return loss.detach().double(), accuracy, summary.detach().std(correction=0).double()
+    return torch.stack([loss, right / (len(scores) + len(scores_negative)), summary.std(correction=0)])
 
 
 def _unprefixed(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -1,9 +1,9 @@
-"""Where the pairs come from: each regime is an iterator of (positive, negative) views."""
+"""Where the pairs come from: each regime says what a step is about, and makes its (positive, negative) views."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -44,10 +44,15 @@ class Views(Protocol):
     """A regime: what one epoch trains on."""
 
     steps: int
-    """Pairs an epoch."""
+    """Steps an epoch."""
+    uniform: bool
+    """Whether all batches of one length have pairs of one shape, so that a GPU can replay a step it has recorded."""
 
-    def epoch(self, generator: torch.Generator) -> Iterator[tuple[View, View]]:
-        """The epoch's (positive, negative) pairs."""
+    def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
+        """What each step of an epoch is about."""
+
+    def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
+        """The positive and the negative view of a step."""
 
 
 @dataclass(frozen=True)
@@ -194,21 +199,29 @@ class PatchView:
 
 
 class WholeGraph:
-    """The graph itself, against a corruption of it; one pair an epoch."""
+    """The graph itself, against a corruption of it; one step an epoch."""
 
     steps = 1
+    uniform = True
 
     def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, device: torch.device) -> None:
         self.view, self.corruption = WholeView.of(graph, rule, device), corruption
+        self.batch = torch.zeros(1, dtype=torch.int64, device=device)
 
-    def epoch(self, generator: torch.Generator) -> Iterator[tuple[View, View]]:
-        """One pair: the graph, and a fresh corruption."""
+    def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
+        """One batch: the graph."""
+        return [self.batch]
+
+    def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
+        """The graph, and a fresh corruption."""
         view = self.view.fresh()
-        yield view, self.corruption(view, generator)
+        return view, self.corruption(view, generator)
 
 
 class Patches:
     """Batches of sampled patches, each against a corruption of itself; one summary a batch."""
+
+    uniform = True
 
     def __init__(
         self,
@@ -227,11 +240,14 @@ class Patches:
         self.n = graph.num_nodes
         self.steps = -(-self.n // batch)
 
-    def epoch(self, generator: torch.Generator) -> Iterator[tuple[View, View]]:
-        """Every node once as a centre, in random order."""
-        for centres in torch.randperm(self.n, generator=generator, device=generator.device).split(self.batch):
-            view = self.around(centres, generator)
-            yield view, self.corruption(view, generator)
+    def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
+        """Every node once as a centre, in random order: ``[B]`` of them a batch."""
+        return torch.randperm(self.n, generator=generator, device=generator.device).split(self.batch)
+
+    def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
+        """Patches around B centres, and a corruption of them."""
+        view = self.around(batch, generator)
+        return view, self.corruption(view, generator)
 
     def around(self, centres: Tensor, generator: torch.Generator) -> PatchView:
         """Patches around B centres."""
@@ -247,19 +263,24 @@ class ManyGraphs:
     `WholeGraph`.
     """
 
+    uniform = False
+
     def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, device: torch.device) -> None:
         groups = np.zeros(graph.num_nodes) if graph.groups is None else graph.groups
         self.views = [WholeView.of(graph.part(groups == group), rule, device) for group in np.unique(groups)]
         self.corruption, self.steps = corruption, len(self.views)
 
-    def epoch(self, generator: torch.Generator) -> Iterator[tuple[View, View]]:
-        """Every graph once, in random order."""
-        count = len(self.views)
-        order, offsets = [0], [0]
-        if count > 1:
-            order = torch.randperm(count, generator=generator, device=generator.device).tolist()
-            offsets = torch.randint(1, count, (count,), generator=generator, device=generator.device).tolist()
-        for one, offset in zip(order, offsets, strict=True):
-            positive = self.views[one].fresh()
-            other = positive if offset == 0 else self.views[(one + offset) % count].fresh()
-            yield positive, self.corruption(other, generator)
+    def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
+        """Every graph once, in random order, each with another: ``[2]`` a batch."""
+        count, device = self.steps, generator.device
+        if count == 1:
+            return [torch.zeros(2, dtype=torch.int64)]
+        order = torch.randperm(count, generator=generator, device=device)
+        others = (order + torch.randint(1, count, (count,), generator=generator, device=device)) % count
+        return torch.stack([order, others], dim=1).cpu().unbind()
+
+    def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
+        """The one graph, and a corruption of the other."""
+        one, other = batch.tolist()
+        positive = self.views[one].fresh()
+        return positive, self.corruption(positive if one == other else self.views[other].fresh(), generator)

@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import random_graph
+from graphs import random_graph
 
 from infomax import DGI, InputError, estimator
 

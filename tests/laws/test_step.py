@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from conftest import random_graph
+from graphs import random_graph
 from torch import nn
 
 from infomax.corruptions import shuffle_features

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from conftest import random_graph
+from graphs import random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
