@@ -103,8 +103,6 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         device = choose_device(self.device)
         memory.require(memory.training_bytes(graph, self.preset_.dim), device)
         folder = None if run is None else Path(run)
-        if folder is not None and not (folder / runs.CHECKPOINT).exists():
-            runs.begin(folder, graph, self.preset_.describe(), self.seed, self.device)
         self.graph_, self.feature_names_ = graph, graph.feature_names
         seen = graph.seen()
         self.scaler_ = Scaler.fit(seen.features, self.preset_.scale)
@@ -121,6 +119,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             generator=torch.Generator(device).manual_seed(second),
             replayable=self.preset_.corruption in REPLAYABLE,
         )
+        if folder is not None and not (folder / runs.CHECKPOINT).exists():
+            runs.begin(folder, graph, self.preset_.describe(), self.seed, self.device)
         fingerprint = runs.fingerprint(graph, self.preset_.describe(), self.seed, device.type)
         _run(training, None if folder is None else folder / runs.CHECKPOINT, progress, fingerprint)
         self.health_ = examine(training, self.transform(seen).vectors)
@@ -154,11 +154,15 @@ class DGI(BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | Path, **own: Part) -> Self:
         """Read a run folder; parts that are not infomax's are handed in, as ``encoder=...``."""
         run = runs.read(Path(folder))
-        preset = restore(run.config["settings"], own)
-        model = cls(preset=preset, seed=run.config["seed"])
+        try:
+            preset = restore(run.config["settings"], own)
+            model = cls(preset=preset, seed=run.config["seed"])
+            model.model_ = build(preset, len(run.feature_names), None)
+            model.model_.load_state_dict(run.weights)
+        except (AttributeError, KeyError, TypeError, RuntimeError) as error:
+            where, remedy = str(Path(folder) / runs.CONFIG), "Restore a copy, or train again."
+            raise InputError(where, "the settings of the model beside it", f"others ({error})", remedy) from error
         model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
-        model.model_ = build(preset, len(run.feature_names), None)
-        model.model_.load_state_dict(run.weights)
         model.health_, model.graph_ = run.health, runs.read_training_graph(Path(folder))
         return model
 
@@ -172,9 +176,11 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if self.epochs is not None:
             changes["patience"] = self.patience  # a number of epochs alone means: exactly so many
         preset = dataclasses.replace(preset, **changes)
-        if preset.dim < 1 or preset.epochs < 0 or preset.patience == 0 or not preset.lr > 0:
-            found = f"dim={preset.dim}, epochs={preset.epochs}, patience={preset.patience}, lr={preset.lr}"
-            raise InputError("settings", "dim and patience from 1, epochs from 0, lr above 0", found)
+        patient = preset.patience is None or preset.patience > 0
+        if preset.dim < 1 or preset.epochs < 0 or not patient or not preset.lr > 0 or self.seed < 0:
+            found = f"dim {preset.dim}, epochs {preset.epochs}, patience {preset.patience}, lr {preset.lr}"
+            expected = "dim and patience from 1, epochs and seed from 0, lr above 0"
+            raise InputError("settings", expected, f"{found}, seed {self.seed}")
         return preset
 
     def _finish(self, folder: Path) -> None:
@@ -232,8 +238,8 @@ def choose_device(name: str) -> torch.device:
         torch.empty(0, device=name)
         return torch.device(name)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"device {name}", "a device of this machine", reason, 'Use "auto" or "cpu".') from None
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"device {name}", "a device of this machine", f"none ({reason})", "Use auto or cpu.") from None
 
 
 def check_features(found: tuple[str, ...], expected: tuple[str, ...]) -> None:

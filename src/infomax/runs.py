@@ -26,7 +26,7 @@ from infomax import checkpoints
 from infomax.errors import InputError
 from infomax.features import Scaler
 from infomax.graph import Graph
-from infomax.io.atomic import replacing
+from infomax.io.atomic import make_folder, replacing
 from infomax.io.npz import read_npz, write_npz
 
 FORMAT = 1
@@ -47,11 +47,7 @@ class Run:
 
 def begin(folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str) -> None:
     """Open a run folder: its settings and its graph."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(str(folder), "a folder that can be written", reason, "Choose another place.") from None
+    make_folder(folder)
     write_npz(graph, folder / GRAPH)
     described = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
     config = {
@@ -123,9 +119,12 @@ def read_training_graph(folder: Path) -> Graph:
 
 def refuse_model(folder: Path) -> None:
     """Refuse to write over a run that holds a model or an unfinished training."""
-    for name, what in ((MODEL, "a trained model"), (CHECKPOINT, "an unfinished training")):
+    choices = "Choose another folder, or remove this one"
+    for name, what, remedy in (
+        (MODEL, "a trained model", f"{choices}."),
+        (CHECKPOINT, "an unfinished training", f"{choices}, or go on with --resume."),
+    ):
         if (folder / name).exists():
-            remedy = "Choose another folder, remove this one, or go on with --resume."
             raise InputError(str(folder), "a folder without a run", what, remedy)
 
 

@@ -44,7 +44,8 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) 
     """Print a table."""
     from rich.table import Table
 
-    sheet = Table(title=title, title_justify="left", title_style="bold")
+    out.console.print(title, style="bold", soft_wrap=True)
+    sheet = Table()
     for name in columns:
         sheet.add_column(name, overflow="fold")
     for row in rows:
@@ -77,7 +78,8 @@ class Steps:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bar.stop()
+        if log.console.is_terminal:  # a bar that never started would end in an empty line
+            self.bar.stop()
 
     def at(self, done: int, note: str = "", total: int | None = None) -> None:
         """So many are done."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from infomax.errors import InputError
@@ -17,20 +17,44 @@ def replacing(path: Path) -> Iterator[Path]:
 
     The block should do nothing but write: an OSError inside it is told as a place that cannot be written.
     """
+    with _telling(path, "a place where a file can be written", "Create the folder, or choose another place."):
+        temporary = _create(path)
+        mode = temporary.stat().st_mode
+        try:
+            yield temporary
+            temporary.chmod(mode)  # a library may have made the file anew, for its owner alone
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def check_place(path: Path) -> None:
+    """Refuse, before the work is done, a path that `replacing` could not write."""
+    with _telling(path, "a place where a file can be written", "Create the folder, or choose another place."):
+        _create(path).unlink()
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those that it lies in, where they are not there yet."""
+    with _telling(path, "a folder that can be written", "Choose another place."):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def _create(path: Path) -> Path:
+    """An empty file beside ``path``."""
+    if path.is_dir():
+        raise IsADirectoryError(0, "a folder of that name")
     # A random hidden name, so that two writers of one file do not meet and no pattern such as *.csv finds it.
     temporary = path.with_name(f".{path.stem}-{secrets.token_hex(4)}{path.suffix}")
+    temporary.touch(exist_ok=False)
+    return temporary
+
+
+@contextmanager
+def _telling(path: Path, expected: str, remedy: str) -> Iterator[None]:
     try:
-        if path.is_dir():
-            raise IsADirectoryError(0, "a folder of that name")
-        temporary.touch(exist_ok=False)
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        remedy = "Create the folder, or choose another place."
-        raise InputError(str(path), "a place where a file can be written", reason, remedy) from error
-    finally:
-        with suppress(OSError):  # it has moved, or could not even be created
-            temporary.unlink()
+        raise InputError(str(path), expected, error.strerror or str(error), remedy) from error
