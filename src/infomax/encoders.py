@@ -25,23 +25,37 @@ class Encoder(nn.Module):
     """The normalisation of the propagation it wants."""
     depth: int
     out_dim: int
+    ends_in_prelu = False
+    """Whether the last layer is PReLU over what `linear` gives, with the last of ``biases`` and ``slopes``."""
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """The outcome of layer k, from that of the layer before; None stands for the features."""
         raise NotImplementedError
 
+    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """Layer k before bias and activation."""
+        raise NotImplementedError
+
     def forward(self, *views: View) -> tuple[Tensor, ...]:
         """H of each view."""
-        outcomes: list[Any] = [None] * len(views)
-        for k in range(self.depth):
-            outcomes = [self.layer(k, view, h) for view, h in zip(views, outcomes, strict=True)]
-        return tuple(outcomes)
+        return tuple(self._through(self.depth, view) for view in views)
+
+    def before_activation(self, *views: View) -> tuple[Tensor, ...]:
+        """H of each view, short of the last bias and activation."""
+        return tuple(self.linear(self.depth - 1, view, self._through(self.depth - 1, view)) for view in views)
+
+    def _through(self, layers: int, view: View) -> Any:
+        h = None
+        for k in range(layers):
+            h = self.layer(k, view, h)
+        return h
 
 
 class GCN(Encoder):
     """Graph convolutions, ``H = PReLU(D^-1/2 Â D^-1/2 X Θ + b)``, one or more. For citation graphs."""
 
     rule: Rule = "symmetric"
+    ends_in_prelu = True
 
     def __init__(self, in_dim: int, dim: int, *, layers: int = 1, generator: torch.Generator | None = None) -> None:
         super().__init__()
@@ -51,7 +65,11 @@ class GCN(Encoder):
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """One convolution."""
-        return bias_prelu(view.pooled(h, self.weights[k]), self.biases[k], self.slopes[k])
+        return bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
+
+    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """P H Θ."""
+        return view.pooled(h, self.weights[k])
 
 
 class MeanPool(GCN):
@@ -67,6 +85,7 @@ class SkipMeanPool(Encoder):
     """
 
     rule: Rule = "mean"
+    ends_in_prelu = True
 
     def __init__(self, in_dim: int, dim: int, *, layers: int = 3, generator: torch.Generator | None = None) -> None:
         super().__init__()
@@ -78,8 +97,14 @@ class SkipMeanPool(Encoder):
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """Central node and neighbourhood, handled separately."""
-        both = torch.cat([view.own(h, self.own[k]), view.pooled(h, self.pooled[k])], dim=1)
-        return bias_prelu(both, self.biases[k], self.slopes[k])
+        return bias_prelu(self.biases[k], self.slopes[k], *self._sides(k, view, h))
+
+    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """H Θ' || P H Θ."""
+        return torch.cat(self._sides(k, view, h), dim=1)
+
+    def _sides(self, k: int, view: View, h: Tensor | None) -> tuple[Tensor, Tensor]:
+        return view.own(h, self.own[k]), view.pooled(h, self.pooled[k])
 
 
 class DenseSkipMeanPool(Encoder):
@@ -91,6 +116,7 @@ class DenseSkipMeanPool(Encoder):
 
     rule: Rule = "mean"
     depth = 3
+    ends_in_prelu = True
 
     def __init__(self, in_dim: int, dim: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
@@ -101,10 +127,14 @@ class DenseSkipMeanPool(Encoder):
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """The running sum with this layer's outcome in it; the last layer's outcome alone."""
-        outcome = bias_prelu(view.pooled(h, self.weights[k]), self.biases[k], self.slopes[k])
+        outcome = bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
         if k == self.depth - 1:
             return outcome
         return outcome + (view.own(None, self.skip) if h is None else view.carry(h))
+
+    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """P H Θ."""
+        return view.pooled(h, self.weights[k])
 
 
 def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:

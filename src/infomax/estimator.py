@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from infomax import checkpoints, memory, runs
+from infomax.contrast import Model
 from infomax.corruptions import REPLAYABLE
 from infomax.embedding import Embeddings, embed
 from infomax.errors import InputError
@@ -21,7 +22,7 @@ from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 from infomax.health import examine
 from infomax.presets import PRESETS, Part, Preset, restore
-from infomax.training import Model, Training
+from infomax.training import Training
 from infomax.views import WholeView
 
 CHECKPOINT_SECONDS = 20.0

@@ -1,21 +1,31 @@
-"""The few operations worth writing better than autograd would; each equals its plain form."""
+"""The few operations worth writing better than autograd would; each equals its plain form. `infomax.gpu` has more."""
 
 from __future__ import annotations
 
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.functional import embedding_bag, softplus
 
 
-def bias_prelu(z: Tensor, bias: Tensor, slope: Tensor) -> Tensor:
-    """PReLU with one slope over z + bias, ``[N, d] -> [N, d]``. Without gradients z is overwritten."""
-    if not torch.is_grad_enabled():
-        return torch.prelu(z.add_(bias), slope)
-    if z.is_cuda:
-        return functional.prelu(z + bias, slope)
-    return _BiasPReLU.apply(z, bias, slope)  # type: ignore[no-any-return, no-untyped-call]
+def product(matrix: Tensor, y: Tensor) -> Tensor:
+    """A CSR matrix ``[M, N]`` times a dense ``[N, D]``; see `infomax.propagation` for its gradient."""
+    if kernels := _gpu(y):
+        return kernels.product(matrix, y)  # type: ignore[no-any-return]
+    # On a CPU ``mm`` with a reduction writes its result once; ``@`` clears it, adds to it and copies it.
+    out: Tensor = matrix @ y if y.is_cuda else torch.sparse.mm(matrix, y.contiguous(), reduce="sum")
+    return out
+
+
+def gather_mean(table: Tensor, rows: Tensor) -> Tensor:
+    """The mean over rows of a table ``[T, d]``, ``[n, k] -> [n, d]``, without laying the rows out."""
+    if (kernels := _gpu(table)) and not table.requires_grad:
+        return kernels.gather_mean(table, rows)  # type: ignore[no-any-return]
+    return embedding_bag(rows, table, mode="mean")
 
 
 def permute(y: Tensor, rows: Tensor) -> Tensor:
@@ -28,21 +38,84 @@ def column_sum(x: Tensor) -> Tensor:
     return x.new_ones(len(x)) @ x
 
 
-class _BiasPReLU(torch.autograd.Function):
-    """On a CPU the scalar kernels take a fifth of the time of ``prelu``'s own backward."""
+def bias_prelu(bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
+    """PReLU with one slope over the parts side by side plus a bias, ``[n, d_1], ... -> [n, d_1 + ...]``.
 
+    Without gradients a part may be overwritten.
+    """
+    if kernels := _gpu(parts[0]):
+        return kernels.BiasPReLU.apply(bias, slope, *parts)  # type: ignore[no-any-return]
+    z = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    if not torch.is_grad_enabled():
+        return torch.prelu(z.add_(bias), slope)
+    if z.is_cuda:
+        return functional.prelu(z + bias, slope)
+    return _BiasPReLU.apply(z, bias, slope)  # type: ignore[no-any-return, no-untyped-call]
+
+
+@torch.no_grad()
+def contrast(
+    z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """All that follows the last linear map: PReLU, sigmoid-mean readout, bilinear scores, cross-entropy; both ways.
+
+    With h = PReLU(z + b), s = σ(mean h), v = W s, scores h_i·v + o and g_i their gradient over N + M, the gradient of
+    h_i is g_i v, and for positives a row c more, from the summary: nothing but the PReLU's mask needs a matrix.
+
+    Returns:
+        loss, discriminator accuracy and summary spread, ``[3]``; and the loss's gradient by each argument. z and
+        z_negative may be overwritten.
+    """
+    if (kernels := _gpu(z)) and z.shape[1] <= kernels.WIDEST:
+        return kernels.contrast(z, z_negative, bias, slope, weight, offset)  # type: ignore[no-any-return]
+    n, total = len(z), len(z) + len(z_negative)
+    u, u_negative = z.add_(bias), z_negative.add_(bias)
+    h, h_negative = _leaky(u, slope), _leaky(u_negative, slope)
+    summary = torch.sigmoid(column_sum(h) / n)
+    v = weight @ summary
+    scores, scores_negative = h @ v + offset, h_negative @ v + offset
+    loss = (softplus(-scores).sum() + softplus(scores_negative).sum()) / total
+    right = (scores > 0).sum() + (scores_negative < 0).sum()
+    g, g_negative = -torch.sigmoid(-scores) / total, torch.sigmoid(scores_negative) / total
+    v_grad = g @ h + g_negative @ h_negative
+    c = (v_grad @ weight) * summary * (1 - summary) / n
+    grad, bias_grad, slope_grad = _through(torch.addcmul(c, g[:, None], v, out=h), u, slope)
+    grad_negative, bias_more, slope_more = _through(torch.outer(g_negative, v, out=h_negative), u_negative, slope)
+    return torch.stack([loss, right / total, summary.std(correction=0)]), (
+        grad,
+        grad_negative,
+        bias_grad + bias_more,
+        slope_grad + slope_more,
+        torch.outer(v_grad, summary),
+        g.sum() + g_negative.sum(),
+    )
+
+
+def _leaky(u: Tensor, slope: Tensor) -> Tensor:
+    """PReLU; on a CPU by the scalar kernel, which takes a fifth of the time of ``prelu``'s own."""
+    return torch.prelu(u, slope) if u.is_cuda else functional.leaky_relu(u, slope.item())
+
+
+def _through(grad: Tensor, u: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradient of a PReLU's input, of the bias in it, and of the slope."""
+    slope_grad = torch.dot(grad.reshape(-1), u.clamp(max=0).view(-1)).view(1)
+    if u.is_cuda:
+        grad = torch.where(u > 0, grad, grad * slope)
+    else:
+        grad = torch.ops.aten.leaky_relu_backward(grad, u, slope.item(), False)
+    return grad, column_sum(grad), slope_grad
+
+
+class _BiasPReLU(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, bias: Tensor, slope: Tensor) -> Tensor:
         u = z + bias
         ctx.save_for_backward(u, slope)
-        return functional.leaky_relu(u, slope.item())
+        return _leaky(u, slope)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        u, slope = ctx.saved_tensors
-        grad_slope = torch.dot(grads[0].reshape(-1), u.clamp(max=0).view(-1)).view(1)
-        grad = torch.ops.aten.leaky_relu_backward(grads[0], u, slope.item(), False)
-        return grad, column_sum(grad), grad_slope
+        return _through(grads[0], *ctx.saved_tensors)
 
 
 class _Permute(torch.autograd.Function):
@@ -56,3 +129,17 @@ class _Permute(torch.autograd.Function):
         (rows,) = ctx.saved_tensors
         inverse = torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
         return grads[0].index_select(0, inverse), None
+
+
+def _gpu(x: Tensor) -> ModuleType | None:
+    """The Triton kernels, where there are a GPU, float32 and Triton."""
+    return _triton_kernels() if x.is_cuda and x.dtype == torch.float32 else None
+
+
+@cache
+def _triton_kernels() -> ModuleType | None:
+    try:
+        from infomax import gpu
+    except ImportError:
+        return None
+    return gpu

@@ -13,6 +13,7 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.graph import Features, Graph
+from infomax.kernels import product
 
 # Torch announces once a process that CSR tensors are young; the operations used here are tested against dense ones.
 warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
@@ -111,14 +112,6 @@ class Propagation:
     def __matmul__(self, y: Tensor) -> Tensor:
         """One step of messages, ``[N, D] -> [N, D]``."""
         return self.operand @ y
-
-
-def product(matrix: Tensor, y: Tensor) -> Tensor:
-    """A CSR matrix ``[M, N]`` times a dense ``[N, D]``."""
-    if y.is_cuda:
-        return matrix @ y
-    # On a CPU this kernel writes its result once; ``@`` clears it, adds to it and copies it.
-    return torch.sparse.mm(matrix, y.contiguous(), reduce="sum")
 
 
 class _SparseProduct(torch.autograd.Function):

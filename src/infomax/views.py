@@ -10,11 +10,11 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, embedding_bag
+from torch.nn.functional import embedding, pad
 
 from infomax.errors import InputError
 from infomax.graph import Graph
-from infomax.kernels import permute
+from infomax.kernels import gather_mean, permute
 from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
 from infomax.propagation import Operand, Propagation, Rule, operand
 
@@ -155,7 +155,7 @@ class PatchView:
         if h is not None:
             return self.carry(h) @ weight
         if isinstance(self.features, Tensor):
-            return self._gathered(self.features)[0] @ weight
+            return self._gathered(self.features)[0] @ _aligned(weight, dim=0)
         return self._gather(self.features @ weight)[0]
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
@@ -166,7 +166,7 @@ class PatchView:
         # Dense features are averaged before the product, so the outermost level is never laid out. Sparse ones are
         # multiplied first: that costs little, and leaves rows that can be gathered.
         if isinstance(self.features, Tensor):
-            return self._gathered(self.features)[1] @ weight
+            return self._gathered(self.features)[1] @ _aligned(weight, dim=0)
         return self._gather(self.features @ weight)[1]
 
     def _gathered(self, table: Tensor) -> tuple[Tensor, Tensor]:
@@ -178,7 +178,7 @@ class PatchView:
         """From a table ``[T, d]``: each inner node's own row, and the mean over its neighbourhood, ``[n, d]`` each."""
         *inner, outermost = by_level(self.rows, self.fan_out)
         own = embedding(torch.cat(inner), table)
-        leaves = embedding_bag(outermost.view(-1, self.fan_out[-1]), table, mode="mean")
+        leaves = gather_mean(table, outermost.view(-1, self.fan_out[-1]))
         return own, self._mean(own, [*self._children(own), leaves])
 
     def _children(self, h: Tensor) -> list[Tensor]:
@@ -196,6 +196,14 @@ class PatchView:
 
     def _inner(self, h: Tensor) -> int:
         return sum(self._levels(h)[:-1])
+
+
+def _aligned(x: Tensor, dim: int) -> Tensor:
+    """X with zeros up to a multiple of 8 on a GPU, whose matrix units take nothing less."""
+    missing = -x.shape[dim] % 8
+    if not x.is_cuda or missing == 0:
+        return x
+    return pad(x, (0, 0, 0, missing) if dim == 0 else (0, missing))
 
 
 class WholeGraph:
@@ -236,13 +244,16 @@ class Patches:
         if rule != "mean":
             raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule!r}")
         self.fan_out, self.batch, self.corruption = tuple(fan_out), batch, corruption
-        self.features, self.neighbours = operand(graph.features, device), Neighbours.of(graph, device)
+        features = operand(graph.features, device)
+        self.features = _aligned(features, dim=1) if isinstance(features, Tensor) else features
+        self.neighbours = Neighbours.of(graph, device)
         self.n = graph.num_nodes
         self.steps = -(-self.n // batch)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """Every node once as a centre, in random order: ``[B]`` of them a batch."""
-        return torch.randperm(self.n, generator=generator, device=generator.device).split(self.batch)
+        order = torch.randperm(self.n, generator=generator, device=generator.device)
+        return (order[start : start + self.batch] for start in range(0, self.n, self.batch))
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
         """Patches around B centres, and a corruption of them."""
