@@ -1,0 +1,186 @@
+"""GraphSAGE without labels (Hamilton et al., 2017): aggregators over sampled neighbours, taught by random walks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import normalize, softplus
+
+from infomax.baselines.inductive import generators, standardised
+from infomax.graph import Graph
+from infomax.initialisation import glorot
+from infomax.patches import Neighbours, by_level, sample_patches
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One place for every number; those of the authors but for ``steps`` and ``lr``."""
+
+    steps: int = 1000
+    lr: float = 1e-4
+    """Ten times the authors', for they take seventeen times as many steps on PPI."""
+    batch: int = 512
+    negatives: int = 20
+    walk: int = 4
+    """Pairs are up to so many steps apart: the authors' walks have five nodes."""
+    fan_out: tuple[int, ...] = (10, 25)
+    dim: int = 128
+    """Of the node and of its neighbours each: vectors are twice as wide."""
+
+
+class Aggregator(nn.Module):
+    """A layer: the node beside a digest of its neighbours, ``W x || W' digest``; say what the digest is.
+
+    Shapes:
+        in: nodes ``[n, d]``, and k neighbours of each, ``[n, k, d]``
+        out: ``[n, 2 dim]``
+    """
+
+    def __init__(self, in_dim: int, dim: int, generator: torch.Generator, digest_dim: int | None = None) -> None:
+        super().__init__()
+        self.own = glorot((in_dim, dim), generator=generator)
+        self.others = glorot((digest_dim or in_dim, dim), generator=generator)
+
+    def digest(self, others: Tensor) -> Tensor:
+        """``[n, k, d] -> [n, digest_dim]``."""
+        raise NotImplementedError
+
+    def forward(self, own: Tensor, others: Tensor) -> Tensor:
+        """The node and its neighbours, side by side."""
+        return torch.cat([own @ self.own, self.digest(others) @ self.others], dim=1)
+
+
+class Mean(Aggregator):
+    """The neighbours' mean."""
+
+    def digest(self, others: Tensor) -> Tensor:
+        """``[n, d]``."""
+        return others.mean(1)
+
+
+class Pool(Aggregator):
+    """Each neighbour through one hidden layer of 4 dim, then the largest, entry by entry."""
+
+    def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
+        super().__init__(in_dim, dim, generator, 4 * dim)
+        self.hidden, self.bias = glorot((in_dim, 4 * dim), generator=generator), nn.Parameter(torch.zeros(4 * dim))
+
+    def digest(self, others: Tensor) -> Tensor:
+        """``[n, 4 dim]``; the largest is taken first, for neither the bias nor ReLU changes which it is."""
+        return ((others @ self.hidden).amax(1) + self.bias).relu()
+
+
+class LSTM(Aggregator):
+    """The last state of an LSTM that reads the neighbours one by one; as they were drawn, so in random order."""
+
+    def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
+        super().__init__(in_dim, dim, generator, dim)
+        self.lstm = nn.LSTM(in_dim, dim, batch_first=True, device="meta").to_empty(device="cpu")
+        for parameter in self.lstm.parameters():
+            nn.init.uniform_(parameter, -(dim**-0.5), dim**-0.5, generator=generator)
+
+    def digest(self, others: Tensor) -> Tensor:
+        """``[n, dim]``."""
+        last: Tensor = self.lstm(others)[1][0][0]
+        return last
+
+
+class GCN(nn.Module):
+    """One mean over the node and its neighbours, and one map: as wide as the others, but nothing side by side."""
+
+    def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.weight = glorot((in_dim, 2 * dim), generator=generator)
+
+    def forward(self, own: Tensor, others: Tensor) -> Tensor:
+        """Shapes as in `Aggregator`."""
+        return (own + others.sum(1)) / (others.shape[1] + 1) @ self.weight
+
+
+AGGREGATORS: dict[str, Any] = {"GCN": GCN, "mean": Mean, "LSTM": LSTM, "pool": Pool}
+
+
+class GraphSage(nn.Module):
+    """A layer for each level of the patches; vectors ``[B, 2 dim]`` of length 1."""
+
+    def __init__(self, aggregator: str, in_dim: int, settings: Settings, generator: torch.Generator) -> None:
+        super().__init__()
+        self.fan_out, kind = settings.fan_out, AGGREGATORS[aggregator]
+        widths = [in_dim] + [2 * settings.dim] * (len(self.fan_out) - 1)
+        self.layers = nn.ModuleList(kind(width, settings.dim, generator) for width in widths)
+
+    def forward(self, features: Tensor, rows: Tensor) -> Tensor:
+        """From all nodes' features ``[N, F]`` and the patches ``[B, P]`` around B of them; see `sample_patches`."""
+        levels = [features[level] for level in by_level(rows, self.fan_out)]
+        for layer in self.layers:
+            levels = [layer(own, others.view(len(own), -1, others.shape[1])) for own, others in pairwise(levels)]
+            if len(levels) > 1:
+                levels = [level.relu() for level in levels]
+        return normalize(levels[0], dim=1)
+
+
+def walk_pairs(
+    neighbours: Neighbours, starts: Tensor, length: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Nodes, each beside one that a random walk from it passes: ``[n] -> [m], [m]``; none is paired with itself."""
+    path, here = [], starts
+    for _ in range(length):
+        here = neighbours.draw(here, 1, generator)[:, 0]
+        path.append(here)
+    step = torch.randint(length, (1, len(starts)), generator=generator, device=starts.device)
+    passed = torch.stack(path).gather(0, step)[0]
+    away = passed != starts
+    return starts[away], passed[away]
+
+
+def train(aggregator: str, graph: Graph, settings: Settings, seed: int, device: torch.device) -> GraphSage:
+    """The model after its steps on a graph: nodes that share a walk alike, nodes drawn at random unlike."""
+    first, draws = generators(seed, device)
+    model = GraphSage(aggregator, graph.num_features, settings, first).to(device)
+    features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
+    chance = neighbours.starts.diff().double() ** 0.75
+    optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
+    for _ in range(settings.steps):
+        starts = torch.randint(graph.num_nodes, (settings.batch,), generator=draws, device=device)
+        nodes, passed = walk_pairs(neighbours, starts, settings.walk, draws)
+        others = torch.multinomial(chance, settings.negatives, replacement=True, generator=draws)
+        rows = sample_patches(neighbours, torch.cat([nodes, passed, others]), settings.fan_out, draws)
+        h, h_passed, h_others = model(features, rows).split([len(nodes), len(passed), len(others)])
+        loss = softplus(-(h * h_passed).sum(1)).sum() + softplus(h @ h_others.T).sum()
+        optimiser.zero_grad()
+        (loss / settings.batch).backward()
+        optimiser.step()
+    return model
+
+
+@torch.no_grad()
+def vectors(model: GraphSage, graph: Graph, settings: Settings, seed: int, device: torch.device) -> NDArray[np.float32]:
+    """Every node's vector ``[N, 2 dim]``, from neighbourhoods sampled as in training."""
+    draws = generators(seed, device)[1]
+    features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
+    blocks = torch.arange(graph.num_nodes, device=device).split(settings.batch)
+    found = [model(features, sample_patches(neighbours, block, settings.fan_out, draws)) for block in blocks]
+    return torch.cat(found).cpu().numpy()
+
+
+def graphsage(
+    aggregator: str,
+    graph: Graph,
+    codes: NDArray[Any],
+    seed: int,
+    device: torch.device,
+    settings: Settings = Settings(),  # noqa: B008  frozen
+) -> NDArray[np.float32]:
+    """Vectors ``[N, 2 dim]``; the codes are not looked at."""
+    scaled = standardised(graph)
+    return vectors(train(aggregator, scaled.seen(), settings, seed, device), scaled, settings, seed, device)
+
+
+ROWS = {f"GraphSAGE-{aggregator}": partial(graphsage, aggregator) for aggregator in AGGREGATORS}

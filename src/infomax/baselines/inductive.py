@@ -1,0 +1,56 @@
+"""What the inductive rows share: scaling, randomness, and the loss of one label a node or of many."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+from infomax.features import Scaler
+from infomax.graph import Graph
+
+
+def standardised(graph: Graph) -> Graph:
+    """The graph with its features standardised over the nodes that training sees."""
+    scaler = Scaler.fit(graph.seen().features, "columns")
+    return dataclasses.replace(graph, features=scaler.transform(graph.features))
+
+
+def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.Generator]:
+    """Two streams of a seed: the first weights, drawn on the CPU, and everything drawn after them, on the device."""
+    first, second = (int(word) for word in np.random.SeedSequence(seed).generate_state(2, np.uint64))
+    return torch.Generator().manual_seed(first), torch.Generator(device).manual_seed(second)
+
+
+def training_codes(graph: Graph, codes: NDArray[Any], device: torch.device) -> Tensor:
+    """The codes of ``graph.seen()``, ``[n]`` or ``[n, C]``: int64, -1 wherever a node is not for training."""
+    mask = graph.splits["train"].reshape(-1, *[1] * (codes.ndim - 1))
+    masked = np.where(mask, codes, -1).astype(np.int64)
+    return torch.from_numpy(masked[graph.splits["seen"]] if "seen" in graph.splits else masked).to(device)
+
+
+def known(codes: Tensor) -> Tensor:
+    """The rows ``[m]`` of codes ``[n]`` or ``[n, C]`` whose label is known."""
+    return torch.nonzero(codes.view(len(codes), -1)[:, 0] >= 0)[:, 0]
+
+
+def classes(codes: Tensor) -> int:
+    """C, as the codes in hand tell it."""
+    return int(codes.shape[1]) if codes.ndim == 2 else int(codes.max()) + 1
+
+
+def label_loss(logits: Tensor, codes: Tensor) -> Tensor:
+    """The mean cross-entropy of logits ``[n, C]``: over classes for codes ``[n]``, label by label for ``[n, C]``."""
+    if codes.ndim == 2:
+        return binary_cross_entropy_with_logits(logits, codes.to(logits.dtype))
+    return cross_entropy(logits, codes)
+
+
+def decide(logits: Tensor, codes: NDArray[Any]) -> NDArray[Any]:
+    """Predictions of logits ``[N, C]``, shaped as the codes are: the likeliest class, or each label above one half."""
+    return (logits > 0 if codes.ndim == 2 else logits.argmax(1)).cpu().numpy()

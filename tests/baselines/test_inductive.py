@@ -1,0 +1,214 @@
+"""The inductive rows: plain loops, an estimate without bias, models that learn, and training that is blind."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from graphs import random_graph
+
+from infomax import Graph
+from infomax.baselines import average_pooling as pooling
+from infomax.baselines import fastgcn as fast
+from infomax.baselines import graphsage as sage
+from infomax.embedding import embed
+from infomax.evaluation.metrics import accuracy, micro_f1
+from infomax.patches import Neighbours, level_sizes
+from infomax.propagation import Propagation
+from infomax.views import WholeView
+
+CPU = torch.device("cpu")
+SAGE = sage.Settings(steps=3, batch=16, negatives=4, fan_out=(3, 2), dim=4)
+POOLING = pooling.Settings(dim=8, layers=2, lr=1e-2, epochs=3, batch=16, fan_out=(3, 2))
+FAST = fast.Settings(dim=8, draws=8, batch=16, epochs=3)
+
+
+def communities(groups: int = 4, size: int = 24, *, many: bool = False, separate: bool = False) -> Graph:
+    """Groups of two communities each, told apart by the features' mean over a neighbourhood, hardly by a node's own.
+
+    The last group is unseen, and every fifth of the seen is not for training. ``many``: a label for each community, and
+    one that every node has; else one label a node.
+    """
+    rng = np.random.default_rng(0)
+    n = groups * size
+    group, community = np.arange(n) // size, np.arange(n) % 2
+    inside = (group[:, None] == group) & (community[:, None] == community)
+    near = np.triu(inside & (rng.random((n, n)) < 0.7), 1)
+    features = rng.normal(size=(n, 6)) + 0.8 * np.where(community, 1, -1)[:, None]
+    seen = group < groups - 1
+    labels = np.stack([community, 1 - community, np.ones(n)], axis=1).astype(np.int8) if many else community
+    return Graph.from_arrays(
+        np.stack(np.nonzero(near)),
+        features,
+        labels={"y": labels},
+        splits={"train": seen & (np.arange(n) % 5 > 0), "test": ~seen, "seen": seen},
+        groups=group if separate else None,
+    )
+
+
+def plain_layer(layer: torch.nn.Module, own: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    """One node ``[d]`` and its neighbours ``[k, d]``, as the paper writes it."""
+    if isinstance(layer, sage.GCN):
+        return sum(others, own) / (len(others) + 1) @ layer.weight
+    if isinstance(layer, sage.Mean):
+        digest = sum(others) / len(others)
+    elif isinstance(layer, sage.Pool):
+        hidden = [torch.relu(one @ layer.hidden + layer.bias) for one in others]
+        digest = torch.stack([torch.stack([h[j] for h in hidden]).max() for j in range(hidden[0].shape[0])])
+    else:
+        lstm, digest, cell = layer.lstm, torch.zeros(layer.lstm.hidden_size), torch.zeros(layer.lstm.hidden_size)
+        for one in others:
+            gates = lstm.weight_ih_l0 @ one + lstm.bias_ih_l0 + lstm.weight_hh_l0 @ digest + lstm.bias_hh_l0
+            enter, forget, candidate, leave = gates.chunk(4)
+            cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
+            digest = leave.sigmoid() * cell.tanh()
+    return torch.cat([own @ layer.own, digest @ layer.others])
+
+
+@pytest.mark.parametrize("name", sage.AGGREGATORS)
+def test_vectors_are_those_of_plain_loops_over_a_tree(name, generator):
+    """A patch of fan-out (3, 2) by hand: two layers, ReLU between them, length 1 at the end."""
+    model = sage.GraphSage(name, 5, SAGE, generator)
+    if name == "pool":  # a bias of zero would hide where it is added
+        torch.nn.init.normal_(model.layers[0].bias, generator=generator)
+    features = torch.randn(30, 5, generator=generator)
+    rows = torch.randint(30, (4, sum(level_sizes(1, SAGE.fan_out))), generator=generator)
+    for vector, (centre, *inner) in zip(model(features, rows), features[rows], strict=True):
+        children, leaves = inner[:3], [inner[3 + 2 * i : 5 + 2 * i] for i in range(3)]
+        first, second = model.layers
+        hidden = [
+            plain_layer(first, child, torch.stack(own)).relu() for child, own in zip(children, leaves, strict=True)
+        ]
+        top = plain_layer(first, centre, torch.stack(children)).relu()
+        expected = plain_layer(second, top, torch.stack(hidden))
+        torch.testing.assert_close(vector, expected / expected.norm())
+
+
+def test_pairs_lie_on_a_walk(generator):
+    """On a path 0 - 1 - ... - 9 and a node alone: all distances up to the length, nothing else, nobody with himself."""
+    path = Graph.from_arrays(np.stack([np.arange(9), np.arange(1, 10)]), np.ones((11, 1)))
+    starts = torch.arange(11).repeat(200)
+    nodes, passed = sage.walk_pairs(Neighbours.of(path, CPU), starts, 3, generator)
+    assert set((nodes - passed).abs().tolist()) == {1, 2, 3}
+    assert 10 not in torch.cat([nodes, passed])
+    # Of a walk's three places each is taken equally often, and only the second of an inner node's can be its own.
+    inner = (starts > 2) & (starts < 7)
+    share = ((nodes > 2) & (nodes < 7)).sum() / inner.sum()
+    assert abs(float(share) - (1 - 1 / 6)) < 0.04
+
+
+@pytest.mark.parametrize("name", sage.AGGREGATORS)
+def test_training_brings_walkers_together(name, generator):
+    """The objective over all pairs of the unseen part falls: nodes on a walk grow alike, others unlike."""
+    graph = communities()
+    unseen = torch.arange(72, 96)
+    nodes, passed = sage.walk_pairs(Neighbours.of(graph, CPU), unseen.repeat(20), 4, generator)
+
+    def objective(steps: int) -> float:
+        settings = dataclasses.replace(SAGE, steps=steps, lr=1e-2, batch=32)
+        h = torch.from_numpy(sage.graphsage(name, graph, np.empty(0), 0, CPU, settings))
+        near, far = (h[nodes] * h[passed]).sum(1), h[unseen] @ h.T
+        return float(torch.nn.functional.softplus(-near).mean() + 4 * torch.nn.functional.softplus(far).mean())
+
+    assert objective(40) < objective(0) - 0.3
+
+
+def test_a_layer_sample_is_right_on_average(generator):
+    """The estimate of P H has P H as its expectation: within four standard errors at every entry."""
+    propagation = Propagation.of(random_graph(weighted=True), "symmetric", CPU)
+    importance = fast.Importance(propagation)
+    h, batch = torch.randn(40, 3, generator=generator), torch.tensor([0, 5, 39, 17])
+    estimates = []
+    for _ in range(3000):
+        drawn, weights = importance.draw(batch, 8, generator)
+        estimates.append(weights @ h[drawn])
+    found = torch.stack(estimates)
+    error = (found.mean(0) - (propagation @ h)[batch]).abs()
+    assert (error <= 4 * found.std(0) / len(found) ** 0.5).all()
+    assert found.std(0).max() > 0.05  # a sample, not the sum
+
+
+def test_importance_is_the_squared_length_of_a_column():
+    propagation = Propagation.of(random_graph(), "symmetric", CPU)
+    squares = propagation.operand.matrix.to_dense().double().square().sum(0)
+    torch.testing.assert_close(fast.Importance(propagation).chance, squares / squares.sum())
+
+
+def test_a_sample_of_every_node_is_the_whole_layer(generator):
+    """FastGCN's view, given each node once with the weights of P, is the view of the whole graph."""
+    graph = random_graph(dense=True)
+    propagation = Propagation.of(graph, "symmetric", CPU)
+    model = fast.TwoLayers(12, 5, 3, generator)
+    sample = fast.LayerSample(propagation @ torch.from_numpy(graph.features), propagation.operand.matrix.to_dense())
+    torch.testing.assert_close(model(sample)[0], embed(model, WholeView.of(graph, "symmetric", CPU)))
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one label", "many labels"])
+@pytest.mark.parametrize("method", ["patches", "graphs", "fastgcn"])
+def test_supervised_rows_learn_and_carry_over(method, many):
+    """Trained on three groups, they name the communities of the fourth, which they have never seen."""
+    graph = communities(many=many, separate=method == "graphs")
+    codes, test = graph.labels["y"], graph.splits["test"]
+    if method == "fastgcn":
+        settings = dataclasses.replace(FAST, draws=24, epochs=30, lr=1e-2)
+        predicted = fast.fastgcn(graph, codes, 0, CPU, settings)
+    else:
+        settings = dataclasses.replace(POOLING, epochs=20, lr=1e-2)
+        predicted = pooling.average_pooling(graph, codes, 0, CPU, settings)
+    measure = micro_f1 if many else accuracy
+    assert predicted.shape == codes.shape
+    assert measure(predicted[test], codes[test]) > 0.95
+
+
+ROWS = {
+    **{name: (sage, partial(sage.graphsage, name), SAGE) for name in sage.AGGREGATORS},
+    "average pooling": (pooling, pooling.average_pooling, POOLING),
+    "fastgcn": (fast, fast.fastgcn, FAST),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("separate", [False, True], ids=["one graph", "many graphs"])
+def test_training_is_blind_to_the_unseen(row, separate, monkeypatch):
+    """NaN in every unseen node's features, other edges to it, other labels outside train: no weight moves a bit."""
+    module, run, settings = ROWS[row]
+    train, models = module.train, []
+
+    def spy(*arguments: object) -> torch.nn.Module:
+        models.append(train(*arguments))
+        return models[-1]
+
+    monkeypatch.setattr(module, "train", spy)
+    graph = communities(separate=separate)
+    unseen = np.flatnonzero(~graph.splits["seen"])
+    edges = np.stack(graph.adjacency.nonzero())
+    strange = np.stack([unseen, unseen[::-1] if separate else np.arange(len(unseen))])
+    other = Graph.from_arrays(np.concatenate([edges, strange], axis=1), graph.features, groups=graph.groups)
+    features, codes = graph.features.copy(), graph.labels["y"].copy()
+    features[unseen] = np.nan
+    codes[~graph.splits["train"]] ^= 1
+    run(graph, graph.labels["y"], 0, CPU, settings)
+    run(dataclasses.replace(graph, adjacency=other.adjacency, features=features), codes, 0, CPU, settings)
+    run(graph, graph.labels["y"], 1, CPU, settings)
+    first, poisoned, reseeded = (torch.cat([p.flatten() for p in model.parameters()]) for model in models)
+    assert torch.isfinite(first).all()
+    assert torch.equal(first, poisoned)
+    assert not torch.equal(first, reseeded)
+
+
+def test_vectors_of_unseen_nodes_hear_their_neighbours():
+    """An unseen node's vector is a forward pass over the whole graph: its neighbours' features count."""
+    graph = communities()
+    model = sage.train("mean", graph.seen(), SAGE, 0, CPU)
+    node = graph.num_nodes - 1
+    near = graph.adjacency[[node]].indices
+    features = graph.features.copy()
+    features[near] += 1
+    before = sage.vectors(model, graph, SAGE, 0, CPU)
+    after = sage.vectors(model, dataclasses.replace(graph, features=features), SAGE, 0, CPU)
+    assert node not in near
+    assert not graph.splits["seen"][[node, *near]].any()
+    assert not np.allclose(before[node], after[node])
