@@ -24,14 +24,15 @@ def demo(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path("demo"),
     epochs: Annotated[int, typer.Option(help="Epochs to train.")] = EPOCHS,
 ) -> None:
-    """Train on Debian's packages, the graph that comes with infomax, and show what was learnt."""
+    """Train on Debian's packages and show what was learnt."""
     from infomax.comparison import choose_probe, compare, labelled
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
+    from infomax.io.atomic import make_folder
     from infomax.runs import write_json
 
     began = time.monotonic()
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     graph = load_dataset("debian")
     show.out.print(f"Debian's source packages and their dependencies: {graph!r}")
     model = DGI(DIM, epochs=epochs)

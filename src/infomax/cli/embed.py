@@ -10,7 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, open_graph
+from infomax.cli.options import Device, RunArgument, open_graph, writable
 
 
 @app.command()
@@ -19,11 +19,14 @@ def embed(
     graph: Annotated[str | None, typer.Argument(metavar="[GRAPH]", help="Default: the one trained on.")] = None,
     *,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="A file .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec).")
+        Path,
+        typer.Option(
+            metavar="FILE", callback=writable, help="A file .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec)."
+        ),
     ],
     device: Device = "auto",
 ) -> None:
-    """Write the vectors of a graph's nodes, beside their ids."""
+    """Write the vectors of a graph's nodes and their ids."""
     from infomax.estimator import DGI
     from infomax.io.vectors import check_extension
 
@@ -45,7 +48,7 @@ def neighbours(
     node: Annotated[str, typer.Argument(metavar="NODE", help="A node's id.")],
     k: Annotated[int, typer.Option("-k", help="How many.", min=1)] = 10,
 ) -> None:
-    """Show the nodes nearest to a node, by cosine similarity of their vectors."""
+    """Show the nodes nearest to a node, by cosine."""
     from infomax.estimator import DGI
 
     model = DGI.load(run)

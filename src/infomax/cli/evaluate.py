@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from infomax.evaluation.splits import Splits
+    from infomax.graph import Graph
 
 
 @app.command()
@@ -29,34 +30,39 @@ def evaluate(
     probe: ProbeName = "validated",
     json: Json = None,
 ) -> None:
-    """Score vectors with a linear probe; a run beside Random-Init and raw features."""
+    """Score vectors with a linear probe.
+
+    A run is scored beside the same encoder untrained (Random-Init) and beside its raw features.
+    """
     from infomax.comparison import choose_probe, compare, splits_for, vectors_row
     from infomax.embedding import Embeddings
     from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.runs import write_json
 
-    measure, began = choose_probe(probe), time.perf_counter()
+    measure, began = choose_probe(probe), time.monotonic()
     if not source.exists():
         raise InputError(str(source), "a run folder, or a file that embed wrote", "nothing of that name")
-    model = DGI.load(source) if source.is_dir() else None
-    embeddings = None if model is not None else Embeddings.read(source)
-    ids = embeddings.ids if model is None else model.graph_.ids  # type: ignore[union-attr]
-    codes, own = _labels(ids.tolist(), labels, dataset, model)
-    splits, name = splits_for(codes, own)
-    if model is not None:
+    if source.is_dir():
+        model = DGI.load(source)
+        codes, own = _labels(model.graph_.ids, labels, dataset, model.graph_)
+        splits, name = splits_for(codes, own)
         rows = compare(model, codes, splits, measure)
     else:
-        assert embeddings is not None  # noqa: S101
-        rows = [vectors_row(str(source), embeddings.vectors, codes, splits, measure, began)]
+        embeddings = Embeddings.read(source)
+        codes, own = _labels(embeddings.ids, labels, dataset, None)
+        splits, name = splits_for(codes, own)
+        rows = [vectors_row(str(source), embeddings.vectors, codes, splits, measure, time.perf_counter())]
     values = [row.to_dict() for row in rows]
     show.scores(f"{probe} probe, {name}, {int((codes >= 0).sum()):,} labelled nodes", values)
     if json is not None:
         write_json(json, {"source": str(source), "probe": probe, "split": name, "rows": values})
-        show.wrote(json, time.monotonic() - (time.perf_counter() - began))
+        show.wrote(json, began)
 
 
-def _labels(ids: list[Any], labels: str | None, dataset: str | None, model: Any) -> tuple[NDArray[Any], Splits | None]:
+def _labels(
+    ids: NDArray[Any], labels: str | None, dataset: str | None, graph: Graph | None
+) -> tuple[NDArray[Any], Splits | None]:
     """Codes ``[N]`` of the nodes, and the split that comes with them."""
     import numpy as np
 
@@ -71,7 +77,7 @@ def _labels(ids: list[Any], labels: str | None, dataset: str | None, model: Any)
         path, column = labels.rsplit(":", 1)
         known, splits = read_labels(path, column), {}
     else:
-        graph = load_dataset(dataset) if dataset is not None else None if model is None else model.graph_
+        graph = graph if dataset is None else load_dataset(dataset)
         if graph is None or not graph.labels:
             raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
         column = labels or next(iter(graph.labels))
@@ -79,7 +85,10 @@ def _labels(ids: list[Any], labels: str | None, dataset: str | None, model: Any)
             raise InputError("--labels", f"one of {', '.join(graph.labels)}", column)
         known = dict(zip(map(str, graph.ids.tolist()), graph.labels[column].tolist(), strict=True))
         splits = {name: dict(zip(known, mask.tolist(), strict=True)) for name, mask in graph.splits.items()}
-    names = [str(identifier) for identifier in ids]
+    names = [str(identifier) for identifier in ids.tolist()]
+    if known.keys().isdisjoint(names):
+        remedy = "An .npy holds no ids: embed to another format."
+        raise InputError("labels", "some of these nodes", f"none of them among {len(known):,} ids", remedy)
     missing = "" if any(isinstance(value, str) for value in known.values()) else -1
     column_values = [known.get(name, missing) for name in names]
     codes, _ = encode_labels(np.array(column_values, dtype=object if missing == "" else np.int64))

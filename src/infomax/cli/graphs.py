@@ -19,9 +19,9 @@ def info(
     graph: GraphArgument,
     labels: Labels = None,
     directed: Directed = False,
-    dim: Annotated[int, typer.Option(help="Width for the estimate of memory.")] = 512,
+    dim: Annotated[int, typer.Option(help="Width for the estimate of memory.", min=1)] = 512,
 ) -> None:
-    """Describe a graph: counts, degrees, what was left out, the memory to train it."""
+    """Describe a graph, and the memory to train on it."""
     import numpy as np
     from scipy import sparse
 
@@ -45,7 +45,7 @@ def info(
         ("split", ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none"),
         (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}"),
     ]
-    show.table(graph, ("", "value"), rows)
+    show.table(graph, ("", ""), rows)
 
 
 def _classes(column: object) -> int:

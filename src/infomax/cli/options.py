@@ -22,9 +22,25 @@ Labels = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="A column of the node table that is a label, not a feature; may be repeated."),
 ]
-Directed = Annotated[bool, typer.Option("--directed", help="Keep the arrows: messages run from source to target.")]
+Directed = Annotated[
+    bool, typer.Option("--directed", help="Keep the arrows of tables: messages run from source to target.")
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")]
-Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result there as JSON, too.")]
+
+
+def writable(path: Path | None) -> Path | None:
+    """A file to write, refused before the work is done where it could not be written after."""
+    from infomax.io.atomic import check_place
+
+    if path is not None:
+        check_place(path)
+    return path
+
+
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", callback=writable, help="Write the result there as JSON, too."),
+]
 ProbeName = Annotated[
     str,
     typer.Option(
@@ -40,8 +56,16 @@ def open_graph(
 ) -> Graph:
     """The graph that a GRAPH argument means."""
     from infomax.datasets import DATASETS, load_dataset
+    from infomax.errors import InputError
     from infomax.io import read_graph
 
-    if name.lower() in DATASETS and not Path(name).exists():
-        return load_dataset(name)
-    return read_graph(name, labels=labels or (), directed=directed, features=features)
+    path = Path(name)
+    if path.exists() or path.suffix or "," in name:
+        return read_graph(name, labels=labels or (), directed=directed, features=features)
+    if name.lower() not in DATASETS:
+        raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")
+    graph = load_dataset(name)
+    for column in labels or ():
+        if column not in graph.labels:
+            raise InputError(f"--labels {column}", f"labels of {name} ({', '.join(graph.labels)})", "others")
+    return graph

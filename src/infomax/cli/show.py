@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from types import FrameType
@@ -40,12 +40,12 @@ class Screen:
 out, log = Screen(), Screen(stderr=True)
 
 
-def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table."""
     from rich.table import Table
 
     out.console.print(title, style="bold", soft_wrap=True)
-    sheet = Table()
+    sheet = Table(show_header=any(columns))
     for name in columns:
         sheet.add_column(name, overflow="fold")
     for row in rows:
@@ -140,26 +140,22 @@ def health(report: dict[str, Any]) -> None:
         ("training time", f"{report['seconds']:.1f} s"),
         ("peak memory", size(report["peak_memory_bytes"])),
     ]
-    table("Health", ("", "value"), rows)
+    table("Health", ("", ""), rows)
 
 
 def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
     """Rows of a results table, as `evaluation.protocol.Row.to_dict` gives them."""
-    table(
-        title,
-        ("method", "metric", "score", "paper", "runs", "seconds"),
-        [
-            (
-                row["method"],
-                "accuracy in %" if row["metric"] == "accuracy" else row["metric"],
-                deviation(row["mean"], row["std"], row["metric"]),
-                deviation(**row["paper"], metric=row["metric"]) if row["paper"] else "",
-                row["runs"],
-                f"{row['seconds']:.1f}",
-            )
-            for row in rows
-        ],
-    )
+    rows = list(rows)
+    columns = {
+        "method": [row["method"] for row in rows],
+        "metric": ["accuracy in %" if row["metric"] == "accuracy" else row["metric"] for row in rows],
+        "score": [deviation(row["mean"], row["std"], row["metric"]) for row in rows],
+        "paper": [deviation(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
+        "runs": [row["runs"] for row in rows],
+        "seconds": [f"{row['seconds']:.1f}" for row in rows],
+    }
+    filled = {name: cells for name, cells in columns.items() if any(cells)}  # the paper has not every row
+    table(title, filled, zip(*filled.values(), strict=True))
 
 
 def deviation(mean: float, std: float | None, metric: str) -> str:

@@ -62,9 +62,10 @@ def train(
         device=device,
         **_parts(layers, corruption, rho, readout),
     )
+    model.settings()  # refuses what is out of range before the graph is read
     source = open_graph(graph, labels, directed)
     show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
-    with show.training_progress("epochs", f"Go on with: infomax train {graph} --out {out} --resume") as progress:
+    with show.training_progress("epochs", "Go on with the same command and --resume.") as progress:
         model.fit(source, run=out, progress=progress)
     show.health(model.health_)
     show.wrote(f"{out}/", began)
