@@ -109,7 +109,7 @@ def test_training_brings_walkers_together(name, generator):
 
     def objective(steps: int) -> float:
         settings = dataclasses.replace(SAGE, steps=steps, lr=1e-2, batch=32)
-        h = torch.from_numpy(sage.graphsage(name, graph, np.empty(0), 0, CPU, settings))
+        h = torch.nn.functional.normalize(torch.from_numpy(sage.graphsage(name, graph, np.empty(0), 0, CPU, settings)))
         near, far = (h[nodes] * h[passed]).sum(1), h[unseen] @ h.T
         return float(torch.nn.functional.softplus(-near).mean() + 4 * torch.nn.functional.softplus(far).mean())
 

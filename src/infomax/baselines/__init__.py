@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
+from infomax.baselines import average_pooling, fastgcn, graphsage
+
 if TYPE_CHECKING:
     import torch
 
@@ -46,6 +48,11 @@ class Baseline:
 
 
 CITATION = ("cora", "citeseer", "pubmed")
+INDUCTIVE = ("reddit", "ppi", "generated-reddit")
 
-BASELINES: dict[str, Baseline] = {}
+BASELINES: dict[str, Baseline] = {
+    **{name: Baseline("vectors", run, INDUCTIVE) for name, run in graphsage.ROWS.items()},
+    "FastGCN": Baseline("predictions", fastgcn.fastgcn, INDUCTIVE),
+    "Avg. pooling": Baseline("predictions", average_pooling.average_pooling, INDUCTIVE),
+}
 """Name, as `evaluation.protocol.PAPER` spells it -> the baseline; in the order of the paper's table."""

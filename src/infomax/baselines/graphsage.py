@@ -162,12 +162,15 @@ def train(aggregator: str, graph: Graph, settings: Settings, seed: int, device: 
 
 @torch.no_grad()
 def vectors(model: GraphSage, graph: Graph, settings: Settings, seed: int, device: torch.device) -> NDArray[np.float32]:
-    """Every node's vector ``[N, 2 dim]``, from neighbourhoods sampled as in training."""
+    """Every node's vector ``[N, 2 dim]``, from neighbourhoods sampled as in training.
+
+    Their length is the root of their width, not 1: entries of order 1 are what a probe of so many steps can read.
+    """
     draws = generators(seed, device)[1]
     features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
     blocks = torch.arange(graph.num_nodes, device=device).split(settings.batch)
     found = [model(features, sample_patches(neighbours, block, settings.fan_out, draws)) for block in blocks]
-    return torch.cat(found).cpu().numpy()
+    return (torch.cat(found) * (2 * settings.dim) ** 0.5).cpu().numpy()
 
 
 def graphsage(
