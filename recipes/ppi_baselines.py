@@ -38,9 +38,9 @@ CANDIDATES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "Avg. pooling": (
         average_pooling.average_pooling,
         [
-            average_pooling.Settings(dim=512, layers=3, lr=3e-3, epochs=100),
-            average_pooling.Settings(dim=1024, layers=3, lr=1e-3, epochs=100),
-            average_pooling.Settings(dim=1024, layers=2, lr=1e-3, epochs=100),
+            average_pooling.Settings(dim=512, layers=3, lr=3e-3, epochs=200),
+            average_pooling.Settings(dim=1024, layers=3, lr=1e-3, epochs=200),
+            average_pooling.Settings(dim=1024, layers=2, lr=1e-3, epochs=200),
         ],
     ),
 }

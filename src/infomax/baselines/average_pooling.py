@@ -31,7 +31,7 @@ class Settings:
     fan_out: tuple[int, ...] = (10, 25)
 
 
-MANY_GRAPHS = Settings(dim=512, layers=3, lr=3e-3, epochs=100)
+MANY_GRAPHS = Settings(dim=1024, layers=3, lr=1e-3, epochs=200)
 """PPI: a training graph a step."""
 ONE_GRAPH = Settings(dim=256, layers=2, lr=1e-3, epochs=10)
 """Reddit: a batch of patches a step."""

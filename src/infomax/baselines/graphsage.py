@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -170,7 +171,7 @@ def vectors(model: GraphSage, graph: Graph, settings: Settings, seed: int, devic
     features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
     blocks = torch.arange(graph.num_nodes, device=device).split(settings.batch)
     found = [model(features, sample_patches(neighbours, block, settings.fan_out, draws)) for block in blocks]
-    return (torch.cat(found) * (2 * settings.dim) ** 0.5).cpu().numpy()
+    return (torch.cat(found) * sqrt(2 * settings.dim)).cpu().numpy()
 
 
 def graphsage(
