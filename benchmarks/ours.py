@@ -33,6 +33,7 @@ class Ours:
             epochs=FOREVER,
             patience=FOREVER,
             generator=problem.generator(),
+            replayable=True,
         )
 
     def epochs(self, count: int) -> float:

@@ -14,7 +14,7 @@ from infomax import DGI, kernels
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU", allow_module_level=True)
 
-GPU = torch.device("cuda")
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 
 def pairs(*tensors):
@@ -51,12 +51,26 @@ def test_bias_prelu(parts, generator):
         torch.testing.assert_close(a.cpu().double(), b, rtol=1e-4, atol=1e-5)
 
 
-def test_product_and_gather(generator):
+def test_product(generator):
     dense = torch.randn(40, 30, generator=generator) * (torch.rand(40, 30, generator=generator) < 0.3)
     y = torch.randn(30, 200, generator=generator)
     torch.testing.assert_close(kernels.product(dense.to_sparse_csr().to(GPU), y.to(GPU)).cpu(), dense @ y)
-    rows = torch.randint(30, (50, 25), generator=generator)
-    torch.testing.assert_close(kernels.gather_mean(y.to(GPU), rows.to(GPU)).cpu(), y[rows].mean(1))
+
+
+def test_trees(generator):
+    sizes = (6, 30, 60, 600)
+    table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
+    rows = torch.randint(80, (696,), generator=generator)
+    found = kernels.gather_tree(table.to(GPU), rows.to(GPU), kernels.Tree.of(sizes, GPU), share.to(GPU))
+    for a, b in zip(found, kernels.gather_tree(table, rows, kernels.Tree.of(sizes, CPU), share), strict=True):
+        torch.testing.assert_close(a.cpu(), b)
+    outcomes = []
+    for device in (GPU, CPU):
+        h = torch.randn(96, 200, generator=generator.manual_seed(3)).to(device).requires_grad_()
+        own, mean = kernels.pool_tree(h, kernels.Tree.of(sizes[:3], device), share[:36].to(device))
+        outcomes.append([own, mean, torch.autograd.grad((own * own + 3 * mean * own).sum(), h)[0]])
+    for a, b in zip(*outcomes, strict=True):
+        torch.testing.assert_close(a.cpu(), b.cpu())
 
 
 @pytest.mark.parametrize("preset", ["whole-graph", "mean-pool", "patches", "many-graphs"])

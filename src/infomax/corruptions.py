@@ -48,7 +48,7 @@ def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float)
 def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> PatchView:
     """The same patches, with the features shuffled among the nodes of each."""
     order = torch.rand(view.rows.shape, generator=generator, device=generator.device).argsort(dim=1)
-    return dataclasses.replace(view, rows=view.rows.gather(1, order), inputs=[])
+    return dataclasses.replace(view, rows=view.rows.gather(1, order), inputs={})
 
 
 def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -> WholeView:

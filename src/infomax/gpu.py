@@ -6,12 +6,15 @@ order in which blocks end: the same seed gives the same bits.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from infomax.kernels import Tree
 
 ROWS, COLUMNS = 32, 128
 WIDEST = 4096
@@ -33,13 +36,37 @@ def _product(starts, columns, values, y, out, d, COLUMNS: tl.constexpr, CHUNK: t
 
 
 @triton.jit
-def _gather_mean(table, rows, out, d, COUNT: tl.constexpr, COLUMNS: tl.constexpr):
-    group, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+def _tree_pool(
+    table, rows, first, count, share, own, out, d, GATHER: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr
+):
+    node, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    mine = tl.load(table + (tl.load(rows + node) if GATHER else node) * d + at, at < d, 0.0)
+    start, children = tl.load(first + node), tl.load(count + node)
     total = tl.zeros((COLUMNS,), tl.float32)
-    for member in tl.static_range(COUNT):
-        row = tl.load(rows + group * COUNT + member).to(tl.int64)
-        total += tl.load(table + row * d + at, at < d, 0.0)
-    tl.store(out + group * d + at, total / COUNT, at < d)
+    for begin in range(0, children, CHUNK):
+        child = start + begin + tl.arange(0, CHUNK)
+        there = child < start + children
+        row = tl.load(rows + child, there, 0) if GATHER else child
+        total += tl.sum(tl.load(table + row[:, None] * d + at[None, :], there[:, None] & (at < d)[None, :], 0.0), 0)
+    weight = tl.load(share + node)
+    tl.store(out + node * d + at, mine * (1 - weight) + total * (weight / children), at < d)
+    if GATHER:
+        tl.store(own + node * d + at, mine, at < d)
+
+
+@triton.jit
+def _tree_pool_backward(own_grad, grad, parent, count, share, out, inner, d, COLUMNS: tl.constexpr):
+    node, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros((COLUMNS,), tl.float32)
+    if node < inner:
+        place = node * d + at
+        total += tl.load(own_grad + place, at < d, 0.0)
+        total += tl.load(grad + place, at < d, 0.0) * (1 - tl.load(share + node))
+    above = tl.load(parent + node)
+    if above >= 0:
+        weight = tl.load(share + above) / tl.load(count + above)
+        total += tl.load(grad + above * d + at, at < d, 0.0) * weight
+    tl.store(out + node * d + at, total, at < d)
 
 
 @triton.jit
@@ -138,12 +165,37 @@ def product(matrix: Tensor, y: Tensor) -> Tensor:
     return out
 
 
-def gather_mean(table: Tensor, rows: Tensor) -> Tensor:
-    """The mean over rows of a table ``[T, d]``, ``[n, k] -> [n, d]``; no gradient."""
-    (n, count), d = rows.shape, table.shape[1]
-    out = table.new_empty(n, d)
-    _gather_mean[(n, triton.cdiv(d, 256))](table, rows.contiguous(), out, d, count, 256, num_warps=2)
-    return out
+def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
+    """As `infomax.kernels.gather_tree`; no gradient."""
+    d, inner = table.shape[1], len(tree.first)
+    own, out = table.new_empty(inner, d), table.new_empty(inner, d)
+    grid = (inner, triton.cdiv(d, COLUMNS))
+    _tree_pool[grid](table, rows, tree.first, tree.count, share, own, out, d, True, COLUMNS, 8, num_warps=2)
+    return own, out
+
+
+class PoolTree(torch.autograd.Function):
+    """As `infomax.kernels.pool_tree`."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:  # noqa: D102
+        ctx.tree, ctx.share, ctx.rows = tree, share, len(h)
+        inner, d = len(tree.first), h.shape[1]
+        out = h.new_empty(inner, d)
+        grid = (inner, triton.cdiv(d, COLUMNS))
+        _tree_pool[grid](h, h, tree.first, tree.count, share, out, out, d, False, COLUMNS, 8, num_warps=2)
+        return h[:inner].clone(), out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:  # noqa: D102
+        own_grad, grad = (g.contiguous() for g in grads)
+        tree, (inner, d) = ctx.tree, grad.shape
+        out = grad.new_empty(ctx.rows, d)
+        grid = (ctx.rows, triton.cdiv(d, COLUMNS))
+        _tree_pool_backward[grid](
+            own_grad, grad, tree.parent, tree.count, ctx.share, out, inner, d, COLUMNS, num_warps=2
+        )
+        return out, None, None
 
 
 class BiasPReLU(torch.autograd.Function):

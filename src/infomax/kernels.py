@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.functional import embedding_bag, softplus
+from torch.nn.functional import embedding, embedding_bag, softplus
 
 
 def product(matrix: Tensor, y: Tensor) -> Tensor:
@@ -21,11 +23,50 @@ def product(matrix: Tensor, y: Tensor) -> Tensor:
     return out
 
 
-def gather_mean(table: Tensor, rows: Tensor) -> Tensor:
-    """The mean over rows of a table ``[T, d]``, ``[n, k] -> [n, d]``, without laying the rows out."""
+@dataclass(frozen=True)
+class Tree:
+    """Trees of n nodes, level after level; all but the outermost level, m nodes, have children, who stand together.
+
+    Shapes:
+        first, count: ``[m]``, the first child of a node, and how many it has
+        parent: ``[n]``, -1 for the roots
+    """
+
+    roots: int
+    first: Tensor
+    count: Tensor
+    parent: Tensor
+
+    @classmethod
+    @cache
+    def of(cls, sizes: tuple[int, ...], device: torch.device) -> Tree:
+        """The trees whose levels have these sizes."""
+        count = [torch.full((size,), below // size) for size, below in pairwise(sizes)]
+        inner = torch.cat(count) if count else torch.zeros(0, dtype=torch.int64)
+        first = sizes[0] + inner.cumsum(0) - inner
+        parent = torch.cat([torch.full((sizes[0],), -1), torch.repeat_interleave(torch.arange(len(inner)), inner)])
+        return cls(sizes[0], first.to(device), inner.to(device), parent.to(device))
+
+
+def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
+    """From H ``[n, d]``: each inner node's own row, and the mean over it and its children, ``[m, d]`` each.
+
+    ``share`` ``[m]`` is what the children's mean weighs against the node itself.
+    """
+    if kernels := _gpu(h):
+        return kernels.PoolTree.apply(h, tree, share)  # type: ignore[no-any-return]
+    m = len(tree.first)
+    children = torch.zeros_like(h[:m]).index_add(0, tree.parent[tree.roots :], h[tree.roots :])
+    return h[:m], torch.lerp(h[:m], children / tree.count[:, None], share[:, None])
+
+
+def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
+    """The same from a table ``[T, d]``, node i carrying row ``rows[i]``; the outermost level is never laid out."""
     if (kernels := _gpu(table)) and not table.requires_grad:
-        return kernels.gather_mean(table, rows)  # type: ignore[no-any-return]
-    return embedding_bag(rows, table, mode="mean")
+        return kernels.gather_tree(table, rows, tree, share)  # type: ignore[no-any-return]
+    own = embedding(rows[: len(tree.first)], table)
+    children = embedding_bag(rows[tree.roots :], table, tree.first - tree.roots, mode="mean")
+    return own, torch.lerp(own, children, share[:, None])
 
 
 def permute(y: Tensor, rows: Tensor) -> Tensor:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, pad
+from torch.nn.functional import pad
 
 from infomax.errors import InputError
 from infomax.graph import Graph
-from infomax.kernels import gather_mean, permute
+from infomax.kernels import Tree, gather_tree, permute, pool_tree
 from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
 from infomax.propagation import Operand, Propagation, Rule, operand
 
@@ -136,66 +136,50 @@ class PatchView:
     Shapes:
         features: ``[T, F]``, the table of all nodes' features
         rows: ``[B, P]``, the row of the table that each node of each patch carries; see `sample_patches`
-        share: ``[n, 1]``, the neighbours' share of the mean, of every node but the outermost, level after level
+        share: ``[m]``, the neighbours' share of the mean, of every node but the outermost, level after level
     """
 
     features: Operand
     rows: Tensor
     share: Tensor
     fan_out: tuple[int, ...]
-    inputs: list[tuple[Tensor, Tensor]] = field(default_factory=list)
-    """The gathered features, once they are: each inner node's own, and the mean over its neighbourhood."""
+    inputs: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    """By H: each inner node's own row, and the mean over its neighbourhood; both sides of a layer ask for them."""
 
     def carry(self, h: Tensor) -> Tensor:
         """H without the outermost level."""
-        return h[: self._inner(h)]
+        return h[: sum(self._levels(h)[:-1])]
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ without the outermost level."""
-        if h is not None:
-            return self.carry(h) @ weight
-        if isinstance(self.features, Tensor):
-            return self._gathered(self.features)[0] @ _aligned(weight, dim=0)
-        return self._gather(self.features @ weight)[0]
+        return self._side(0, h, weight)
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ without the outermost level, P estimated from the sample: its expectation is the graph's own."""
-        if h is not None:
-            inner = self._inner(h)
-            return self._mean(h[:inner], self._children(h)) @ weight
+        return self._side(1, h, weight)
+
+    def _side(self, side: int, h: Tensor | None, weight: Tensor) -> Tensor:
         # Dense features are averaged before the product, so the outermost level is never laid out. Sparse ones are
         # multiplied first: that costs little, and leaves rows that can be gathered.
-        if isinstance(self.features, Tensor):
-            return self._gathered(self.features)[1] @ _aligned(weight, dim=0)
-        return self._gather(self.features @ weight)[1]
+        if h is None and not isinstance(self.features, Tensor):
+            return self._gather(self.features @ weight)[side]
+        if id(h) not in self.inputs:
+            sides = self._gather(self.features) if h is None else pool_tree(h, *self._tree(self._levels(h)))
+            self.inputs[id(h)] = (h, *sides)  # H itself is kept, so that its id stays its own
+        rows: Tensor = self.inputs[id(h)][1 + side]
+        return rows @ (_aligned(weight, dim=0) if h is None else weight)
 
-    def _gathered(self, table: Tensor) -> tuple[Tensor, Tensor]:
-        if not self.inputs:
-            self.inputs.append(self._gather(table))
-        return self.inputs[0]
+    def _gather(self, table: Any) -> tuple[Tensor, Tensor]:
+        sizes = level_sizes(len(self.rows), self.fan_out)
+        return gather_tree(table, torch.cat(by_level(self.rows, self.fan_out)), *self._tree(sizes))
 
-    def _gather(self, table: Tensor) -> tuple[Tensor, Tensor]:
-        """From a table ``[T, d]``: each inner node's own row, and the mean over its neighbourhood, ``[n, d]`` each."""
-        *inner, outermost = by_level(self.rows, self.fan_out)
-        own = embedding(torch.cat(inner), table)
-        leaves = gather_mean(table, outermost.view(-1, self.fan_out[-1]))
-        return own, self._mean(own, [*self._children(own), leaves])
-
-    def _children(self, h: Tensor) -> list[Tensor]:
-        """The mean over the children of each node, level by level, ``[n_l, d]`` each; the outermost level has none."""
-        levels = h.split(self._levels(h))
-        return [level.view(-1, k, h.shape[1]).mean(1) for level, k in zip(levels[1:], self.fan_out, strict=False)]
-
-    def _mean(self, own: Tensor, children: list[Tensor]) -> Tensor:
-        return torch.lerp(own, torch.cat(children), self.share[: len(own)])
+    def _tree(self, sizes: list[int]) -> tuple[Tree, Tensor]:
+        return Tree.of(tuple(sizes), self.rows.device), self.share[: sum(sizes[:-1])]
 
     def _levels(self, h: Tensor) -> list[int]:
         """The sizes of the levels that H holds."""
         sizes = level_sizes(len(self.rows), self.fan_out)
         return next(sizes[:count] for count in range(1, len(sizes) + 1) if sum(sizes[:count]) == len(h))
-
-    def _inner(self, h: Tensor) -> int:
-        return sum(self._levels(h)[:-1])
 
 
 def _aligned(x: Tensor, dim: int) -> Tensor:
@@ -264,7 +248,7 @@ class Patches:
         """Patches around B centres."""
         rows = sample_patches(self.neighbours, centres, self.fan_out, generator)
         inner = torch.cat(by_level(rows, self.fan_out)[:-1])
-        return PatchView(self.features, rows, self.neighbours.share[inner][:, None], self.fan_out)
+        return PatchView(self.features, rows, self.neighbours.share[inner], self.fan_out)
 
 
 class ManyGraphs:
