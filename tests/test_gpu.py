@@ -51,10 +51,15 @@ def test_bias_prelu(parts, generator):
         torch.testing.assert_close(a.cpu().double(), b, rtol=1e-4, atol=1e-5)
 
 
-def test_product(generator):
-    dense = torch.randn(40, 30, generator=generator) * (torch.rand(40, 30, generator=generator) < 0.3)
-    y = torch.randn(30, 200, generator=generator)
-    torch.testing.assert_close(kernels.product(dense.to_sparse_csr().to(GPU), y.to(GPU)).cpu(), dense @ y)
+@pytest.mark.parametrize("n", [30, 3000])
+def test_product(n, generator):
+    """With long rows, which are cut, and without."""
+    dense = torch.randn(40, n, generator=generator) * (torch.rand(40, n, generator=generator) < 0.3)
+    dense[7] = 0
+    y = torch.randn(n, 200, generator=generator)
+    factors = kernels.prepare(dense.to_sparse_csr().to(GPU))
+    assert len(factors) == (2 if n == 3000 else 1)
+    torch.testing.assert_close(kernels.product(factors, y.to(GPU)).cpu(), dense @ y, rtol=1e-4, atol=1e-4)
 
 
 def test_trees(generator):

@@ -21,7 +21,7 @@ from infomax.errors import InputError
 from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 from infomax.health import examine
-from infomax.presets import PRESETS, Part, Preset, restore
+from infomax.presets import PRESETS, Part, Preset, bound, restore
 from infomax.training import Training
 from infomax.views import WholeView
 
@@ -33,8 +33,9 @@ class DGI(BaseEstimator):  # type: ignore[misc]
 
     Args:
         dim: width of the vectors; None takes the preset's.
-        preset: ``"whole-graph"``, or a `Preset` of your own. Every argument below that is None is taken from it.
-        encoder, corruption, readout, discriminator, objective: parts; see `Preset`.
+        preset: ``"whole-graph"``, ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, or a `Preset` of your own. Every
+            argument below that is None is taken from it.
+        views, encoder, corruption, readout, discriminator, objective: parts; see `Preset`.
         scale: ``"auto"``, ``"rows"``, ``"columns"`` or ``"none"``; see `Scaler`.
         lr: Adam's learning rate.
         epochs: train so many epochs and keep the last weights; with ``patience`` as well, at most so many. 0 is
@@ -56,6 +57,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         dim: int | None = None,
         *,
         preset: str | Preset = "whole-graph",
+        views: Part | None = None,
         encoder: Part | None = None,
         corruption: Part | None = None,
         readout: Part | None = None,
@@ -70,6 +72,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.dim = dim
         self.preset = preset
+        self.views = views
         self.encoder = encoder
         self.corruption = corruption
         self.readout = readout
@@ -102,7 +105,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         """
         self.preset_ = self.settings()
         device = choose_device(self.device)
-        memory.require(memory.training_bytes(graph, self.preset_.dim), device)
+        memory.require(memory.training_bytes(graph, self.preset_.dim, **bound(self.preset_.views)), device)
         folder = None if run is None else Path(run)
         self.graph_, self.feature_names_ = graph, graph.feature_names
         seen = graph.seen()

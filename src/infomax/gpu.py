@@ -16,7 +16,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from infomax.kernels import Tree
 
-ROWS, COLUMNS = 32, 128
+ROWS, COLUMNS, WIDE = 32, 128, 256
 WIDEST = 4096
 """A row of scores is made by one program, which holds it in registers."""
 
@@ -27,11 +27,11 @@ def _product(starts, columns, values, y, out, d, COLUMNS: tl.constexpr, CHUNK: t
     first, last = tl.load(starts + row), tl.load(starts + row + 1)
     total = tl.zeros((COLUMNS,), tl.float32)
     for begin in range(first, last, CHUNK):
-        entry = begin + tl.arange(0, CHUNK)
-        column = tl.load(columns + entry, entry < last, 0).to(tl.int64)
-        value = tl.load(values + entry, entry < last, 0.0)
-        tile = tl.load(y + column[:, None] * d + at[None, :], (entry < last)[:, None] & (at < d)[None, :], 0.0)
-        total += tl.sum(tile * value[:, None], 0)
+        for step in tl.static_range(CHUNK):  # unrolled, so that as many rows are on their way at once
+            there = begin + step < last
+            column = tl.load(columns + begin + step, there, 0).to(tl.int64)
+            value = tl.load(values + begin + step, there, 0.0)
+            total += tl.load(y + column * d + at, there & (at < d), 0.0) * value
     tl.store(out + row * d + at, total, at < d)
 
 
@@ -44,10 +44,10 @@ def _tree_pool(
     start, children = tl.load(first + node), tl.load(count + node)
     total = tl.zeros((COLUMNS,), tl.float32)
     for begin in range(0, children, CHUNK):
-        child = start + begin + tl.arange(0, CHUNK)
-        there = child < start + children
-        row = tl.load(rows + child, there, 0) if GATHER else child
-        total += tl.sum(tl.load(table + row[:, None] * d + at[None, :], there[:, None] & (at < d)[None, :], 0.0), 0)
+        for step in tl.static_range(CHUNK):
+            child, there = start + begin + step, begin + step < children
+            row = tl.load(rows + child, there, 0) if GATHER else child
+            total += tl.load(table + row * d + at, there & (at < d), 0.0)
     weight = tl.load(share + node)
     tl.store(out + node * d + at, mine * (1 - weight) + total * (weight / children), at < d)
     if GATHER:
@@ -155,13 +155,33 @@ def _score_gradient(z, bias, slope, g, v, c, bias_sums, slope_sums, n, d, ROWS: 
     )
 
 
+def cut_rows(matrix: Tensor, length: int = 64) -> tuple[Tensor, ...]:
+    """A CSR matrix whose long rows would keep one program busy, as two: its rows cut to pieces, and their sums."""
+    starts, (m, n) = matrix.crow_indices(), matrix.shape
+    count = starts.diff()
+    if m == 0 or int(count.max()) <= 4 * length:
+        return (matrix,)
+    pieces = (count + length - 1) // length
+    ends = pieces.cumsum(0)
+    row = torch.repeat_interleave(torch.arange(m, device=starts.device), pieces)
+    number = torch.arange(len(row), device=starts.device)
+    begin = starts[row] + length * (number - (ends - pieces)[row])
+    cut = torch.sparse_csr_tensor(
+        torch.cat([begin, starts[-1:]]), matrix.col_indices(), matrix.values(), (len(row), n), check_invariants=False
+    )
+    sums = torch.sparse_csr_tensor(
+        torch.cat([starts[:1], ends]), number, matrix.values().new_ones(len(row)), (m, len(row)), check_invariants=False
+    )
+    return cut, sums
+
+
 def product(matrix: Tensor, y: Tensor) -> Tensor:
     """A CSR matrix ``[M, N]`` times a dense ``[N, D]``."""
     y = y.contiguous()
     n, d = matrix.shape[0], y.shape[1]
     out = y.new_empty(n, d)
-    grid = (n, triton.cdiv(d, COLUMNS))
-    _product[grid](matrix.crow_indices(), matrix.col_indices(), matrix.values(), y, out, d, COLUMNS, 16, num_warps=4)
+    grid = (n, triton.cdiv(d, WIDE))
+    _product[grid](matrix.crow_indices(), matrix.col_indices(), matrix.values(), y, out, d, WIDE, 8, num_warps=2)
     return out
 
 
@@ -169,8 +189,8 @@ def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple
     """As `infomax.kernels.gather_tree`; no gradient."""
     d, inner = table.shape[1], len(tree.first)
     own, out = table.new_empty(inner, d), table.new_empty(inner, d)
-    grid = (inner, triton.cdiv(d, COLUMNS))
-    _tree_pool[grid](table, rows, tree.first, tree.count, share, own, out, d, True, COLUMNS, 8, num_warps=2)
+    grid = (inner, triton.cdiv(d, WIDE))
+    _tree_pool[grid](table, rows, tree.first, tree.count, share, own, out, d, True, WIDE, 5, num_warps=2)
     return own, out
 
 
@@ -182,8 +202,8 @@ class PoolTree(torch.autograd.Function):
         ctx.tree, ctx.share, ctx.rows = tree, share, len(h)
         inner, d = len(tree.first), h.shape[1]
         out = h.new_empty(inner, d)
-        grid = (inner, triton.cdiv(d, COLUMNS))
-        _tree_pool[grid](h, h, tree.first, tree.count, share, out, out, d, False, COLUMNS, 8, num_warps=2)
+        grid = (inner, triton.cdiv(d, WIDE))
+        _tree_pool[grid](h, h, tree.first, tree.count, share, out, out, d, False, WIDE, 5, num_warps=2)
         return h[:inner].clone(), out
 
     @staticmethod
@@ -191,10 +211,8 @@ class PoolTree(torch.autograd.Function):
         own_grad, grad = (g.contiguous() for g in grads)
         tree, (inner, d) = ctx.tree, grad.shape
         out = grad.new_empty(ctx.rows, d)
-        grid = (ctx.rows, triton.cdiv(d, COLUMNS))
-        _tree_pool_backward[grid](
-            own_grad, grad, tree.parent, tree.count, ctx.share, out, inner, d, COLUMNS, num_warps=2
-        )
+        grid = (ctx.rows, triton.cdiv(d, WIDE))
+        _tree_pool_backward[grid](own_grad, grad, tree.parent, tree.count, ctx.share, out, inner, d, WIDE, num_warps=2)
         return out, None, None
 
 

@@ -14,13 +14,22 @@ from torch.nn import functional
 from torch.nn.functional import embedding, embedding_bag, softplus
 
 
-def product(matrix: Tensor, y: Tensor) -> Tensor:
-    """A CSR matrix ``[M, N]`` times a dense ``[N, D]``; see `infomax.propagation` for its gradient."""
-    if kernels := _gpu(y):
-        return kernels.product(matrix, y)  # type: ignore[no-any-return]
-    # On a CPU ``mm`` with a reduction writes its result once; ``@`` clears it, adds to it and copies it.
-    out: Tensor = matrix @ y if y.is_cuda else torch.sparse.mm(matrix, y.contiguous(), reduce="sum")
-    return out
+def prepare(matrix: Tensor) -> tuple[Tensor, ...]:
+    """A CSR matrix as the factors that `product` multiplies by, the last first: itself, or with its long rows cut."""
+    kernels = _gpu(matrix.values())
+    return kernels.cut_rows(matrix) if kernels else (matrix,)
+
+
+def product(factors: tuple[Tensor, ...], y: Tensor) -> Tensor:
+    """A prepared CSR matrix ``[M, N]`` times a dense ``[N, D]``; see `infomax.propagation` for its gradient."""
+    for matrix in factors:
+        if kernels := _gpu(y):
+            y = kernels.product(matrix, y)
+        elif y.is_cuda:
+            y = matrix @ y
+        else:  # ``mm`` with a reduction writes its result once; ``@`` clears it, adds to it and copies it
+            y = torch.sparse.mm(matrix, y.contiguous(), reduce="sum")
+    return y
 
 
 @dataclass(frozen=True)

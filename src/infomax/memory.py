@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -10,17 +11,18 @@ from scipy import sparse
 
 from infomax.errors import InputError
 from infomax.graph import Graph
+from infomax.patches import level_sizes
 
 
-def training_bytes(graph: Graph, dim: int, layers: int = 1) -> int:
-    """Peak bytes of a whole-graph training at float32, beside what Python and torch take themselves."""
+def training_bytes(graph: Graph, dim: int, *, fan_out: Sequence[int] = (), batch: int = 0) -> int:
+    """Peak bytes of a training at float32, beside what Python and torch take themselves; in patches with a fan-out."""
     n, f, d = graph.num_nodes, graph.num_features, dim
     # Sparse: the matrix and its transpose with 8-byte columns, and the making of them. Dense: table, scaled, on device.
     features = 52 * int(graph.features.nnz) if sparse.issparse(graph.features) else 12 * n * f
-    edges = 72 * (int(graph.adjacency.nnz) + n)
-    activations = 4 * n * d * (10 + 8 * layers)
-    weights = 5 * 4 * (f * d + layers * d * d)  # the weights, their gradient, Adam's two moments, the best so far
-    return features + edges + activations + weights
+    edges, rows = (24, sum(level_sizes(batch, tuple(fan_out)))) if fan_out else (72, n)
+    activations = 4 * rows * d * 18 if not fan_out else 16 * rows + 8 * (rows // fan_out[-1]) * (2 * f + 8 * d)
+    weights = 5 * 4 * (f * d + 4 * d * d)  # the weights, their gradient, Adam's two moments, the best so far
+    return features + edges * (int(graph.adjacency.nnz) + n) + activations + weights
 
 
 def available_bytes(device: torch.device) -> int:

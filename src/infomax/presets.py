@@ -120,7 +120,13 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
     return Preset(**values)
 
 
+def bound(part: Part) -> dict[str, Any]:
+    """The arguments bound to a part."""
+    return part.keywords if isinstance(part, partial) else {}
+
+
 def _describe(value: Any) -> Any:
-    if isinstance(value, partial):
-        return {"part": value.func.__name__, **value.keywords}
-    return {"part": getattr(value, "__name__", type(value).__name__)} if callable(value) else value
+    if not callable(value):
+        return value
+    function = value.func if isinstance(value, partial) else value
+    return {"part": getattr(function, "__name__", type(function).__name__), **bound(value)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from copy import copy
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -13,7 +12,7 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.graph import Features, Graph
-from infomax.kernels import product
+from infomax.kernels import prepare, product
 
 # Torch announces once a process that CSR tensors are young; the operations used here are tested against dense ones.
 warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
@@ -22,43 +21,36 @@ Rule = Literal["symmetric", "mean"]
 
 
 class SparseOperand:
-    """A constant sparse matrix ``[M, N]``; gradients flow through the other factor only.
+    """A constant CSR matrix ``[M, N]``; gradients flow through the other factor only."""
 
-    Shapes:
-        keys: ``[E]`` row * N + column, ascending, without duplicates
-        values: ``[E]``
-    """
-
-    def __init__(self, keys: Tensor, values: Tensor, shape: tuple[int, int], *, symmetric: bool = False) -> None:
-        self.shape, self.symmetric = shape, symmetric
-        self.matrix = _csr(keys, values, shape)
+    def __init__(self, matrix: Tensor, *, symmetric: bool = False) -> None:
+        self.matrix, self.symmetric = matrix, symmetric
+        self.factors = prepare(matrix)
 
     @cached_property
-    def transpose(self) -> Tensor:
-        """The transpose as CSR; made when a gradient first asks for it."""
+    def transpose(self) -> SparseOperand:
+        """The transpose; made when a gradient first asks for it."""
         if self.symmetric:
-            return self.matrix
-        m, n = self.shape
+            return self
+        m, n = self.matrix.shape
         starts, columns = self.matrix.crow_indices(), self.matrix.col_indices()
         rows = torch.repeat_interleave(torch.arange(m, device=starts.device), starts.diff())
         keys, order = torch.sort(columns * m + rows)
-        return _csr(keys, self.matrix.values()[order], (n, m))
+        return SparseOperand(_csr(keys, self.matrix.values()[order], (n, m)))
 
     def __matmul__(self, y: Tensor) -> Tensor:
         """The product ``[M, D]``; its gradient is the transpose's product."""
         if not y.requires_grad:
-            return product(self.matrix, y)
-        return _SparseProduct.apply(y, self.matrix, self.transpose)  # type: ignore[no-any-return, no-untyped-call]
+            return product(self.factors, y)
+        return _SparseProduct.apply(y, self)  # type: ignore[no-any-return, no-untyped-call]
 
     def rows(self, start: int, stop: int) -> SparseOperand:
         """Some of the rows, ``[stop - start, N]``."""
         starts = self.matrix.crow_indices()[start : stop + 1]
         first, last = int(starts[0]), int(starts[-1])
-        part = copy(self)
-        part.shape, part.symmetric = (stop - start, self.shape[1]), False
         columns, values = self.matrix.col_indices()[first:last], self.matrix.values()[first:last]
-        part.matrix = torch.sparse_csr_tensor(starts - first, columns, values, part.shape, check_invariants=False)
-        return part
+        shape = (stop - start, self.matrix.shape[1])
+        return SparseOperand(torch.sparse_csr_tensor(starts - first, columns, values, shape, check_invariants=False))
 
 
 Operand: TypeAlias = Tensor | SparseOperand
@@ -70,7 +62,7 @@ def operand(features: Features, device: torch.device, dtype: torch.dtype = torch
     if not sparse.issparse(features):
         return torch.from_numpy(np.asarray(features)).to(device, dtype)
     keys, values = _keys(features)
-    return SparseOperand(keys.to(device), values.to(device, dtype), features.shape)
+    return SparseOperand(_csr(keys.to(device), values.to(device, dtype), features.shape))
 
 
 class Propagation:
@@ -100,7 +92,7 @@ class Propagation:
         loops = torch.arange(n, device=keys.device) * (n + 1)
         merged, order = torch.sort(torch.cat([keys, loops]))
         symmetric = rule == "symmetric" and not directed
-        self.operand = SparseOperand(merged, torch.cat([values, diagonal])[order], (n, n), symmetric=symmetric)
+        self.operand = SparseOperand(_csr(merged, torch.cat([values, diagonal])[order], (n, n)), symmetric=symmetric)
 
     @classmethod
     def of(cls, graph: Graph, rule: Rule, device: torch.device, dtype: torch.dtype = torch.float32) -> Propagation:
@@ -116,13 +108,13 @@ class Propagation:
 
 class _SparseProduct(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, y: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
-        ctx.transpose = transpose
-        return product(matrix, y)
+    def forward(ctx: Any, y: Tensor, operand: SparseOperand) -> Tensor:
+        ctx.operand = operand
+        return product(operand.factors, y)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return product(ctx.transpose, grads[0]), None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return product(ctx.operand.transpose.factors, grads[0]), None
 
 
 def _keys(matrix: sparse.csr_array) -> tuple[Tensor, Tensor]:
@@ -133,6 +125,7 @@ def _keys(matrix: sparse.csr_array) -> tuple[Tensor, Tensor]:
 
 
 def _csr(keys: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """The CSR matrix of keys ``[E]``, row * N + column, ascending and without duplicates, and values ``[E]``."""
     bounds = torch.arange(shape[0] + 1, device=keys.device) * shape[1]
     starts = torch.searchsorted(keys, bounds)
     # Checked by construction: keys ascend and lie in range.

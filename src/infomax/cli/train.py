@@ -19,13 +19,19 @@ def train(
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder to write.")],
     labels: Labels = None,
     directed: Directed = False,
-    preset: Annotated[str, typer.Option(help="The set-up to start from: whole-graph.")] = "whole-graph",
+    preset: Annotated[
+        str, typer.Option(help="The set-up to start from: whole-graph, mean-pool, patches or many-graphs.")
+    ] = "whole-graph",
     dim: Annotated[int | None, typer.Option(help="Width of the vectors.  [default: 512]")] = None,
     epochs: Annotated[int | None, typer.Option(help="Train exactly so many epochs; 0 is Random-Init.")] = None,
     patience: Annotated[
         int | None, typer.Option(help="Stop after so many epochs without a lower loss.  [default: 20]")
     ] = None,
-    layers: Annotated[int | None, typer.Option(help="Layers of the encoder.  [default: 1]")] = None,
+    layers: Annotated[int | None, typer.Option(help="Layers of the encoder.  [default: the preset's]")] = None,
+    fan_out: Annotated[
+        str | None, typer.Option(metavar="K,K,...", help="Neighbours drawn at each level of a patch; a layer each.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help="Patches a step.", min=1)] = None,
     corruption: Annotated[
         str | None, typer.Option(metavar="shuffle|flip|both", help="The negative sample: features, edges, or both.")
     ] = None,
@@ -60,7 +66,8 @@ def train(
         scale=scale,  # type: ignore[arg-type]  # checked where it is used
         seed=seed,
         device=device,
-        **_parts(layers, corruption, rho, readout),
+        **_parts(preset, layers, corruption, rho, readout),
+        **_patches(preset, fan_out, batch),
     )
     model.settings()  # refuses what is out of range before the graph is read
     source = open_graph(graph, labels, directed)
@@ -71,15 +78,16 @@ def train(
     show.wrote(f"{out}/", began)
 
 
-def _parts(layers: int | None, corruption: str | None, rho: float, readout: str | None) -> dict[str, Any]:
+def _parts(preset: str, layers: int | None, corruption: str | None, rho: float, readout: str | None) -> dict[str, Any]:
     """The parts that the options name."""
     from functools import partial
 
     from infomax.corruptions import flip_and_shuffle, flip_edges, shuffle_features
-    from infomax.encoders import GCN
+    from infomax.encoders import GCN, MeanPool, SkipMeanPool
     from infomax.errors import InputError
     from infomax.readouts import DiffPool, Set2Set, SigmoidMean
 
+    encoders = {"whole-graph": GCN, "mean-pool": MeanPool, "patches": SkipMeanPool}
     corruptions = {
         "shuffle": shuffle_features,
         "flip": partial(flip_edges, rho=rho),
@@ -88,14 +96,39 @@ def _parts(layers: int | None, corruption: str | None, rho: float, readout: str 
     readouts = {"mean": SigmoidMean, "set2set": Set2Set, "diffpool": DiffPool}
     parts: dict[str, Any] = {}
     if layers is not None:
-        if layers < 1:
-            raise InputError("--layers", "1 or more", str(layers))
-        parts["encoder"] = partial(GCN, layers=layers)
+        if layers < 1 or preset not in encoders:
+            found = f"{layers} with --preset {preset}"
+            raise InputError("--layers", f"1 or more, with --preset {', '.join(encoders)}", found)
+        parts["encoder"] = partial(encoders[preset], layers=layers)
     if not 0 <= rho <= 1:
         raise InputError("--rho", "a rate from 0 to 1", str(rho))
+    if corruption is not None and preset not in ("whole-graph", "mean-pool"):
+        raise InputError("--corruption", "--preset whole-graph or mean-pool", f"--preset {preset}")
     for option, given, known in (("corruption", corruption, corruptions), ("readout", readout, readouts)):
         if given is not None:
             if given not in known:
                 raise InputError(f"--{option}", f"one of {', '.join(known)}", given)
             parts[option] = known[given]
     return parts
+
+
+def _patches(preset: str, fan_out: str | None, batch: int | None) -> dict[str, Any]:
+    """The views and the encoder of patches with this fan-out and batch."""
+    from functools import partial
+
+    from infomax.encoders import SkipMeanPool
+    from infomax.errors import InputError
+    from infomax.views import Patches
+
+    if fan_out is None and batch is None:
+        return {}
+    if preset != "patches":
+        raise InputError("--fan-out and --batch", "--preset patches", f"--preset {preset}")
+    try:
+        counts = tuple(int(count) for count in (fan_out or "10,10,25").split(","))
+        if min(counts) < 1:
+            raise ValueError
+    except ValueError:
+        raise InputError("--fan-out", "numbers from 1, as in 10,10,25", str(fan_out)) from None
+    views = partial(Patches, fan_out=counts, batch=batch or 256)
+    return {"views": views, "encoder": partial(SkipMeanPool, layers=len(counts))}
