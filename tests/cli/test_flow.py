@@ -1,0 +1,293 @@
+"""From a folder of tables to vectors, scores and neighbours, as a user types it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pyarrow import float32, int64, list_, parquet
+from shell import FEATURES, IDS, KINDS, infomax, refused, write_graph, write_table
+
+from infomax import DGI, Graph, read_graph
+
+DIM = 8
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_graph(tmp_path_factory.mktemp("graph") / "small")
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "run"
+    outcome = infomax("train", folder, "--labels", "kind", "--out", path, "--dim", DIM, "--epochs", 20)
+    assert outcome.code == 0, outcome.err
+    assert "discriminator accuracy" in outcome.out
+    assert f"wrote {path}/" in outcome.out
+    return path
+
+
+@pytest.fixture(scope="module")
+def vectors(folder, run):
+    """What the library gives for the same run: every door must lead to it."""
+    return DGI.load(run).transform(read_graph(folder, labels="kind")).vectors
+
+
+def read_parquet(path):
+    table = parquet.read_table(path)
+    assert table.column_names == ["id", "vector"]
+    assert table.schema.field("vector").type == list_(float32(), DIM)
+    return table["id"].to_pylist(), table["vector"].to_pylist()
+
+
+def read_npy(path):
+    return IDS, np.load(path)
+
+
+def read_npz(path):
+    arrays = np.load(path)
+    return arrays["ids"].tolist(), arrays["vectors"]
+
+
+def read_table(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        names, *rows = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+    assert names == ["id", *(f"d{column}" for column in range(DIM))]
+    return [row[0] for row in rows], [list(map(float, row[1:])) for row in rows]
+
+
+def read_kv(path):
+    head, *lines = path.read_text(encoding="utf-8").splitlines()
+    assert head == f"{len(IDS)} {DIM}"
+    rows = [line.split(" ") for line in lines]
+    return [row[0] for row in rows], [list(map(float, row[1:])) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("extension", "read"),
+    [
+        ("parquet", read_parquet),
+        ("npy", read_npy),
+        ("npz", read_npz),
+        ("csv", read_table),
+        ("tsv", read_table),
+        ("kv", read_kv),
+    ],
+)
+def test_embed_writes_each_format_with_ids_unchanged_and_in_order(run, vectors, tmp_path, extension, read):
+    path = tmp_path / f"vectors.{extension}"
+    outcome = infomax("embed", run, "--out", path)
+    assert outcome.code == 0, outcome.err
+    ids, found = read(path)
+    assert ids == IDS
+    np.testing.assert_array_equal(np.array(found, dtype=np.float32), vectors)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_integer_ids_stay_integers(tmp_path):
+    ids = [30, -4, 12, 7, 9, 1000000007, 5, 6, 8]
+    folder = write_graph(tmp_path / "graph", ids)
+    assert infomax("train", folder, "--labels", "kind", "--out", tmp_path / "run", "--dim", 4, "--epochs", 0).code == 0
+    assert infomax("embed", tmp_path / "run", "--out", tmp_path / "v.parquet").code == 0
+    table = parquet.read_table(tmp_path / "v.parquet")
+    assert table.schema.field("id").type == int64()
+    assert table["id"].to_pylist() == ids
+
+
+def test_a_moved_run_is_all_one_needs(run, vectors, tmp_path):
+    moved = run.rename(tmp_path / "moved")
+    try:
+        assert infomax("embed", moved, "--out", tmp_path / "v.npy").code == 0
+    finally:
+        moved.rename(run)
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), vectors)
+
+
+def test_run_folder_tells_its_settings(run):
+    config = json.loads((run / "config.json").read_text())
+    assert config["seed"] == 0
+    assert config["settings"]["dim"] == DIM
+    assert config["settings"]["epochs"] == 20
+    assert {"infomax", "python", "torch", "numpy"} <= set(config["versions"])
+    health = json.loads((run / "health.json").read_text())
+    assert len(health["curve"]["loss"]) == 20
+    assert not (run / "checkpoint.safetensors").exists()
+    assert {path.stat().st_mode for path in run.iterdir()} == {(run / "config.json").stat().st_mode}
+
+
+def test_epochs_with_patience_stop_early_or_at_the_limit(folder, tmp_path):
+    common = ("train", folder, "--labels", "kind", "--dim", 4, "--lr", 0.2, "--patience", 3)
+    assert infomax(*common, "--epochs", 500, "--out", tmp_path / "early").code == 0
+    assert infomax(*common, "--epochs", 2, "--out", tmp_path / "limit").code == 0
+    early, limit = (json.loads((tmp_path / name / "health.json").read_text()) for name in ("early", "limit"))
+    assert early["stopped_early"]
+    assert early["epochs"] == early["kept_epoch"] + 3 < 500
+    assert limit["epochs"] == 2
+
+
+def test_new_nodes_are_embedded_and_columns_that_are_no_features_left_alone(run, tmp_path):
+    folder = write_graph(tmp_path / "new", [f"new{row}" for row in range(12)], seed=5)
+    assert infomax("embed", run, folder, "--out", tmp_path / "v.npz").code == 0
+    expected = DGI.load(run).transform(read_graph(folder, labels="kind"))
+    found = np.load(tmp_path / "v.npz")
+    assert found["ids"].tolist() == expected.ids.tolist()
+    np.testing.assert_array_equal(found["vectors"], expected.vectors)
+
+
+@pytest.mark.parametrize(
+    ("features", "parts"),
+    [
+        (("x", "z"), ["nodes.csv", 'feature columns "y"']),
+        (("x", "z", "y"), ["'z' where 'y' should be"]),
+        (("a", "b", "c"), ["no column 'x'"]),
+    ],
+    ids=["one missing", "reordered", "none of them"],
+)
+def test_other_features_are_refused_by_name(run, tmp_path, features, parts):
+    folder = write_graph(tmp_path / "new", features=features)
+    refused(infomax("embed", run, folder, "--out", tmp_path / "v.npz"), *parts)
+    assert not (tmp_path / "v.npz").exists()
+
+
+@pytest.fixture
+def quick_probe(monkeypatch):
+    monkeypatch.setattr("infomax.evaluation.probes.COSTS", (1.0,))
+
+
+@pytest.mark.usefixtures("quick_probe")
+def test_evaluate_gives_a_run_and_its_file_the_same_score(run, folder, tmp_path):
+    """Whether the labels are those the run remembers or those of a table."""
+    vectors, table = tmp_path / "v.csv", f"{folder}/nodes.csv:kind"
+    assert infomax("embed", run, "--out", vectors).code == 0
+    outcome = infomax("evaluate", run, "--json", tmp_path / "0.json")
+    assert outcome.code == 0, outcome.err
+    assert "60 labelled nodes" in outcome.out
+    assert "Random-Init" in outcome.out
+    assert infomax("evaluate", run, "--labels", table, "--json", tmp_path / "1.json").code == 0
+    assert infomax("evaluate", vectors, "--labels", table, "--json", tmp_path / "2.json").code == 0
+    first, second, third = (json.loads((tmp_path / f"{number}.json").read_text()) for number in range(3))
+    assert first["source"] == str(run)
+    assert first["probe"] == "validated"
+    assert [row["method"] for row in first["rows"]] == ["DGI", "Random-Init", "Raw features"]
+    for row in first["rows"]:
+        assert (row["metric"], row["runs"]) == ("accuracy", 1)
+        assert 34 < row["mean"] <= 100  # in percent, and better than one guess in three
+    assert [row["mean"] for row in first["rows"]] == [row["mean"] for row in second["rows"]]
+    assert [row["mean"] for row in third["rows"]] == [first["rows"][0]["mean"]]
+
+
+def test_neighbours_are_those_of_the_library(run, vectors):
+    outcome = infomax("neighbours", run, "[bold]", "-k", 3)
+    assert outcome.code == 0
+    assert "Nearest to [bold]" in outcome.out
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosine = unit @ unit[IDS.index("[bold]")]
+    cosine[IDS.index("[bold]")] = -2
+    nearest = [IDS[row] for row in np.argsort(-cosine)[:3]]
+    rows = [line.split("│")[1].strip() for line in outcome.out.splitlines() if line.startswith("│")]
+    assert rows == nearest
+    assert f"{cosine.max():.3f}" in outcome.out
+
+
+def test_an_id_that_looks_like_an_option_follows_two_dashes(run):
+    assert "Nearest to -1" in infomax("neighbours", run, "--", "-1").out
+
+
+def test_an_unknown_node_is_answered_with_similar_ones(run):
+    refused(infomax("neighbours", run, "n5"), '"n5"', "Did you mean", '"n51"')
+
+
+def test_graph_in_every_form_is_the_same_graph(folder, tmp_path):
+    import networkx
+
+    from infomax.io.npz import write_npz
+
+    graph = read_graph(folder, labels="kind")
+    write_npz(graph, tmp_path / "g.npz")
+    copy = networkx.Graph()
+    for row, name in enumerate(IDS):
+        copy.add_node(name, **dict(zip(FEATURES, map(float, graph.features[row]), strict=True)), kind=KINDS[row % 3])
+    copy.add_edges_from((IDS[a], IDS[b]) for a, b in zip(*graph.adjacency.nonzero(), strict=True))
+    networkx.write_graphml(copy, tmp_path / "g.graphml")
+    for name in (folder, f"{folder}/edges.csv,{folder}/nodes.csv", tmp_path / "g.npz", tmp_path / "g.graphml"):
+        outcome = infomax("info", name, "--labels", "kind")
+        assert outcome.code == 0, outcome.err
+        cells = [[cell.strip() for cell in line.split("│")[1:3]] for line in outcome.out.splitlines() if "│" in line]
+        facts = dict(cells)
+        assert facts["nodes"] == "60"
+        assert facts["edges"] == str(graph.num_edges)
+        assert facts["labels"] == "kind (3 classes)"
+        assert any(fact.startswith("memory to train") for fact in facts)
+
+
+def test_an_edge_table_alone_is_a_graph(tmp_path):
+    path = write_table(tmp_path / "edges.csv", [["source", "target"], ["b", "a"], ["a", "c"], ["a", "c"], ["c", "c"]])
+    outcome = infomax("info", path)
+    facts = dict([cell.strip() for cell in row.split("│")[1:3]] for row in outcome.out.splitlines() if "│" in row)
+    assert (facts["nodes"], facts["edges"]) == ("3", "2")
+    assert (facts["duplicate edges left out"], facts["self-loops left out"]) == ("1", "1")
+
+
+def test_datasets_are_listed_found_and_fetched(monkeypatch, tmp_path):
+    monkeypatch.setenv("INFOMAX_DATA", str(tmp_path))
+    assert infomax("datasets") == infomax("datasets", "list")
+    assert {"debian", "cora", "citeseer", "pubmed"} <= set(infomax("datasets").out.split())
+    assert infomax("datasets", "path").out.splitlines()[0] == str(tmp_path)
+    assert "inside the package" in infomax("datasets", "fetch", "debian").out
+    refused(infomax("datasets", "fetch", "coar"), '"coar"', 'Did you mean "cora"?')
+
+
+def split_graph(label, ids=None):
+    """A small graph with labels and a split of its own."""
+    rng = np.random.default_rng(0)
+    kind, part = np.arange(60) % 3, rng.integers(3, size=60)
+    return Graph.from_arrays(
+        rng.integers(20, size=(2, 150)) * 3 + rng.integers(3, size=150),
+        rng.random((60, 5)) + np.eye(3, 5)[kind],
+        ids=ids,
+        labels={label: np.array(KINDS, dtype=object)[kind]},
+        splits={name: part == number for number, name in enumerate(("train", "validation", "test"))},
+    )
+
+
+def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
+    from infomax import comparison
+
+    quick = replace(comparison.EXPERIMENTS["cora"], settings={"dim": 8, "epochs": 2})
+    monkeypatch.setitem(comparison.EXPERIMENTS, "cora", quick)
+    monkeypatch.setattr(comparison, "load_dataset", lambda name: split_graph("class"))
+    outcome = infomax("reproduce", "cora", "--runs", 2, "--json", tmp_path / "r.json", "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    assert "82.3 ± 0.6" in outcome.out
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert (found["dataset"], found["probe"]) == ("cora", "paper")
+    rows = {row["method"]: row for row in found["rows"]}
+    assert list(rows) == ["DGI", "Random-Init", "Raw features"]
+    for row in rows.values():
+        assert set(row) == {"method", "metric", "mean", "std", "runs", "paper", "seconds"}
+        assert row["metric"] == "accuracy"
+        assert 0 <= row["mean"] <= 100
+    assert rows["DGI"]["runs"] == 2
+    assert rows["DGI"]["paper"] == {"mean": 82.3, "std": 0.6}
+
+
+@pytest.mark.usefixtures("quick_probe")
+def test_demo_leaves_vectors_report_and_picture(monkeypatch, tmp_path):
+    from infomax import datasets
+    from infomax.cli.demo import PACKAGES
+
+    monkeypatch.setattr("infomax.cli.demo.DIM", 8)
+    graph = split_graph("section", [*PACKAGES, *(f"package{row}" for row in range(60 - len(PACKAGES)))])
+    monkeypatch.setattr(datasets, "load_dataset", lambda name: graph)
+    outcome = infomax("demo", "--out", tmp_path / "demo", "--epochs", 2)
+    assert outcome.code == 0, outcome.err
+    for words in ("Random-Init", "Raw features", "numpy", "Nearest packages"):
+        assert words in outcome.out
+    assert (tmp_path / "demo" / "debian.png").read_bytes().startswith(b"\x89PNG")
+    assert np.load(tmp_path / "demo" / "embeddings.npz")["ids"].tolist() == graph.ids.tolist()
+    assert set(json.loads((tmp_path / "demo" / "report.json").read_text())["neighbours"]) == set(PACKAGES)
+    assert infomax("neighbours", tmp_path / "demo" / "run", "numpy").code == 0

@@ -1,0 +1,122 @@
+"""A training that is stopped, by its user or by the machine, goes on; one that has ended is never written over."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+from shell import infomax, refused, write_graph
+
+from infomax.cli import show
+
+MODEL, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
+EPOCHS = 400  # long enough that a signal comes before the end
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_graph(tmp_path_factory.mktemp("graph") / "small")
+
+
+def words(folder, run, *more):
+    return ["train", folder, "--labels", "kind", "--dim", 4, "--epochs", EPOCHS, "--out", run, *more]
+
+
+def start(*typed):
+    """The command in a process of its own, which signals may hit."""
+    command = [sys.executable, "-m", "infomax", *map(str, typed)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def whole(folder, tmp_path_factory):
+    """The model of a training that nothing interrupted."""
+    run = tmp_path_factory.mktemp("runs") / "whole"
+    assert infomax(*words(folder, run)).code == 0
+    return (run / MODEL).read_bytes()
+
+
+def test_interrupted_then_killed_then_resumed_ends_in_the_same_bytes(folder, whole, tmp_path):
+    run = tmp_path / "run"
+    began = time.monotonic()
+    first = start(*words(folder, run))
+    while not (run / "config.json").exists():  # the last thing written before the first epoch
+        assert first.poll() is None, first.stderr.read()
+        time.sleep(0.01)
+    until_training = time.monotonic() - began
+    first.send_signal(signal.SIGINT)
+    out, err = first.communicate(timeout=60)
+    assert first.returncode == 130, err
+    assert "Traceback" not in err
+    assert "infomax: stopped after epoch" in err
+    assert "--resume" in err
+    assert out == ""
+    assert (run / CHECKPOINT).exists()
+    assert not (run / MODEL).exists()
+
+    refused(infomax(*words(folder, run)), str(run), "an unfinished training", "--resume")
+    refused(infomax("embed", run, "--out", tmp_path / "v.npy"), "a finished run", "--resume")
+    refused(infomax(*words(folder, run, "--resume", "--seed", 1)), "a checkpoint of this seed")
+
+    second = start(*words(folder, run, "--resume"))
+    delay = random.uniform(0.2, 1.2) * until_training  # any moment will do: before the training, in it, even after it
+    with suppress(subprocess.TimeoutExpired):
+        second.wait(timeout=delay)
+    second.kill()
+    _, err = second.communicate()
+    assert "infomax: " not in err
+    assert "Traceback" not in err
+    assert infomax(*words(folder, run, "--resume")).code == 0
+    assert (run / MODEL).read_bytes() == whole, f"killed after {delay} s"
+    assert not (run / CHECKPOINT).exists()
+
+
+@pytest.mark.parametrize("harm", ["truncated", "flipped"])
+def test_a_damaged_checkpoint_is_refused(folder, tmp_path, harm, monkeypatch):
+    from infomax import estimator
+
+    monkeypatch.setattr(estimator, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(estimator.runs, "finish", lambda *_: None)  # as if killed just before the model is written
+    assert infomax(*words(folder, tmp_path / "run", "--epochs", 3)).code == 0
+    monkeypatch.undo()
+    path = tmp_path / "run" / CHECKPOINT
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content if harm == "flipped" else content[:-7])
+    refused(infomax(*words(folder, tmp_path / "run", "--epochs", 3, "--resume")), CHECKPOINT, "changed")
+    assert not (tmp_path / "run" / MODEL).exists()
+
+
+def test_resume_starts_where_there_is_nothing_and_leaves_alone_what_has_ended(folder, tmp_path):
+    run = tmp_path / "run"
+    assert infomax(*words(folder, run, "--epochs", 2, "--resume")).code == 0
+    model, changed = (run / MODEL).read_bytes(), (run / MODEL).stat().st_mtime_ns
+    again = infomax(*words(folder, run, "--epochs", 2, "--resume"))
+    assert again.code == 0
+    assert "finished run already" in again.out
+    refused(infomax(*words(folder, run, "--epochs", 2)), str(run), "a trained model")
+    assert (run / MODEL).read_bytes() == model
+    assert (run / MODEL).stat().st_mtime_ns == changed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_at_the_end_of_an_epoch_unless_it_was_the_last(number, capsys):
+    record, before = SimpleNamespace(loss=0.5), signal.getsignal(number)
+
+    def signalled(finished):
+        with show.training_progress("epochs", "Go on.") as follow:
+            signal.raise_signal(number)
+            follow(SimpleNamespace(history=[record] * 7, best=None, epochs=9, finished=finished))
+
+    signalled(finished=True)  # nothing is left to resume: let the model be written
+    assert capsys.readouterr().err == ""
+    with pytest.raises(KeyboardInterrupt):
+        signalled(finished=False)
+    assert capsys.readouterr().err == "infomax: stopped after epoch 7. Go on.\n"
+    assert signal.getsignal(number) == before

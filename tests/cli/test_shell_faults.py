@@ -1,0 +1,251 @@
+"""Every fault a user can hand in: one message, exit code 2, no traceback, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+from shell import infomax, refused, write_graph
+
+from infomax import memory
+
+EDGES = "source,target\na,b\nb,c\n"
+NODES = "id,x,kind\na,1,red\nb,2,blue\nc,3,red\n"
+
+
+def nodes(*rows: str) -> str:
+    return "\n".join(("id,x,kind", *rows)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("edges", "table", "parts"),
+    [
+        pytest.param(None, NODES, ["a file edges with one of", "none in the folder"], id="missing edges"),
+        pytest.param("", NODES, ["edges.csv", "an empty file"], id="empty edges"),
+        pytest.param(EDGES, "", ["nodes.csv", "an empty file"], id="empty nodes"),
+        pytest.param("source,target\na\n", NODES, ["edges.csv, line 2", "2 columns"], id="ragged edge"),
+        pytest.param(EDGES, nodes("a,1,red", "b,2"), ["nodes.csv, line 3", "3 columns"], id="ragged node"),
+        pytest.param(EDGES, nodes("a,1,red", "b,two,red"), ['line 3, column "x"', '"two"'], id="text feature"),
+        pytest.param(EDGES, nodes("a,nan,red"), ['line 2, column "x"', "finite", '"nan"'], id="NaN feature"),
+        pytest.param(EDGES, nodes("a,inf,red"), ['line 2, column "x"', "finite", '"inf"'], id="infinite feature"),
+        pytest.param(
+            "source,target,weight\na,b,-2\n",
+            NODES,
+            ['edges.csv, line 2, column "weight"', '"-2"'],
+            id="negative weight",
+        ),
+        pytest.param(
+            "source,target\na,zoe\n",
+            NODES,
+            ['edges.csv, line 2, column "target"', '"zoe"', "nodes.csv"],
+            id="unknown id",
+        ),
+        pytest.param(EDGES, nodes("a,1,red", "a,2,red"), ["line 3", '"a", already in line 2'], id="duplicate node id"),
+        pytest.param("source;target\na;b\n", NODES, ["line 1", "commas", "semicolons"], id="wrong delimiter"),
+        pytest.param(
+            "source,target\n1,b\n", "id,x,kind\n1,1,red\n2,2,blue\n", ["line 2", "integer ids", '"b"'], id="mixed ids"
+        ),
+        pytest.param(b"source,target\na,\xff\n", NODES, ["edges.csv, line 2", "UTF-8"], id="not UTF-8"),
+        pytest.param(EDGES, "id,x\na,1\nb,2\nc,3\n", ["nodes.csv", '"kind"', '"x"'], id="no such label column"),
+        pytest.param(
+            EDGES, "id,x,kind,name\na,1,red,Ann\n", ['column "name"', '"Ann"', "--labels name"], id="text not named"
+        ),
+    ],
+)
+def test_a_bad_table(tmp_path, edges, table, parts):
+    for name, content in (("edges.csv", edges), ("nodes.csv", table)):
+        if content is not None:
+            (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    outcome = infomax("train", tmp_path, "--labels", "kind", "--out", tmp_path / "run")
+    refused(outcome, *parts)
+    assert outcome.err.count("\n") == 1
+    assert outcome.out == ""
+    assert not (tmp_path / "run").exists()
+
+
+def test_ids_of_two_types_in_parquet(tmp_path):
+    parquet.write_table(pyarrow.table({"source": [1, 2], "target": [2, 3]}), tmp_path / "edges.parquet")
+    parquet.write_table(pyarrow.table({"id": ["1", "2", "3"], "x": [1.0, 2.0, 3.0]}), tmp_path / "nodes.parquet")
+    refused(infomax("train", tmp_path, "--out", tmp_path / "run"), "edges.parquet", "text ids", "integer ids")
+    assert not (tmp_path / "run").exists()
+
+
+def test_byte_order_mark_carriage_returns_and_quoted_commas_are_no_faults(tmp_path):
+    plain, odd = tmp_path / "plain", tmp_path / "odd"
+    for folder, edges, table in (
+        (plain, EDGES, NODES),
+        (odd, "\ufeffsource,target\r\n" + '"a","b"\r\n"b","c"\r\n', "\ufeff" + NODES.replace("\n", "\r\n")),
+    ):
+        folder.mkdir()
+        (folder / "edges.csv").write_bytes(edges.encode())
+        (folder / "nodes.csv").write_bytes(table.encode())
+    described = [infomax("info", folder, "--labels", "kind") for folder in (plain, odd)]
+    assert described[0].out.replace(str(plain), "") == described[1].out.replace(str(odd), "")
+    (odd / "edges.csv").write_text('source,target\n"a,b",c\n')
+    (odd / "nodes.csv").write_text('id,x\n"a,b",1\nc,2\n')
+    assert infomax("info", odd).code == 0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_graph(tmp_path_factory.mktemp("graph") / "small")
+
+
+def train(folder, run, *words, epochs=3):
+    return infomax("train", folder, "--labels", "kind", "--out", run, "--dim", 4, "--epochs", epochs, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("nowhere.csv", ["nowhere.csv", "nothing of that name"]),
+        ("coar", ["coar", "a data set", "cora", "nothing of that name"]),
+        ("edges.csv,nowhere.csv", ["nowhere.csv", "nothing of that name"]),
+        ("nodes.txt.gz", ["nodes.txt.gz"]),
+        (". --labels sort", ["nodes.csv", 'a label column "sort"', '"kind"']),
+        (". --labels kind --dim 0", ["dim 0"]),
+        (". --labels kind --epochs -1", ["epochs -1"]),
+        (". --labels kind --patience -1", ["patience -1"]),
+        (". --labels kind --seed -1", ["seed -1"]),
+        (". --labels kind --lr nan", ["lr nan"]),
+        (". --labels kind --preset huge", ["preset", "whole-graph", "huge"]),
+        (". --labels kind --layers 0", ["--layers", "1 or more"]),
+        (". --labels kind --corruption x", ["--corruption", "shuffle"]),
+        (". --labels kind --readout x", ["--readout", "set2set"]),
+        (". --labels kind --corruption flip --rho 2", ["--rho", "0 to 1"]),
+        (". --labels kind --scale x", ["scale", "rows"]),
+        (". --labels kind --device abacus", ["device abacus", "Use auto or cpu"]),
+        ("debian --labels kind", ["--labels kind", "section"]),
+    ],
+    ids=str,
+)
+def test_a_bad_word_to_train(folder, tmp_path, monkeypatch, words, parts):
+    monkeypatch.chdir(folder)
+    refused(infomax("train", *words.split(), "--out", tmp_path / "run"), *parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_memory_needed_than_there_is(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 200_000)
+    refused(train(folder, tmp_path / "run", "--dim", 4096), "memory (cpu)", " free for this graph", "200.0 kB", "--dim")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture(scope="module")
+def finished(folder, tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "run"
+    assert train(folder, run).code == 0
+    return run
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    """A copy that may be harmed."""
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+@pytest.fixture
+def blocked(tmp_path):
+    """A place that even root cannot write: below a file."""
+    (tmp_path / "file").touch()
+    return tmp_path / "file"
+
+
+def test_a_place_that_cannot_be_written(folder, run, blocked):
+    refused(train(folder, blocked / "run"), str(blocked / "run"), "Not a directory")
+    refused(train(folder, blocked), str(blocked), "File exists")
+    refused(infomax("demo", "--out", blocked / "demo"), "Not a directory")
+    refused(infomax("embed", run, "--out", blocked / "v.csv"), "Not a directory")
+    refused(infomax("evaluate", run, "--json", blocked / "s.json"), "Not a directory")
+    refused(infomax("reproduce", "cora", "--json", blocked / "r.json"), "Not a directory")
+    refused(infomax("embed", run, "--out", blocked.parent / "nowhere" / "v.csv"), "Create the folder")
+    assert blocked.read_bytes() == b""
+    assert not (blocked.parent / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("embed nowhere --out v.csv", ["nowhere", "a run folder"]),
+        ("embed RUN --out v.docx", ["v.docx", ".parquet", '".docx"']),
+        ("embed RUN nowhere.csv --out v.csv", ["nowhere.csv", "nothing of that name"]),
+        ("embed RUN --device abacus --out v.csv", ["device abacus"]),
+        ("evaluate nowhere", ["nowhere", "a run folder, or a file that embed wrote"]),
+        ("evaluate RUN --labels sort", ["--labels", "one of kind", "sort"]),
+        ("evaluate RUN --labels nodes.csv:sort", ["nodes.csv", '"sort"', '"kind"']),
+        ("evaluate RUN --labels nowhere.csv:kind", ["nowhere.csv", "nothing of that name"]),
+        ("evaluate RUN --labels nodes.csv:kind --dataset cora", ["--labels or --dataset", "both"]),
+        ("evaluate RUN --dataset coar", ['"coar"', '"cora"']),
+        ("evaluate RUN --probe guess", ["probe", "paper", "validated", "guess"]),
+        ("evaluate RUN --dataset debian", ["none of them among"]),
+        ("neighbours RUN zebra", ["node", '"zebra"']),
+        ("neighbours nowhere zebra", ["nowhere", "a run folder"]),
+        ("reproduce coar", ["cora", "coar"]),
+    ],
+    ids=str,
+)
+def test_a_bad_word_about_a_run(folder, finished, tmp_path, monkeypatch, words, parts):
+    for name in ("edges.csv", "nodes.csv"):
+        shutil.copy(folder / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    refused(infomax(*(finished if word == "RUN" else word for word in words.split())), *parts)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_vectors_without_labels_or_ids(folder, finished, tmp_path):
+    for name in ("v.csv", "v.npy"):
+        assert infomax("embed", finished, "--out", tmp_path / name).code == 0
+    refused(infomax("evaluate", tmp_path / "v.csv"), "labels", "--labels nodes.csv:COLUMN")
+    labels = f"{folder}/nodes.csv:kind"
+    refused(infomax("evaluate", tmp_path / "v.npy", "--labels", labels), "An .npy holds no ids")
+
+
+def test_a_run_of_another_version(run, tmp_path):
+    config = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps(config | {"format": 99}))
+    refused(infomax("embed", run, "--out", tmp_path / "v.csv"), "config.json", "format 1", "format 99")
+    assert not (tmp_path / "v.csv").exists()
+
+
+def test_an_unfinished_run(run, tmp_path):
+    (run / "model.safetensors").unlink()
+    refused(infomax("embed", run, "--out", tmp_path / "v.csv"), "a finished run", "--resume")
+
+
+def flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "graph.npz", "config.json", "health.json"])
+def test_a_truncated_file_of_a_run(run, tmp_path, name):
+    path = run / name
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    refused(infomax("embed", run, "--out", tmp_path / "v.csv"), name)
+    assert not (tmp_path / "v.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "graph.npz", "config.json"])
+def test_a_flipped_byte_in_a_run_is_refused_or_harmless(run, tmp_path, name):
+    """Of the model every byte is hashed. A zip has a few that nobody reads, settings a few that only training does."""
+    assert infomax("embed", run, "--out", tmp_path / "v.npy").code == 0
+    expected, original = np.load(tmp_path / "v.npy"), (run / name).read_bytes()
+    refusals = 0
+    places = np.random.default_rng(0).choice(len(original), 40, replace=False)
+    for at in places:
+        flip(run / name, at)
+        outcome = infomax("embed", run, "--out", tmp_path / "v.npy")
+        if outcome.code:
+            refused(outcome)
+            refusals += 1
+        else:
+            np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), expected)
+        (run / name).write_bytes(original)
+    assert refusals == len(places) if name == "model.safetensors" else refusals > len(places) // 4
