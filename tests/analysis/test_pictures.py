@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from infomax.analysis.pictures import COLOURS, GREY, sample_rows, scatter, tsne
+from infomax.analysis.pictures import sample_rows, scatter, tsne
+from infomax.analysis.style import COLOURS, GREY
 from infomax.errors import InputError
 
 

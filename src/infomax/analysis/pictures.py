@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from infomax.analysis.style import COLOURS, GREY, INK, PALE, PAPER, SEQUENTIAL, matplotlib
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
 
-# Twelve colours chosen so that the closest two stay apart for all eyes: in OKLab by 0.18 with full colour vision and by
-# 0.09 with no red or no green cones (Okabe and Ito's seven: 0.08). The first few are the furthest apart.
-COLOURS = (
-    "#3b7ced", "#bf3c37", "#b6d00c", "#780e6c", "#01b4a9", "#1738a7",
-    "#d68af7", "#693a0b", "#10796a", "#ac49b3", "#fa7777", "#a7861f",
-)  # fmt: skip
-GREY, PALE, INK = "#c7c7c7", "#e4e4e4", "#2b2b2b"
+COMPONENTS = 50
 
 
 def sample_rows(n: int, size: int, seed: int) -> NDArray[np.int64]:
@@ -27,8 +23,8 @@ def sample_rows(n: int, size: int, seed: int) -> NDArray[np.int64]:
     return np.sort(rows)
 
 
-def tsne(vectors: NDArray[Any], *, seed: int) -> NDArray[np.float32]:
-    """t-SNE of ``[n, d]`` vectors in the plane ``[n, 2]``, from their first 50 principal components.
+def tsne(vectors: Any, *, seed: int, iterations: int = 500) -> NDArray[np.float32]:
+    """t-SNE of ``[n, d]`` vectors (dense or CSR) in the plane ``[n, 2]``, from their first 50 principal components.
 
     It starts from the first two components, so that what is far apart there begins far apart. Time grows a little
     faster than n: draw a few thousand rows with `sample_rows` first.
@@ -39,9 +35,12 @@ def tsne(vectors: NDArray[Any], *, seed: int) -> NDArray[np.float32]:
     n, d = vectors.shape
     if min(n, d) < 2:
         raise InputError("vectors", "at least two rows and two columns", f"shape [{n}, {d}]")
-    components = PCA(min(50, n, d), random_state=seed).fit_transform(vectors)
+    if sparse.issparse(vectors) and min(n, d) <= COMPONENTS:
+        vectors = vectors.toarray()  # small, and the sparse solver cannot give all of its components
+    solver = "arpack" if sparse.issparse(vectors) else "auto"
+    components = PCA(min(COMPONENTS, n, d), svd_solver=solver, random_state=seed).fit_transform(vectors)
     # A neighbourhood cannot be wider than a third of what there is.
-    method = TSNE(init="pca", perplexity=min(30.0, (n - 1) / 3), max_iter=500, random_state=seed)
+    method = TSNE(init="pca", perplexity=min(30.0, (n - 1) / 3), max_iter=iterations, random_state=seed)
     points: NDArray[np.float32] = method.fit_transform(components)
     return points
 
@@ -51,35 +50,55 @@ def scatter(points: NDArray[Any], groups: NDArray[Any], path: str | Path, title:
 
     The largest groups have a colour, a name where they are densest and a line in the legend; the rest are grey.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ModuleNotFoundError:
-        raise InputError("picture", "matplotlib", "none installed", "pip install 'infomax[viz]'") from None
+    matplotlib()
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     names = np.array([str(name) for name in groups.tolist()], dtype=object)
+    colours, entries = colour_groups(names)
+    figure = Figure(figsize=(10, 7), dpi=160, layout=ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.2))
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left", fontsize=19, fontweight="bold", color=INK, pad=10)
+    draw_points(axes, points, names, colours)
+    write_legend(figure, entries, "outside right center", fontsize=13.5)
+    write_names(axes, {name: _heart(points[names == name]) for name in colours}, colours)
+    with replacing(Path(path)) as temporary:
+        figure.savefig(temporary, format="png")
+
+
+def colour_groups(names: NDArray[Any]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """The largest groups of ``[n]`` names by colour, and the entries of a legend, (colour, text), for all there are."""
     sizes = Counter(names.tolist())
     unknown = sizes.pop("", 0)
     colours = {name: colour for (name, _), colour in zip(sizes.most_common(), COLOURS, strict=False)}
-    figure = Figure(figsize=(10, 7), dpi=160, layout=ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.2))
-    axes = figure.add_subplot(aspect="equal")
-    axes.axis("off")
-    axes.set_title(title, loc="left", fontsize=19, fontweight="bold", color=INK, pad=10)
-    # In random order, so that no group lies on top of another; but the grey ones lie below.
-    order = np.random.default_rng(0).permutation(len(points))
-    order = order[np.argsort([names[row] in colours for row in order], kind="stable")]
-    diameter = np.clip(240 / np.sqrt(len(points)), 2, 9)
-    paint = [colours.get(name, GREY if name else PALE) for name in names[order]]
-    axes.scatter(points[order, 0], points[order, 1], s=diameter**2, c=paint, alpha=0.85, linewidths=0)
     entries = [(colour, f"{name}  ({sizes[name]:,})") for name, colour in colours.items()]
     if others := [size for name, size in sizes.items() if name not in colours]:
         entries.append((GREY, f"{len(others)} smaller groups  ({sum(others):,})"))
     if unknown:
         entries.append((PALE, f"no group  ({unknown:,})"))
-    _write_legend(figure, entries)
-    _write_names(axes, {name: _heart(points[names == name]) for name in colours}, colours)
-    with replacing(Path(path)) as temporary:
-        figure.savefig(temporary, format="png")
+    return colours, entries
+
+
+def draw_points(axes: Any, points: NDArray[Any], names: NDArray[Any], colours: dict[str, str]) -> None:
+    """Points ``[n, 2]`` in the colours of their groups, in random order so that none is on top; grey ones below."""
+    order = np.random.default_rng(0).permutation(len(points))
+    order = order[np.argsort([names[row] in colours for row in order], kind="stable")]
+    _dots(axes, points[order], alpha=0.85, c=[colours.get(name, GREY if name else PALE) for name in names[order]])
+
+
+def draw_values(axes: Any, points: NDArray[Any], values: NDArray[Any], limits: tuple[float, float]) -> Any:
+    """Points ``[n, 2]`` in the colours of their values ``[n]``, the highest on top; what a colour bar needs."""
+    order = np.argsort(values, kind="stable")
+    return _dots(axes, points[order], c=values[order], cmap=SEQUENTIAL, vmin=limits[0], vmax=limits[1])
+
+
+def _dots(axes: Any, points: NDArray[Any], **paint: Any) -> Any:
+    """Dots whose size suits their number and the page; as pixels, so that an SVG stays small."""
+    axes.set(xticks=[], yticks=[], aspect="equal")
+    axes.spines[:].set_visible(False)
+    reach = axes.get_position().width * axes.figure.get_figwidth()
+    diameter = np.clip(30 * reach / np.sqrt(len(points)), 2, 9)
+    return axes.scatter(*points.T, s=diameter**2, linewidths=0, rasterized=True, **paint)
 
 
 def _heart(points: NDArray[Any]) -> NDArray[Any]:
@@ -91,34 +110,46 @@ def _heart(points: NDArray[Any]) -> NDArray[Any]:
     return heart
 
 
-def _write_legend(figure: Any, entries: list[tuple[str, str]]) -> None:
-    """A dot and a text an entry, right of the picture."""
+def write_legend(
+    figure: Any,
+    entries: list[tuple[str, str]],
+    place: str,
+    *,
+    columns: int = 1,
+    fontsize: float = 12,
+    markersize: float = 8,
+) -> None:
+    """A dot and a text an entry, outside the picture."""
     from matplotlib.lines import Line2D
 
-    dots = [
-        Line2D([], [], linestyle="", marker="o", markersize=9, color=colour, label=text) for colour, text in entries
-    ]
+    dots = [Line2D([], [], linestyle="", marker="o", color=colour, label=text) for colour, text in entries]
+    for dot in dots:
+        dot.set_markersize(markersize)
     figure.legend(
-        handles=dots, loc="outside right center", frameon=False, fontsize=13.5, labelcolor=INK, handletextpad=0
+        handles=dots, loc=place, frameon=False, fontsize=fontsize, labelcolor=INK, handletextpad=0, ncols=columns
     )
 
 
-def _write_names(axes: Any, places: dict[str, NDArray[Any]], colours: dict[str, str]) -> None:
-    """Each name at its place, in a darker shade of its colour; moved to stay on the page and off the other names."""
-    from matplotlib.colors import to_rgb
+def write_names(
+    axes: Any, places: dict[str, NDArray[Any]], colours: dict[str, str], *, fontsize: float = 14, lift: float = 0
+) -> None:
+    """Each name at its place or ``lift`` points above, in a darker shade of its colour; on the page, off each other."""
+    from matplotlib.colors import to_hex, to_rgb
     from matplotlib.patheffects import withStroke
+    from matplotlib.transforms import Bbox
 
     axes.figure.draw_without_rendering()  # only then is it known where on the page a place is
-    page = axes.get_window_extent()
-    taken: list[Any] = []
+    page, pixel = axes.get_window_extent(), 72 / axes.figure.dpi  # in points, so that a picture of any dpi is the same
+    # A place that has its name above is not to be covered by another's.
+    spots = axes.transData.transform(list(places.values())) if lift else []
+    taken = [Bbox.from_bounds(x, y, 0, 0).padded(lift / 2 / pixel) for x, y in spots]
     for name, place in sorted(places.items(), key=lambda item: float(item[1][1])):
-        shade = tuple(0.6 * part for part in to_rgb(colours[name]))
-        text = axes.annotate(name, place, (0, 0), textcoords="offset pixels", ha="center", va="center", in_layout=False)
-        text.set(
-            fontsize=14, fontweight="bold", color=shade, path_effects=[withStroke(linewidth=4, foreground="white")]
-        )
+        shade = INK if colours[name] == INK else to_hex(tuple(0.6 * part for part in to_rgb(colours[name])))  # type: ignore[arg-type]
+        text = axes.annotate(name, place, (0, lift), textcoords="offset points", ha="center", va="center")
+        halo = [withStroke(linewidth=4, foreground=PAPER)]
+        text.set(fontsize=fontsize, fontweight="bold", color=shade, path_effects=halo, in_layout=False)
         box = text.get_window_extent()
-        text.xyann = (max(page.x0 - box.x0, 0) + min(page.x1 - box.x1, 0), 0)
+        text.xyann = (pixel * (max(page.x0 - box.x0, 0) + min(page.x1 - box.x1, 0)), lift)
         while any(text.get_window_extent().overlaps(other) for other in taken):
-            text.xyann = (text.xyann[0], text.xyann[1] + 4)
+            text.xyann = (text.xyann[0], text.xyann[1] + 2)
         taken.append(text.get_window_extent())

@@ -1,0 +1,86 @@
+"""Heat map of the embeddings of the highest-scored positives and of the lowest-scored negatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.analysis.chapter import Chapter
+from infomax.analysis.contrast import Contrast
+from infomax.analysis.style import DIVERGING, INK, PAPER, panels
+
+EXAMPLES = 100
+
+
+def activations(contrast: Contrast, examples: int = EXAMPLES) -> Chapter:
+    """The extreme examples' vectors, one a row, dimensions in the order of their mean: biased ones lie at the ends."""
+    highest = np.argsort(-contrast.positive_scores, kind="stable")[:examples]
+    lowest = np.argsort(contrast.negative_scores, kind="stable")[:examples]
+    biased = biased_dimensions(contrast)
+    order = np.argsort(contrast.positives.mean(axis=0) + contrast.negatives.mean(axis=0), kind="stable")
+    terms = {"positives": contrast.positive_terms, "negatives": contrast.negative_terms}
+    push = {who: float(rows[:, biased].sum(axis=1).mean()) for who, rows in terms.items()}
+    rest = {who: float(rows[:, ~biased].sum(axis=1).mean()) for who, rows in terms.items()}
+    numbers = {
+        "dimensions": len(order),
+        "biased": np.flatnonzero(biased).tolist(),
+        "score_from_biased": push,
+        "score_from_others": rest,
+        "highest_positives": contrast.nodes[highest].tolist(),
+        "order": order.tolist(),
+    }
+    story = [
+        f"Each row is one patch representation: above, the {len(highest)} patches of the graph that the discriminator "
+        f"trusts most; below, the {len(lowest)} of the negative sample that it trusts least. Each column is one of "
+        f"{len(order)} dimensions, ordered by its mean over all patches.",
+    ]
+    if biased.any():
+        story.append(
+            f"{int(biased.sum())} dimensions are biased: nearly every patch, real or not, lies off zero on the same "
+            f"side. On average they add {push['positives']:+.1f} to a positive's score and {push['negatives']:+.1f} to "
+            f"a negative's; all the others together add {rest['positives']:+.1f} and {rest['negatives']:+.1f}."
+        )
+    else:
+        story.append("No dimension is biased: in none do all patches lie off zero on the same side.")
+    rows = np.concatenate([contrast.positives[highest], contrast.negatives[lowest]])[:, order]
+    return Chapter(
+        "activations",
+        "What the vectors look like",
+        story,
+        numbers,
+        _draw(rows, len(highest), np.flatnonzero(biased[order])),
+    )
+
+
+def biased_dimensions(contrast: Contrast) -> NDArray[np.bool_]:
+    """Which dimensions ``[d]`` lie off zero on the same side in positives and in negatives, by two deviations each."""
+    leans = []
+    for vectors in (contrast.positives, contrast.negatives):
+        spread = vectors.std(axis=0)
+        leans.append(np.divide(vectors.mean(axis=0), spread, out=np.zeros_like(spread), where=spread > 0))
+    return np.asarray((np.minimum(*leans) >= 2) | (np.maximum(*leans) <= -2))
+
+
+def _draw(rows: NDArray[Any], positives: int, biased: NDArray[np.int64]) -> Any:
+    def draw(stacked: bool) -> Any:
+        figure, (axes,) = panels(1, stacked, height=5.2)
+        limit = float(np.quantile(np.abs(rows), 0.97)) or 1.0
+        image = axes.imshow(
+            rows, aspect="auto", cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest", rasterized=True
+        )
+        axes.axhline(positives - 0.5, color=PAPER, linewidth=5)
+        axes.scatter(biased, np.full(len(biased), -4.0), s=20, marker="v", color=INK, linewidths=0, clip_on=False)
+        axes.set_title("▾ biased dimensions" if len(biased) else "", fontsize=12, fontweight="normal", pad=14)
+        middles = [(positives - 1) / 2, positives + (len(rows) - positives - 1) / 2]
+        axes.set_yticks(middles, ["positives", "negatives"], rotation=90, va="center")
+        axes.tick_params(left=False)
+        axes.spines[:].set_visible(False)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlabel("dimension, ordered by its mean")
+        bar = figure.colorbar(image, ax=axes, extend="both", label="activation", shrink=0.9, pad=0.02, aspect=30)
+        bar.outline.set_visible(False)
+        return figure
+
+    return draw

@@ -1,0 +1,168 @@
+"""Dimension study: which dimensions tell positives from negatives, and how many of them can go."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle, takewhile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.analysis.chapter import Chapter
+from infomax.analysis.contrast import Contrast
+from infomax.analysis.style import BASELINE, BELOW, COLOURS, DASHED, DOTTED, panels
+
+POINTS = 16
+ENDS = {"most": "most distinguishing first", "least": "least distinguishing first"}
+
+Accuracy = Callable[[NDArray[np.int64]], float]
+"""Of the dimensions that are kept ``[k]`` -> accuracy of a probe on them, a fraction of 1."""
+
+
+def distinction(positives: NDArray[Any], negatives: NDArray[Any]) -> NDArray[np.float64]:
+    """How well each dimension tells ``[n, d]`` from ``[m, d]``: the size ``[d]`` of Student's t.
+
+    It orders the dimensions as the p-values of the t-test do, but still tells them apart where those round to zero.
+    """
+    from scipy.stats import ttest_ind
+
+    with warnings.catch_warnings():  # of dimensions that are constant in both: they tell nothing, or everything
+        warnings.simplefilter("ignore", RuntimeWarning)
+        t = ttest_ind(positives, negatives, axis=0).statistic
+    return np.nan_to_num(np.abs(np.asarray(t, dtype=np.float64)))
+
+
+def removal(
+    contrast: Contrast, order: NDArray[np.int64], counts: NDArray[np.int64], accuracy: Accuracy | None
+) -> dict[str, list[Any]]:
+    """What is left of probe and discriminator without the first ``counts`` dimensions of an order ``[d]``.
+
+    The summary stays that of the whole vectors; a dimension that is gone adds nothing to a score.
+    """
+    curve: dict[str, list[Any]] = {"accuracy": [], "bad_positives": [], "bad_negatives": []}
+    for count in counts.tolist():
+        kept = np.sort(order[count:])
+        if accuracy is not None:
+            curve["accuracy"].append(accuracy(kept))
+        curve["bad_positives"].append(int((contrast.positive_terms[:, kept].sum(axis=1) + contrast.bias <= 0).sum()))
+        curve["bad_negatives"].append(int((contrast.negative_terms[:, kept].sum(axis=1) + contrast.bias >= 0).sum()))
+    return curve
+
+
+def removable(counts: Sequence[int], accuracies: Sequence[float], floor: float) -> int | None:
+    """The largest count up to which the accuracy never falls under the floor; None where it begins under it."""
+    held = list(takewhile(lambda point: point[1] >= floor, zip(counts, accuracies, strict=True)))
+    return held[-1][0] if held else None
+
+
+def dimensions(
+    contrast: Contrast,
+    accuracy: Accuracy | None = None,
+    floors: Mapping[str, float] | None = None,
+    points: int = POINTS,
+) -> Chapter:
+    """Dimensions removed from either end of the order of the t-test.
+
+    Args:
+        contrast: the examples.
+        accuracy: of a probe on some of the dimensions; None where there are no labels.
+        floors: accuracies to compare with, by name: how many dimensions can go before the probe falls under each?
+        points: how many counts of removed dimensions to look at, from none to all but a few.
+    """
+    d = contrast.positives.shape[1]
+    strength = distinction(contrast.positives, contrast.negatives)
+    counts = np.unique(np.linspace(0, d, points + 1).astype(np.int64)[:-1])
+    ascending = np.argsort(strength, kind="stable")
+    orders = {"most": ascending[::-1], "least": ascending}
+    curves = {end: removal(contrast, order, counts, accuracy) for end, order in orders.items()}
+    floors = dict(floors or {}) if accuracy is not None else {}
+    numbers = {
+        "t": np.round(strength, 4).tolist(),
+        "removed": counts.tolist(),
+        "examples": {"positives": len(contrast.positives), "negatives": len(contrast.negatives)},
+        "curves": curves,
+        "removable": {
+            name: {end: removable(counts.tolist(), curve["accuracy"], floor) for end, curve in curves.items()}
+            for name, floor in floors.items()
+        },
+        "floors": floors,
+    }
+    facts = [["accuracy stays above", *ENDS.values()]] if floors else []
+    for name, floor in floors.items():
+        ends = [numbers["removable"][name][end] for end in ENDS]
+        facts.append([f"{name} ({100 * floor:.1f} %)", *(_share(count, d) for count in ends)])
+    return Chapter(
+        "dimensions", "How many dimensions are needed", _story(numbers, d), numbers, _draw(numbers, d), facts
+    )
+
+
+def _share(count: int | None, d: int) -> str:
+    return "not even with all" if count is None else f"without {count} of {d} ({100 * count / d:.0f} %)"
+
+
+def _story(numbers: dict[str, Any], d: int) -> list[str]:
+    """What the curves say, by their numbers at half of the dimensions."""
+    half = min(range(len(numbers["removed"])), key=lambda at: abs(numbers["removed"][at] - d / 2))
+    most, least = numbers["curves"]["most"], numbers["curves"]["least"]
+    story = [
+        "A t-test says for each dimension how well it tells the graph from the negative sample. Then dimensions are "
+        "taken away, once beginning with those that tell most, once with those that tell least, and probe and "
+        "discriminator have to do with the rest."
+    ]
+    gone = f"Without {numbers['removed'][half]} of {d} dimensions"
+    if most["accuracy"]:
+        story.append(
+            f"With all of them the probe names {100 * least['accuracy'][0]:.1f} % of the test nodes rightly. {gone} it "
+            f"names {100 * least['accuracy'][half]:.1f} % if the least distinguishing went, "
+            f"{100 * most['accuracy'][half]:.1f} % if the most distinguishing did."
+        )
+    story.append(
+        f"{gone} the discriminator is wrong about {least['bad_positives'][half]:,} positives and "
+        f"{least['bad_negatives'][half]:,} negatives if the least distinguishing went, about "
+        f"{most['bad_positives'][half]:,} and {most['bad_negatives'][half]:,} if the most distinguishing did "
+        f"(with all: {least['bad_positives'][0]:,} and {least['bad_negatives'][0]:,}, of "
+        f"{numbers['examples']['positives']:,} and {numbers['examples']['negatives']:,})."
+    )
+    return story
+
+
+def _draw(numbers: dict[str, Any], d: int) -> Any:
+    def draw(stacked: bool) -> Any:
+        probed = bool(numbers["curves"]["most"]["accuracy"])
+        figure, axes = panels(1 + probed, stacked)
+        if probed:
+            _draw_accuracy(axes[0], numbers)
+        _draw_discriminator(axes[-1], numbers)
+        for panel in axes:
+            panel.set_xlim(0, d)
+            panel.set_xlabel(f"dimensions removed, of {d}")
+        return figure
+
+    return draw
+
+
+END_COLOURS = {"most": COLOURS[3], "least": COLOURS[4]}
+
+
+def _draw_accuracy(axes: Any, numbers: dict[str, Any]) -> None:
+    axes.set_title("What a probe reads off the rest")
+    for end, text in ENDS.items():
+        percent = 100 * np.array(numbers["curves"][end]["accuracy"])
+        axes.plot(numbers["removed"], percent, color=END_COLOURS[end], marker="o", markersize=5, label=text)
+    for (name, floor), style in zip(numbers["floors"].items(), cycle((DASHED, DOTTED))):
+        axes.axhline(100 * floor, color=BASELINE, linewidth=1.6, linestyle=style, label=name, zorder=0)
+    axes.set_ylabel("accuracy on test nodes (%)")
+    axes.legend(**BELOW)
+
+
+def _draw_discriminator(axes: Any, numbers: dict[str, Any]) -> None:
+    axes.set_title("What the discriminator gets wrong")
+    for end, colour in END_COLOURS.items():
+        for who, style in (("positives", "-"), ("negatives", DASHED)):
+            values = numbers["curves"][end][f"bad_{who}"]
+            axes.plot(numbers["removed"], values, color=colour, linestyle=style, label=f"{who}, {end} first")
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("examples told wrongly")
+    axes.legend(**BELOW)

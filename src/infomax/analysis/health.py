@@ -1,0 +1,70 @@
+"""The health of a training: its curves, and how much of the space the vectors use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.analysis.chapter import Chapter
+from infomax.analysis.style import BASELINE, COLOURS, DASHED, panels
+from infomax.evaluation.metrics import singular_values
+
+CURVES = {
+    "loss": ("Loss", "cross-entropy"),
+    "discriminator_accuracy": ("Discriminator", "share told rightly (%)"),
+    "summary_spread": ("Summary", "spread of its entries"),
+}
+
+
+def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
+    """The report of `infomax.health` as a figure, and the spectrum of the vectors ``[N, d]``."""
+    spectrum = singular_values(vectors)
+    spectrum = spectrum / spectrum.max() if spectrum.max() > 0 else spectrum
+    numbers = {**report, "singular_values": [float(f"{value:.6g}") for value in spectrum]}
+    rank, dead, d = report["effective_rank"], report["dead_dimensions"], report["dimensions"]
+    story = []
+    if "loss" in report:
+        spread = report["summary_spread"]
+        story += [
+            f"Training ran for {report['epochs']:,} epochs in {report['seconds']:.0f} seconds and kept the weights of "
+            f"epoch {report['kept_epoch']:,}. There the loss is {report['loss']:.4f} (it began at "
+            f"{report['curve']['loss'][0]:.4f}; a coin has 0.6931), and the discriminator tells "
+            f"{100 * report['discriminator_accuracy']:.1f} % of the patches rightly.",
+            f"The entries of the summary differ by {spread:.4f} only (their standard deviation): it is nearly "
+            "constant, so the discriminator tells real patches from corrupted ones more than it matches a patch with "
+            "its graph."
+            if spread < 0.01
+            else f"The entries of the summary differ by {spread:.3f} (their standard deviation).",
+        ]
+    story.append(
+        f"The vectors use {rank:.0f} of their {d} dimensions (effective rank); {dead} dimensions are dead, that is, "
+        "hardly vary from node to node. Dashed lines mark the epoch that was kept and the effective rank."
+    )
+    return Chapter("health", "How the training went", story, numbers, _draw(numbers))
+
+
+def _draw(numbers: dict[str, Any]) -> Any:
+    def draw(stacked: bool) -> Any:
+        curves = numbers.get("curve", {})
+        figure, axes = panels(len(curves) + 1, stacked, height=3.4 if curves else 4.4)
+        for panel, (name, values) in zip(axes, curves.items(), strict=False):
+            title, unit = CURVES[name]
+            panel.set_title(title)
+            panel.plot(range(1, len(values) + 1), np.array(values) * (100 if "%" in unit else 1), color=COLOURS[0])
+            panel.axvline(numbers["kept_epoch"], color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0)
+            panel.set(xlabel="epoch", ylabel=unit)
+        _draw_spectrum(axes[-1], numbers)
+        return figure
+
+    return draw
+
+
+def _draw_spectrum(axes: Any, numbers: dict[str, Any]) -> None:
+    axes.set_title("Spectrum")
+    values = np.array(numbers["singular_values"])
+    alive = values > 0
+    axes.semilogy(1 + np.flatnonzero(alive), values[alive], color=COLOURS[0])
+    axes.axvline(numbers["effective_rank"], color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0)
+    axes.set(xlabel="direction", ylabel="singular value (log axis)")

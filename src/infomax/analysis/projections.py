@@ -1,0 +1,60 @@
+"""t-SNE of raw features, Random-Init and DGI side by side, and how well each keeps the classes together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.analysis.chapter import Chapter
+from infomax.analysis.pictures import colour_groups, draw_points, write_legend
+from infomax.analysis.style import COLOURS, panels
+from infomax.evaluation.metrics import silhouette
+
+
+def projections(points: Mapping[str, NDArray[Any]], groups: NDArray[Any] | None = None) -> Chapter:
+    """Points ``[n, 2]`` of the same nodes by what they were made of, coloured by group.
+
+    Args:
+        points: method -> ``[n, 2]``; the last is what was learnt.
+        groups: ``[n]`` text, "" where unknown; None: no labels.
+    """
+    scores: dict[str, float] = {}
+    if groups is not None:
+        codes = np.where(groups == "", -1, np.unique(groups.astype(str), return_inverse=True)[1])
+        scores = {method: silhouette(places, codes) for method, places in points.items()}
+    numbers = {
+        "nodes": len(next(iter(points.values()))),
+        "silhouette": scores,
+        "points": {method: np.round(places, 3).tolist() for method, places in points.items()},
+    }
+    story = [
+        f"Each dot is one of {numbers['nodes']:,} nodes, placed by t-SNE so that nodes with similar vectors lie close "
+        "together: by their features alone, by an untrained encoder (Random-Init), and by what DGI learnt. The method, "
+        "its seed and the colours are the same in all."
+    ]
+    if scores:
+        found = ", ".join(f"{method} {score:.3f}" for method, score in scores.items())
+        story.append(
+            "The silhouette says how well the classes keep to themselves in the plane, from -1 to 1: "
+            f"{found}. Labels served for the colours and this number only."
+        )
+    return Chapter("projections", "What was learnt, in the plane", story, numbers, _draw(points, groups, scores))
+
+
+def _draw(points: Mapping[str, NDArray[Any]], groups: NDArray[Any] | None, scores: dict[str, float]) -> Any:
+    def draw(stacked: bool) -> Any:
+        figure, axes = panels(len(points), stacked)
+        names = np.full(len(next(iter(points.values()))), "nodes", dtype=object) if groups is None else groups
+        colours, entries = colour_groups(names)
+        for panel, (method, places) in zip(axes, points.items(), strict=True):
+            panel.set_title(method)
+            panel.set_xlabel(f"silhouette {scores[method]:.3f}".replace("-", "\N{MINUS SIGN}") if scores else "")
+            draw_points(panel, places, names, colours if groups is not None else {"nodes": COLOURS[0]})
+        if groups is not None:
+            write_legend(figure, entries, "outside lower center", columns=2 if stacked else 4)
+        return figure
+
+    return draw

@@ -1,0 +1,200 @@
+"""Theory on a page: Lemma 1 on the graphs of four nodes, by exact enumeration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, permutations
+from math import cos, log2, pi, sin
+from typing import Any, TypeAlias
+
+from infomax.analysis.chapter import Chapter
+from infomax.analysis.style import BASELINE, COLOURS, DASHED, INK, PAPER, panels
+
+SmallGraph: TypeAlias = frozenset[tuple[int, int]]
+"""The edges (i, j), i < j, of a graph of a few nodes."""
+
+NODES = 4
+
+
+def small_graphs(nodes: int = NODES) -> list[SmallGraph]:
+    """Every graph of so many nodes, one of each shape, fewest edges first."""
+    pairs = list(combinations(range(nodes), 2))
+    chosen: dict[tuple[tuple[int, ...], ...], SmallGraph] = {}
+    for size in range(len(pairs) + 1):
+        # Of each shape the one with the fewest edges across the circle, which is how it is drawn.
+        for edges in sorted(combinations(pairs, size), key=lambda edges: sum(j - i == nodes // 2 for i, j in edges)):
+            chosen.setdefault(_shape(edges, nodes), frozenset(edges))
+    return list(chosen.values())
+
+
+def _shape(edges: Iterable[tuple[int, int]], nodes: int) -> tuple[tuple[int, ...], ...]:
+    """What a graph has in common with all its renamings: the least of their edge lists."""
+    renamings = permutations(range(nodes))
+    return min(tuple(sorted(tuple(sorted((name[i], name[j]))) for i, j in edges)) for name in renamings)
+
+
+def degrees(graph: SmallGraph) -> tuple[int, ...]:
+    """The degrees of its `NODES` nodes, ascending."""
+    return tuple(sorted(sum(node in edge for edge in graph) for node in range(NODES)))
+
+
+def triangles(graph: SmallGraph) -> int:
+    """How many triangles it has."""
+    return sum(all(pair in graph for pair in combinations(three, 2)) for three in combinations(range(NODES), 3))
+
+
+READOUTS: dict[str, Callable[[SmallGraph], Hashable]] = {
+    "constant": lambda graph: 0,
+    "has a triangle?": lambda graph: triangles(graph) > 0,
+    "triangles": triangles,
+    "largest degree": lambda graph: degrees(graph)[-1],
+    "mean degree": lambda graph: Fraction(sum(degrees(graph)), NODES),
+    "all degrees": degrees,
+}
+"""Deterministic readouts, from constant to injective. The mean is the paper's own, on degrees as features."""
+
+
+def optimal_error(summaries: Sequence[Hashable]) -> Fraction:
+    """Error of the best classifier of joint against product pairs (X, s), both classes equally likely.
+
+    Every pair is looked at: the best classifier errs with the smaller of its two probabilities. ``summaries`` are those
+    of equally likely graphs.
+    """
+    n, counts = len(summaries), Counter(summaries)
+    # In units of 1/n²: the joint gives a pair n or nothing, the product of marginals gives it the count of its summary.
+    smaller = sum(min(n if own == s else 0, count) for own in summaries for s, count in counts.items())
+    return Fraction(smaller, 2 * n * n)
+
+
+def printed_bound(summaries: Sequence[Hashable]) -> Fraction:
+    """Lemma 1 as printed: half the sum of p(s)² over all *graphs*."""
+    counts = Counter(summaries)
+    return Fraction(sum(counts[summary] ** 2 for summary in summaries), 2 * len(summaries) ** 2)
+
+
+def mutual_information(summaries: Sequence[Hashable]) -> float:
+    """MI(X; s) in bits; s is a function of X, so it is the entropy of s."""
+    n = len(summaries)
+    return sum(count / n * log2(n / count) for count in Counter(summaries).values())
+
+
+def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
+    """Every way to write a number as a sum: the sizes of the groups that a readout can make of so many graphs."""
+    if total == 0:
+        yield ()
+    for first in range(min(total, largest or total), 0, -1):
+        for rest in partitions(total - first, first):
+            yield (first, *rest)
+
+
+def theory() -> Chapter:
+    """The page: named readouts, and beside them every readout there can be."""
+    graphs = small_graphs()
+    named = {name: _measure([readout(graph) for graph in graphs]) for name, readout in READOUTS.items()}
+    every = [
+        _measure([group for group, size in enumerate(sizes) for _ in range(size)]) for sizes in partitions(len(graphs))
+    ]
+    numbers = {"graphs": [sorted(graph) for graph in graphs], "readouts": named, "every_readout": every}
+    least = named["all degrees"]
+    story = (
+        f"Take the {len(graphs)} graphs of {NODES} nodes, all equally likely, and a readout that turns each into a "
+        "summary. A classifier sees a graph and a summary and must say whether they belong together. Its smallest "
+        "possible error is found by looking at every pair; no network, no sampling.",
+        f"An injective readout keeps all {least['information']:.2f} bits and errs {least['error_exact']} of the time; "
+        f"a constant one keeps none and errs half of the time. The smallest error and the largest mutual information "
+        "are reached by the same readout, as the paper's Theorem 1 says, and a readout that tells more graphs apart "
+        "never has a higher error. In between the two orders agree closely but not always: of two readouts that "
+        "group the graphs differently, the one with more information can have the larger error.",
+        "Lemma 1's bound is met exactly by the injective readout. As printed, its sum runs over graphs, and graphs "
+        "that share a summary are counted again: for the constant readout it says "
+        f"{named['constant']['bound']:g}, more than chance. Summed over summaries it is the error itself.",
+    )
+    return Chapter("theory", "The theory, on eleven graphs", story, numbers, _draw(graphs, named, every), _facts(named))
+
+
+def _measure(summaries: Sequence[Hashable]) -> dict[str, Any]:
+    error = optimal_error(summaries)
+    return {
+        "summaries": len(set(summaries)),
+        "information": mutual_information(summaries),
+        "error": float(error),
+        "error_exact": str(error),
+        "bound": float(printed_bound(summaries)),
+    }
+
+
+def _facts(named: dict[str, dict[str, Any]]) -> list[list[str]]:
+    head = ["readout", "summaries", "information", "error", "bound, as printed"]
+    return [head] + [
+        [
+            name,
+            str(row["summaries"]),
+            f"{row['information']:.2f} bits",
+            f"{row['error_exact']} = {row['error']:.3f}",
+            f"{row['bound']:.3f}",
+        ]
+        for name, row in named.items()
+    ]
+
+
+def _draw(graphs: list[SmallGraph], named: dict[str, dict[str, Any]], every: list[dict[str, Any]]) -> Any:
+    def draw(stacked: bool) -> Any:
+        figure, (left, middle, right) = panels(3, stacked, ratios=(0.75, 1.1, 1.1))
+        _draw_graphs(left, graphs)
+        _draw_bounds(middle, named)
+        _draw_information(right, named, every)
+        return figure
+
+    return draw
+
+
+def _draw_graphs(axes: Any, graphs: list[SmallGraph]) -> None:
+    """Each graph on a small circle, three a row."""
+    axes.set_title("The graphs")
+    axes.set_aspect("equal")
+    axes.set_anchor("N")
+    axes.axis("off")
+    corners = [(0.32 * cos(pi / 4 + k * pi / 2), 0.32 * sin(pi / 4 + k * pi / 2)) for k in range(NODES)]
+    for place, graph in enumerate(graphs):
+        spots = [(place % 3 + x, y - place // 3) for x, y in corners]
+        for i, j in graph:
+            axes.plot(*zip(spots[i], spots[j], strict=True), color=INK, linewidth=1.8)
+        axes.scatter(*zip(*spots, strict=True), s=36, color=COLOURS[0], zorder=3)
+
+
+def _draw_bounds(axes: Any, named: dict[str, dict[str, Any]]) -> None:
+    """Error and printed bound of each readout, joined by a line."""
+    axes.set_title("Error against the bound")
+    axes.set_xscale("log")
+    axes.vlines(0.5, -1.1, 3.7, color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0)
+    axes.annotate("chance", (0.5, -0.7), (5, 0), textcoords="offset points", color=BASELINE, va="center")
+    places, errors, bounds = range(len(named)), *([row[key] for row in named.values()] for key in ("error", "bound"))
+    axes.hlines(places, errors, bounds, color=BASELINE, linewidth=1.4, zorder=1)
+    ring = {"s": 80, "facecolor": PAPER, "edgecolor": COLOURS[1], "linewidth": 2}
+    axes.scatter(bounds, places, **ring, label="bound, as printed")
+    axes.scatter(errors, places, s=40, color=COLOURS[0], label="error")
+    axes.set_yticks(places, named)
+    axes.set_ylim(len(named) - 0.4, -1.1)
+    axes.set_xlim(0.032, 9)
+    axes.set_xticks([0.05, 0.5, 5], ["0.05", "0.5", "5"])
+    axes.minorticks_off()
+    axes.set_xlabel("error rate (log axis)")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.02, 0.01), handletextpad=0.1)
+
+
+def _draw_information(axes: Any, named: dict[str, dict[str, Any]], every: list[dict[str, Any]]) -> None:
+    """Error against mutual information, for every readout there can be."""
+    axes.set_title("Error against information")
+    information, errors = ([row[key] for row in every] for key in ("information", "error"))
+    axes.scatter(information, errors, s=26, color=BASELINE, alpha=0.5, linewidths=0, label="every possible readout")
+    for name, row in named.items():
+        place = row["information"], row["error"]
+        axes.scatter(*place, s=60, color=COLOURS[0], zorder=3)
+        axes.annotate(name, place, (7, 7), textcoords="offset points", fontsize=12)
+    axes.set_ylim(0, 0.56)
+    axes.set_xlim(-0.15, 4.9)
+    axes.set_xlabel("mutual information (bits)")
+    axes.set_ylabel("error of the best classifier")
+    axes.legend(loc="upper right", bbox_to_anchor=(1.03, 0.9), handletextpad=0)

@@ -1,0 +1,155 @@
+import json
+
+import numpy as np
+import pytest
+
+from infomax.analysis.activations import activations, biased_dimensions
+from infomax.analysis.contrast import Contrast
+from infomax.analysis.corruption import BOTH, EDGES, FEATURES, NONE, accuracies, corruption
+from infomax.analysis.dimensions import dimensions, distinction, removable
+from infomax.analysis.health import health
+from infomax.analysis.projections import projections
+from infomax.analysis.scores import HOT, scores
+from infomax.analysis.style import in_style
+from infomax.evaluation.metrics import silhouette, singular_values
+
+
+@pytest.fixture
+def contrast() -> Contrast:
+    """Sixty examples of each kind; dimension 0 is biased, 1 tells them apart well, 2 a little, the others not."""
+    generator = np.random.default_rng(0)
+    positives, negatives = generator.normal(size=(2, 60, 6)).astype(np.float32)
+    for vectors in (positives, negatives):
+        vectors[:, 0] += 9
+    positives[:, 1] += 4
+    positives[:, 2] += 1
+    direction = np.array([-0.1, 1, 0.2, 0, 0, 0], dtype=np.float32)
+    places = np.arange(60)
+    return Contrast(places, places, positives, negatives, positives * direction, negatives * direction, -0.5)
+
+
+def drawn(chapter):
+    """The chapter's numbers, after both layouts of its figure were drawn and its numbers written as JSON."""
+    with in_style():
+        for stacked in (False, True):
+            chapter.draw(stacked).draw_without_rendering()
+    assert chapter.story
+    assert all(len(row) == len(chapter.facts[0]) for row in chapter.facts)
+    return json.loads(json.dumps(chapter.numbers, allow_nan=False))
+
+
+def test_scores_are_the_sum_of_their_terms(contrast):
+    direction = np.array([-0.1, 1, 0.2, 0, 0, 0])
+    np.testing.assert_allclose(contrast.positive_scores, contrast.positives @ direction - 0.5, rtol=1e-5, atol=1e-5)
+
+
+def test_the_t_test_orders_dimensions_and_survives_what_p_does_not(contrast):
+    strength = distinction(contrast.positives, contrast.negatives)
+    assert np.argsort(-strength)[:2].tolist() == [1, 2]
+    x = np.array([[0.0], [2.0]])  # means 1 and 5, variances 2 and 2, two examples each: t = -4 / sqrt(2/2 + 2/2)
+    assert distinction(x, x + 4)[0] == pytest.approx(4 / np.sqrt(2))
+    far = np.random.default_rng(0).normal([100, 200], size=(500, 2))  # both p-values round to zero
+    assert np.argsort(distinction(far, far - far.mean(axis=0))).tolist() == [0, 1]
+    constant = np.array([[1.0, 1.0], [1.0, 1.0]])
+    assert distinction(constant, constant).tolist() == [0, 0]
+    assert (distinction(constant, constant + 1) > 1e300).all()  # they tell them apart without fail
+
+
+def test_without_removal_all_is_as_it_was_and_both_ends_agree(contrast):
+    seen = []
+
+    def accuracy(kept):
+        seen.append(kept.tolist())
+        return len(kept) / 6
+
+    numbers = drawn(dimensions(contrast, accuracy, {"floor": 0.5, "sky": 1.1}, points=6))
+    most, least = numbers["curves"]["most"], numbers["curves"]["least"]
+    assert numbers["removed"] == [0, 1, 2, 3, 4, 5]
+    assert seen[0] == list(range(6))
+    assert most["accuracy"][0] == least["accuracy"][0] == 1
+    assert most["bad_positives"][0] == least["bad_positives"][0] == int((contrast.positive_scores <= 0).sum())
+    assert most["bad_negatives"][0] == least["bad_negatives"][0] == int((contrast.negative_scores >= 0).sum())
+    # Without its best dimension the discriminator fails; with that dimension alone it does not.
+    assert most["bad_positives"][1] > 50
+    assert least["bad_positives"][5] < 5
+    assert seen[1] == [0, 2, 3, 4, 5]
+    assert seen[-1] == [1]
+    assert numbers["removable"] == {"floor": {"most": 3, "least": 3}, "sky": {"most": None, "least": None}}
+
+
+def test_what_can_go_before_the_first_fall():
+    assert removable([0, 10, 20, 30], [0.9, 0.85, 0.7, 0.9], 0.8) == 10
+    assert removable([0, 10], [0.9, 0.9], 0.9) == 10
+    assert removable([0, 10], [0.5, 0.9], 0.8) is None
+
+
+def test_the_dimension_study_without_labels(contrast):
+    numbers = drawn(dimensions(contrast, floors={"floor": 0.5}))
+    assert numbers["curves"]["most"]["accuracy"] == []
+    assert numbers["removable"] == {}
+
+
+def test_the_biased_dimension_is_found_and_lies_at_the_end(contrast):
+    assert np.flatnonzero(biased_dimensions(contrast)).tolist() == [0]
+    numbers = drawn(activations(contrast, examples=10))
+    assert numbers["biased"] == [0]
+    assert numbers["order"][-1] == 0
+    assert numbers["score_from_biased"]["negatives"] == pytest.approx(-0.9, abs=0.1)
+    highest = np.argsort(-contrast.positive_scores)[:10]
+    assert numbers["highest_positives"] == highest.tolist()
+
+
+def test_silhouettes_belong_to_the_points_of_each_method():
+    generator = np.random.default_rng(0)
+    groups = np.array(["a", "b", "c"] * 20, dtype=object)
+    apart = generator.normal(size=(60, 2)) + 50 * np.array([[0, 0], [1, 0], [0, 1]] * 20)
+    mixed = generator.normal(size=(60, 2))
+    groups[:3] = ""
+    numbers = drawn(projections({"Raw features": mixed, "DGI": apart}, groups))
+    assert numbers["silhouette"]["DGI"] == pytest.approx(silhouette(apart[3:], np.array([0, 1, 2] * 19)))
+    assert numbers["silhouette"]["DGI"] > 0.9
+    assert numbers["silhouette"]["Raw features"] < 0.1
+    assert drawn(projections({"DGI": apart}))["silhouette"] == {}
+
+
+def test_hot_nodes_are_named_and_fooled_negatives_counted(contrast):
+    points = np.random.default_rng(0).normal(size=(60, 2))
+    ids = np.array([f"node {k}" for k in range(60)], dtype=object)
+    degrees = np.where(contrast.negative_scores >= 0, 1, 7)
+    chapter = scores(contrast, points, points, ids, degrees, np.array(["x"] * 60, dtype=object))
+    numbers = drawn(chapter)
+    hottest = np.argsort(-contrast.positive_scores)[:HOT]
+    assert [hot["id"] for hot in numbers["hot"]] == ids[hottest].tolist()
+    assert [row[0] for row in chapter.facts[1:]] == ids[hottest].tolist()
+    assert numbers["fooled_negatives"] == int((contrast.negative_scores >= 0).sum()) > 0
+    assert numbers["median_degree"] == {"fooled_negatives": 1, "all_negatives": 7}
+
+
+def test_the_corruption_study_is_drawn_by_rate():
+    rows = [
+        {"corruption": kind, "rho": rho, "seed": seed, "accuracy": value + 0.01 * seed, "epochs": 1}
+        for seed in range(2)
+        for kind, rho, value in (
+            (NONE, None, 0.5), (FEATURES, None, 0.8), (EDGES, 0.1, 0.7), (EDGES, 1e-6, 0.5), (BOTH, 0.1, 0.8),
+        )
+    ]  # fmt: skip
+    assert {rho: found.tolist() for rho, found in accuracies(rows, EDGES).items()} == {
+        1e-6: [0.5, 0.51], 0.1: [0.7, 0.71],
+    }  # fmt: skip
+    assert list(accuracies(rows, EDGES)) == [1e-6, 0.1]
+    chapter = corruption({"nodes": 100, "edges": 200, "epochs_at_most": 5, "rows": rows})
+    drawn(chapter)
+    assert chapter.facts[1:] == [["10⁻⁶", "50.5 ± 0.7 %", ""], ["10⁻¹", "70.5 ± 0.7 %", "80.5 ± 0.7 %"]]
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_the_health_figure_has_the_spectrum(trained):
+    vectors = np.random.default_rng(0).normal(size=(50, 4)) * [8, 4, 2, 0]
+    report = {"effective_rank": 2.5, "dead_dimensions": 1, "dimensions": 4, "epochs": 0, "seconds": 0, "kept_epoch": 0}
+    if trained:
+        curve = {"loss": [0.7, 0.5], "discriminator_accuracy": [0.5, 0.9], "summary_spread": [0.1, 0.2]}
+        report |= {"loss": 0.5, "discriminator_accuracy": 0.9, "summary_spread": 0.2, "curve": curve, "kept_epoch": 2}
+    numbers = drawn(health(report, vectors))
+    expected = np.linalg.svd(vectors, compute_uv=False)
+    np.testing.assert_allclose(singular_values(vectors), expected, atol=1e-8)
+    np.testing.assert_allclose(numbers["singular_values"], expected / expected[0], rtol=1e-5, atol=1e-8)
