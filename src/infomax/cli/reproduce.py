@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from infomax.cli import show
+from infomax.cli import figures, show
 from infomax.cli.app import app
 from infomax.cli.options import Device, Json, ProbeName
 
@@ -17,23 +18,36 @@ def reproduce(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="cora|citeseer|pubmed|ppi|reddit|debian-inductive|...",
-            help="The rows of the paper's table to make.",
+            metavar="cora|citeseer|pubmed|ppi|reddit|debian-inductive|...|corruption|theory|figures",
+            help="Rows of the paper's table by data set, its corruption study, its theory, or all its figures on Cora.",
         ),
     ],
-    runs: Annotated[int, typer.Option(help="Encoders to train.", min=1)] = 50,
+    runs: Annotated[
+        int | None, typer.Option(help="Encoders to train.  [default: 50; 1 a point of the corruption study]", min=1)
+    ] = None,
     probe: ProbeName = "paper",
     json: Json = None,
     device: Device = "auto",
+    dataset: Annotated[str, typer.Option(metavar="NAME", help="Data set of the corruption study.")] = "cora",
+    points: Annotated[
+        int, typer.Option(help="Points of the corruption study; 0 leaves it out of the figures.", min=0)
+    ] = 13,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where corruption, theory and figures write.")
+    ] = None,
 ) -> None:
     """Make the paper's numbers, beside what the paper printed."""
+    if what in figures.STUDIES:
+        figures.reproduce(what, out, dataset=dataset, runs=runs or 1, points=points, device=device)
+        return
     from infomax import comparison
     from infomax.errors import InputError
     from infomax.runs import write_json
 
-    began = time.monotonic()
+    began, runs = time.monotonic(), runs or 50
     if what not in comparison.EXPERIMENTS:
-        raise InputError("reproduce", f"one of {', '.join(comparison.EXPERIMENTS)}", what)
+        known = ", ".join((*comparison.EXPERIMENTS, *figures.STUDIES))
+        raise InputError("reproduce", f"one of {known}", what)
     comparison.choose_probe(probe)
     with show.Steps(what, 2 * runs) as steps:
         result = comparison.reproduce(what, runs=runs, probe=probe, device=device, progress=steps.at)

@@ -1,0 +1,82 @@
+"""infomax analyse."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import app
+from infomax.cli.options import Device, RunArgument
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from infomax.graph import Graph
+
+FILES = "report.html, and beside it every figure as .png and .svg and its numbers as .json"
+
+
+@app.command()
+def analyse(
+    run: RunArgument,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="nodes.csv:COLUMN", help="Classes by node id, in a table; or a column of the run."),
+    ] = None,
+    *,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
+    corruption_runs: Annotated[
+        int, typer.Option(help="Encoders to train for each point of the corruption study; 0 leaves it out.", min=0)
+    ] = 0,
+    device: Device = "auto",
+) -> None:
+    """Show what a run has learnt: figures, the numbers behind them, and a report to read."""
+    from infomax import studies
+    from infomax.comparison import splits_for
+    from infomax.estimator import DGI
+    from infomax.evaluation.splits import encode_labels
+    from infomax.io.atomic import make_folder
+
+    began = time.monotonic()
+    model = DGI.load(run)
+    model.device = device
+    groups = classes(model.graph_, labels)
+    codes = None if groups is None else encode_labels(groups)[0]
+    splits = [] if codes is None else splits_for(codes, model.graph_.splits, count=3)[0]
+    make_folder(out)
+    study = None
+    if corruption_runs and codes is not None:
+        rates = studies.rates()
+        with show.Steps("corruption study", studies.trainings(rates, corruption_runs)) as steps:
+            study = studies.corruption_study(
+                model.graph_, model.preset_, codes, splits, out, rates=rates, runs=corruption_runs, device=device,
+                progress=steps.at,
+            )  # fmt: skip
+    with show.Steps("analysis", None) as steps:
+        studies.write_analysis(
+            model, out, groups, splits, title=f"What was learnt: {run.resolve().name}", study=study, progress=steps.at
+        )
+    show.wrote(f"{out}/{FILES}", began)
+
+
+def classes(graph: Graph, labels: str | None) -> NDArray[Any] | None:
+    """The class of each node ``[N]`` as text ("" = unknown): of a table, of a column of the graph, or of its first."""
+    import numpy as np
+
+    from infomax.errors import InputError
+    from infomax.io import read_labels
+
+    if labels is not None and ":" in labels:
+        known = read_labels(*labels.rsplit(":", 1))
+        return np.array([known.get(str(identifier), "") for identifier in graph.ids.tolist()], dtype=object)
+    columns = {name: column for name, column in graph.labels.items() if column.ndim == 1}
+    if labels is None and not columns:
+        return None
+    if labels is not None and labels not in columns:
+        raise InputError("--labels", f"one of {', '.join(columns)}" if columns else "nodes.csv:COLUMN", labels)
+    column = columns[labels or next(iter(columns))]
+    return np.array(["" if label == -1 else str(label) for label in column.tolist()], dtype=object)

@@ -1,0 +1,103 @@
+"""Analyses and studies, as a user types them."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+
+import numpy as np
+import pytest
+from graphs import random_graph
+from shell import IDS, KINDS, infomax, refused, write_graph, write_table
+
+from infomax import DGI, Graph, comparison, datasets, studies
+from infomax.cli.analyse import classes
+from infomax.evaluation.splits import encode_labels, random_splits
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    graph = write_graph(folder / "small")
+    outcome = infomax("train", graph, "--labels", "kind", "--out", folder / "run", "--dim", 8, "--epochs", 5)
+    assert outcome.code == 0, outcome.err
+    return folder / "run"
+
+
+@pytest.fixture
+def cora(monkeypatch):
+    """A small graph of seven classes in the place of Cora, and short trainings."""
+    graph = random_graph(90, 20)
+    labels = {"class": np.arange(90) % 7}
+    splits = random_splits(encode_labels(labels["class"])[0], seed=0)[0][0]
+    small = Graph.from_scipy(graph.adjacency, graph.features, labels=labels, splits=splits)
+    monkeypatch.setattr(datasets, "load_dataset", lambda name: small)
+    monkeypatch.setitem(comparison.EXPERIMENTS, "cora", comparison.Experiment({"dim": 16, "epochs": 2}))
+    monkeypatch.setattr(studies, "ITERATIONS", 250)
+    return small
+
+
+def test_a_run_is_analysed_into_a_folder(run, tmp_path, monkeypatch):
+    whole, out = studies.analyse, tmp_path / "new" / "report"
+    monkeypatch.setattr(studies, "ITERATIONS", 250)
+    monkeypatch.setattr(studies, "analyse", lambda *args, **words: islice(whole(*args, **words), 2))  # drawing is slow
+    outcome = infomax("analyse", run, "--out", out)
+    assert outcome.code == 0, outcome.err
+    assert f"wrote {out}/report.html" in outcome.out
+    drawn = {f"{name}.{kind}" for name in ("projections", "scores") for kind in ("png", "svg", "json")}
+    assert {path.name for path in out.iterdir()} == {"report.html"} | drawn
+    assert json.loads((out / "scores.json").read_text())["hot"][0]["id"] in IDS
+    page = (out / "report.html").read_text()
+    assert "What was learnt: run" in page
+    assert any(f"<td>{kind}</td>" in page for kind in KINDS)
+    assert "http" not in page
+
+
+def test_labels_are_refused_before_the_work(run, tmp_path):
+    refused(infomax("analyse", run, "--labels", "colour", "--out", tmp_path / "out"), "--labels", "kind", "colour")
+    refused(infomax("analyse", tmp_path, "--out", tmp_path / "out"), "a run folder")
+    assert not (tmp_path / "out").exists()
+
+
+def test_classes_come_from_a_table_a_column_or_nowhere(run, tmp_path):
+    graph = DGI.load(run).graph_
+    assert classes(graph, None).tolist() == classes(graph, "kind").tolist() == graph.labels["kind"].tolist()
+    table = write_table(tmp_path / "labels.csv", [["id", "size"], [IDS[3], "big"], [IDS[0], "small"]])
+    found = classes(graph, f"{table}:size")
+    assert dict(zip(graph.ids.tolist(), found.tolist(), strict=True))[IDS[3]] == "big"
+    assert sorted(found[found != ""].tolist()) == ["big", "small"]
+    numbered = Graph.from_arrays([[0], [1]], np.eye(3), labels={"many": np.eye(3), "one": np.array([4, -1, 0])})
+    assert classes(numbered, None).tolist() == ["4", "", "0"]
+    assert classes(Graph.from_arrays([[0], [1]], np.eye(3)), None) is None
+
+
+def test_theory_is_printed():
+    outcome = infomax("reproduce", "theory")
+    assert outcome.code == 0, outcome.err
+    assert "1/22 = 0.045" in outcome.out
+
+
+def test_the_corruption_study_is_trained_printed_and_drawn(cora, tmp_path):
+    words = ("reproduce", "corruption", "--points", 2, "--out", tmp_path / "study", "--device", "cpu")
+    outcome = infomax(*words)
+    assert outcome.code == 0, outcome.err
+    assert "10⁻⁶" in outcome.out
+    assert "Random-Init gives" in outcome.out
+    study = json.loads((tmp_path / "study" / "corruption.json").read_text())
+    assert len(study["rows"]) == 6
+    assert study["settings"]["dim"] == 16
+    assert {path.suffix for path in (tmp_path / "study").iterdir()} == {".png", ".svg", ".json"}
+    refused(infomax(*words, "--dataset", "ppi"), "--dataset", "ppi")
+    refused(infomax("reproduce", "corruption", "--points", 1), "--points")
+
+
+def test_all_figures_are_set_beside_the_paper(cora, tmp_path, monkeypatch):
+    monkeypatch.setattr(studies, "write_report", lambda *page: list(page[-1]))
+    words = ("reproduce", "figures", "--points", 0, "--out", tmp_path, "--device", "cpu")
+    outcome = infomax(*words)
+    assert outcome.code == 0, outcome.err
+    assert "0.234" in outcome.out
+    assert "over half" in outcome.out
+    model = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
+    assert infomax(*words).out.splitlines()[:-1] == outcome.out.splitlines()[:-1]  # but for the seconds
+    assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == model  # not trained again
