@@ -85,6 +85,10 @@ class Embeddings:
             raise InputError("node", f"one of {len(self):,} ids", shorten(node_id), remedy)
         return row
 
+    def part(self, mask: NDArray[np.bool_]) -> Embeddings:
+        """The nodes of a mask ``[N]``, such as a graph's split."""
+        return Embeddings(self.vectors[mask], self.ids[mask])
+
     def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
         """The ``k`` nodes most similar to a node by cosine, itself left out; ties in input order.
 

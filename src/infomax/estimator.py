@@ -21,6 +21,7 @@ from infomax.errors import InputError
 from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 from infomax.health import examine
+from infomax.io.tables import check_features
 from infomax.presets import PRESETS, Part, Preset, bound, restore
 from infomax.training import Training
 from infomax.views import WholeView
@@ -135,7 +136,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
     def transform(self, graph: Graph) -> Embeddings:
         """The vectors ``[N, dim]`` of a graph's nodes, in its order, with its ids."""
         self._check_fitted()
-        check_features(graph.feature_names, self.feature_names_)
+        check_features("features", graph.feature_names, self.feature_names_)
         device = choose_device(self.device)
         scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
         encoder = self.model_.to(device).encoder
@@ -244,17 +245,3 @@ def choose_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"device {name}", "a device of this machine", f"none ({reason})", "Use auto or cpu.") from None
-
-
-def check_features(found: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """Refuse features that are not those of the training, in their order; names the first that is off."""
-    if found == expected:
-        return
-    missing = [name for name in expected if name not in set(found)]
-    extra = [name for name in found if name not in set(expected)]
-    if missing or extra:
-        what = f"no column {missing[0]!r}" if missing else f"an unknown column {extra[0]!r}"
-    else:
-        at = next(i for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b)
-        what = f"{found[at]!r} where {expected[at]!r} should be, at position {at}"
-    raise InputError("features", f"the {len(expected)} columns that the model was trained on, in their order", what)

@@ -24,20 +24,35 @@ def embed(
             metavar="FILE", callback=writable, help="A file .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec)."
         ),
     ],
+    attach: Annotated[
+        bool,
+        typer.Option(
+            "--attach",
+            help="GRAPH holds only new nodes and their edges: attach them to the graph trained on, write theirs only.",
+        ),
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Write the vectors of a graph's nodes and their ids."""
+    from infomax.errors import InputError
     from infomax.estimator import DGI
+    from infomax.io import read_graph
     from infomax.io.vectors import check_extension
 
+    if attach and graph is None:
+        raise InputError("--attach", "GRAPH, the tables of the new nodes and their edges", "none")
     began = time.monotonic()
     check_extension(out)
     model = DGI.load(run)
     model.device = device
     source = model.graph_
-    if graph is not None:
+    if graph is not None and attach:
+        source = read_graph(graph, attach_to=source)
+    elif graph is not None:
         source = open_graph(graph, directed=source.directed, features=model.feature_names_)
     embeddings = model.transform(source)
+    if attach:
+        embeddings = embeddings.part(source.splits["new"])
     embeddings.save(out)
     show.wrote(f"{out} ({embeddings!r})", began)
 

@@ -22,6 +22,7 @@ def read_graph(
     labels: str | Sequence[str] = (),
     features: Sequence[str] | None = None,
     directed: bool = False,
+    attach_to: Graph | None = None,
 ) -> Graph:
     """A graph from an edge table and a node table (csv, tsv, txt or parquet), a folder, an npz or a GraphML file.
 
@@ -39,6 +40,14 @@ def read_graph(
     such a line is refused where that shows (only numbers, or two node ids), as its first row would be lost. Ids are
     integers where every one is written as one, else text, exactly as written ("007" stays "007").
 
+    With ``attach_to`` the tables hold new nodes only, and the edges that join them to each other and to the nodes of a
+    known graph. The result is that graph grown by them: the known nodes, then the new ones, which ``splits["new"]``
+    marks, without labels. Its features and whether its edges have arrows are those of the known graph; degree features
+    are counted anew.
+
+    >>> grown = read_graph("new/", attach_to=model.graph_)
+    >>> model.transform(grown).part(grown.splits["new"])
+
     Args:
         edges: the edge table, or one of the other forms above.
         nodes: the node table.
@@ -46,10 +55,13 @@ def read_graph(
         features: names of the columns that are features; any other column is then left alone. A table
             that has none of them gets degree features. An npz says itself what its features are.
         directed: keep the arrows. Otherwise an edge runs both ways. An npz says itself which it is.
+        attach_to: the graph that the nodes of the tables are new to.
     """
     names = (labels,) if isinstance(labels, str) else tuple(labels)
     edge_path, node_path = _paths(edges, nodes)
     suffix = edge_path.suffix.lower()
+    if attach_to is not None:
+        return _attach(edge_path, node_path, names, attach_to)
     if suffix in (".npz", ".graphml"):
         if node_path is not None:
             raise InputError(str(node_path), "no node table", f"one beside {edge_path}, which holds its own nodes")
@@ -60,6 +72,15 @@ def read_graph(
         raise InputError("labels", "a node table that holds them", f"only the edge table {edge_path}")
     node_table = None if node_path is None else _format(node_path).read_nodes(node_path, names, features)
     return tables.build(_format(edge_path).read_edges(edge_path), node_table, directed)
+
+
+def _attach(edges: Path, nodes: Path | None, labels: Sequence[str], known: Graph) -> Graph:
+    if labels:
+        raise InputError("labels", "none where nodes are attached to a graph", ", ".join(map(shorten, labels)))
+    if edges.suffix.lower() in (".npz", ".graphml"):
+        raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(_TABLES)})", "a whole graph")
+    node_table = None if nodes is None else _format(nodes).read_nodes(nodes, (), known.feature_names)
+    return tables.attach(_format(edges).read_edges(edges), node_table, known)
 
 
 def read_labels(path: str | Path, column: str) -> dict[str, str]:

@@ -73,7 +73,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
     position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
     _refuse_missing_header(edges, position)
     return Graph.from_arrays(
-        edges.ends if nodes is None else _find(edges, nodes, position),
+        edges.ends if nodes is None else _find(edges, nodes, position, f"listed in {nodes.path} ({_kind(ids)} ids)"),
         None if nodes is None else nodes.features,
         weight=edges.weight,
         num_nodes=len(ids),
@@ -84,8 +84,59 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
     )
 
 
-def _find(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int]) -> NDArray[np.int64]:
-    """Rows of the node table ``[2, E]`` that the edges join."""
+def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
+    """The known graph grown by tables: its nodes first, then the new ones, which the split "new" marks.
+
+    Without a node table the new nodes are those of the edges that are not known. The labels and the other splits of the
+    known graph are left behind.
+    """
+    if known.groups is not None:
+        remedy = "Embed new graphs whole, without attaching them."
+        raise InputError("the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy)
+    if known.weighted and edges.weight is None:
+        raise InputError(str(edges.path), 'a column "weight", as edges of the known graph have weights', "none")
+    position = {str(identifier): row for row, identifier in enumerate(known.ids.tolist())}
+    where = f"{edges.path}, without a node table" if nodes is None else str(nodes.path)
+    if nodes is None:
+        unknown: Any = [identifier for identifier in edges.ids if str(identifier) not in position]
+        nodes = NodeTable(edges.path, None, unknown, [], None, {})
+    _refuse_known(nodes, position)
+    position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
+    _refuse_missing_header(edges, position)
+    ids = [*known.ids.tolist(), *nodes.ids]
+    links = known.adjacency.tocoo()
+    grown = Graph.from_arrays(
+        np.hstack([links.coords, _find(edges, nodes, position, f"of the known graph, or listed in {nodes.path}")]),
+        None if nodes.features is None else _below(known.features, nodes.features),
+        weight=None if edges.weight is None else np.concatenate([links.data, edges.weight]),
+        num_nodes=len(ids),
+        directed=known.directed,
+        ids=ids if _kind(ids) == _kind(nodes.ids) else list(position),
+        feature_names=None if nodes.features is None else nodes.feature_names,
+        splits={"new": np.arange(len(ids)) >= known.num_nodes},
+    )
+    check_features(where, grown.feature_names, known.feature_names)
+    return grown
+
+
+def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
+    """At least one node, and none that the known graph has."""
+    if not nodes.ids:
+        raise InputError(str(nodes.path), "at least one new node", "none")
+    for row, identifier in enumerate(map(str, nodes.ids)):
+        if identifier in position:
+            found = f"{shorten(identifier)}, already row {position[identifier] + 1} of the known graph"
+            raise InputError(f"{nodes.path}, {nodes.name(row)}", "the id of a new node", found, "Remove the row.")
+
+
+def _below(known: Features, new: Features) -> Features:
+    """Both, one below the other, dense or sparse as the known ones are."""
+    both: Features = sparse.vstack([known, new]) if sparse.issparse(known) else np.vstack([known, dense(new)])
+    return both
+
+
+def _find(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int], listed: str) -> NDArray[np.int64]:
+    """Rows of the graph ``[2, E]`` that the edges join; ``listed`` tells where its ids stand."""
     kind = _kind(nodes.ids)
     if edges.lines is None and nodes.lines is None and edges.ids and _kind(edges.ids) != kind:
         remedy = "Give the id columns of both files one type."
@@ -96,7 +147,7 @@ def _find(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int]) -> ND
         edge, end = divmod(int(np.argmax(ends.T.ravel() < 0)), 2)
         raise InputError(
             edges.place(edge, edges.names[end]),
-            f"an id listed in {nodes.path} ({kind} ids)",
+            f"an id {listed}",
             shorten(edges.ids[edges.ends[end, edge]]),
             "Add a row for it there, or remove the edge.",
         )
@@ -167,6 +218,20 @@ def check_columns(where: str, names: Sequence[str]) -> None:
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise InputError(where, "each column name once", f"{shorten(name)} {count} times", "Rename them.")
+
+
+def check_features(where: str, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    """Refuse feature columns that are not the known ones in their order; names the first that is off."""
+    if found == expected:
+        return
+    missing = [name for name in expected if name not in set(found)]
+    extra = [name for name in found if name not in set(expected)]
+    if missing or extra:
+        what = f"no column {missing[0]!r}" if missing else f"an unknown column {extra[0]!r}"
+    else:
+        at = next(i for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b)
+        what = f"{found[at]!r} where {expected[at]!r} should be, at position {at}"
+    raise InputError(where, f"the {len(expected)} feature columns of the graph trained on, in their order", what)
 
 
 def check_nodes(table: Table, ids: Ids, column: str) -> None:

@@ -1,0 +1,58 @@
+"""infomax embed --attach: vectors for the nodes that arrive tomorrow."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from shell import IDS, infomax, refused, write_graph, write_table
+
+from infomax import DGI, Embeddings, read_graph
+
+TOMORROW = IDS[4:9]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A whole graph, what of it is known today and trained on, and what arrives tomorrow."""
+    world = tmp_path_factory.mktemp("world")
+    whole = write_graph(world / "whole")
+    (world / "today").mkdir()
+    (world / "new").mkdir()
+    for table in ("nodes.csv", "edges.csv"):
+        with (whole / table).open(encoding="utf-8", newline="") as file:
+            names, *rows = csv.reader(file)
+        late = [bool(set(row[: 1 if table == "nodes.csv" else 2]) & set(TOMORROW)) for row in rows]
+        for part, wanted in (("today", False), ("new", True)):
+            kept = [row for row, is_late in zip(rows, late, strict=True) if is_late is wanted]
+            write_table(world / part / table, [names, *kept])
+    outcome = infomax("train", world / "today", "--labels", "kind", "--out", world / "run", "--dim", 8, "--epochs", 5)
+    assert outcome.code == 0, outcome.err
+    return world
+
+
+def test_new_nodes_alone_are_written_as_the_whole_graph_has_them(world, tmp_path):
+    outcome = infomax("embed", world / "run", world / "new", "--attach", "--out", tmp_path / "v.parquet")
+    assert outcome.code == 0, outcome.err
+    assert f"{len(TOMORROW)} nodes" in outcome.out
+    found = Embeddings.read(tmp_path / "v.parquet")
+    assert found.ids.tolist() == TOMORROW
+    expected = DGI.load(world / "run").transform(read_graph(world / "whole", labels="kind"))
+    np.testing.assert_allclose(found.vectors, [expected[node] for node in TOMORROW], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ([], ["--attach: expected GRAPH"]),
+        (["cora"], ["cora: expected a file"]),
+        (["run/graph.npz"], ["graph.npz: ", "tables", "a whole graph"]),
+        (["today"], ["nodes.csv, line 2: ", f'"{IDS[0]}", already row 1 of the known graph']),
+    ],
+    ids=["nothing", "a data set", "npz", "known nodes"],
+)
+def test_what_cannot_be_attached_is_refused(world, tmp_path, monkeypatch, words, parts):
+    monkeypatch.chdir(world)
+    refused(infomax("embed", "run", *words, "--attach", "--out", tmp_path / "v.npz"), *parts)
+    assert not (tmp_path / "v.npz").exists()

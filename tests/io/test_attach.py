@@ -1,0 +1,170 @@
+"""Nodes that arrive later: attached to the known graph they are what they are in the whole graph."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from graphs import random_graph
+from pyarrow import parquet
+from scipy import sparse
+
+from infomax import DGI, Graph, InputError, read_graph
+from infomax.io.npz import write_npz
+
+NEW = np.isin(np.arange(40), [3, 8, 9, 20, 31, 39])  # the last has no edge
+
+
+def write_tables(folder, suffix, edges, nodes):
+    """Tables of columns, ``name -> values``."""
+    folder.mkdir(exist_ok=True)
+    for name, columns in {"edges": edges, "nodes": nodes}.items():
+        if columns and suffix == "parquet":
+            parquet.write_table(pa.table(columns), folder / f"{name}.parquet")
+        elif columns:
+            with (folder / f"{name}.csv").open("w", newline="") as file:
+                csv.writer(file).writerows([list(columns), *zip(*columns.values(), strict=True)])
+    return folder
+
+
+def write_new(folder, suffix, whole, features=True):
+    """What arrives later: the nodes of NEW and every edge that ends in one."""
+    coo = sparse.coo_array(whole.adjacency if whole.directed else sparse.triu(whole.adjacency))
+    kept = NEW[coo.row] | NEW[coo.col]
+    edges = {"source": whole.ids[coo.row[kept]], "target": whole.ids[coo.col[kept]]}
+    if whole.weighted:
+        edges["weight"] = coo.data[kept]
+    values = whole.features[NEW].toarray() if sparse.issparse(whole.features) else whole.features[NEW]
+    columns = zip(whole.feature_names, values.T, strict=True) if features else ()
+    return write_tables(folder, suffix, edges, {"id": whole.ids[NEW], **dict(columns), "comment": ["?"] * NEW.sum()})
+
+
+def check_law(folder, suffix, whole, known, features=True, **settings):
+    model = DGI(dim=8, epochs=2, **settings).fit(known)
+    grown = read_graph(write_new(folder, suffix, whole, features), attach_to=known)
+    assert grown.ids.tolist() == [*known.ids, *whole.ids[NEW]]
+    assert grown.ids.dtype == known.ids.dtype
+    assert grown.splits["new"].tolist() == [False] * known.num_nodes + [True] * NEW.sum()
+    assert grown.num_edges == whole.num_edges
+    assert grown.directed == whole.directed
+    assert type(grown.features) is type(known.features)
+    expected, found = model.transform(whole), model.transform(grown)
+    new = found.part(grown.splits["new"])
+    assert new.ids.tolist() == whole.ids[NEW].tolist()
+    np.testing.assert_allclose(new.vectors, expected.vectors[NEW], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.vectors[: known.num_nodes], expected.vectors[~NEW], rtol=1e-5, atol=1e-6)
+    assert not np.allclose(expected.vectors[~NEW], model.transform(known).vectors, atol=1e-4)  # the edges matter
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
+@pytest.mark.parametrize("preset", ["whole-graph", "mean-pool"])
+def test_a_node_taken_out_and_attached_has_the_vector_it_had(tmp_path, preset, dense, suffix):
+    whole = random_graph(dense=dense)
+    # Scaling by columns centres dense features only, so it tells one from the other.
+    check_law(tmp_path, suffix, whole, whole.part(~NEW), preset=preset, scale="columns")
+
+
+@pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
+@pytest.mark.parametrize("weighted", [True, False], ids=["weighted", "unweighted"])
+def test_arrows_weights_and_text_ids(tmp_path, directed, weighted):
+    whole = random_graph(weighted=weighted, directed=directed)
+    whole = replace(whole, ids=np.array([f"n{row}" for row in range(40)], dtype=object))
+    check_law(tmp_path, "csv", whole, whole.part(~NEW))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_degree_features_are_those_of_the_grown_graph(tmp_path, suffix):
+    whole = Graph.from_scipy(random_graph().adjacency)
+    known = Graph.from_scipy(whole.part(~NEW).adjacency, ids=whole.ids[~NEW])
+    check_law(tmp_path, suffix, whole, known, features=False)
+    # Without a node table the new nodes are those of the edges; the one without an edge is not among them.
+    grown = read_graph(tmp_path / f"edges.{suffix}", attach_to=known)
+    assert set(grown.ids[grown.splits["new"]].tolist()) == set(whole.ids[NEW].tolist()) - {39}
+    assert (np.diff(grown.adjacency.indptr).max(), grown.num_edges) == (
+        np.diff(whole.adjacency.indptr).max(),
+        whole.num_edges,
+    )
+
+
+KNOWN = Graph.from_arrays([[0, 1], [1, 2]], np.eye(3, 2), ids=["a", "b", "c"], feature_names=["x", "y"])
+EDGES, NODES = {"source": ["n", "n"], "target": ["a", "m"]}, {"id": ["m", "n"], "x": [1, 2], "y": [3, 4]}
+
+
+def attached(folder, edges=EDGES, nodes=NODES, known=KNOWN, suffix="csv", **options):
+    return read_graph(write_tables(folder, suffix, edges, nodes), attach_to=known, **options)
+
+
+def test_known_first_then_new_in_the_order_of_the_table(tmp_path):
+    grown = attached(tmp_path)
+    assert grown.ids.tolist() == ["a", "b", "c", "m", "n"]
+    assert grown.features.tolist() == [[1, 0], [0, 1], [0, 0], [1, 3], [2, 4]]
+    joined = {frozenset(grown.ids[[u, v]]) for u, v in zip(*grown.adjacency.nonzero(), strict=True)}
+    assert joined == {frozenset(pair) for pair in ("ab", "bc", "na", "nm")}
+
+
+def test_an_edge_between_known_nodes_is_one_more_edge_and_a_repeated_one_is_none(tmp_path):
+    grown = attached(tmp_path, {"source": ["a", "b"], "target": ["c", "a"]})
+    assert (grown.num_edges, grown.weighted, grown.dropped["duplicates"]) == (3, False, 1)
+
+
+def test_an_id_and_its_text_are_one(tmp_path):
+    numbered = {"source": [7, 7], "target": [8, 7]}, {"id": [7, 8], "x": [1, 2], "y": [3, 4]}
+    assert attached(tmp_path / "text", *numbered).ids.tolist() == ["a", "b", "c", "7", "8"]
+    integers = replace(KNOWN, ids=np.arange(3))
+    assert attached(tmp_path / "both", *numbered, integers).ids.tolist() == [0, 1, 2, 7, 8]
+    grown = attached(tmp_path / "integers", {**EDGES, "target": [0, "m"]}, known=integers)
+    assert grown.ids.tolist() == ["0", "1", "2", "m", "n"]
+    assert grown.adjacency[0, 4] == 1
+
+
+REFUSED = {
+    "known id": (
+        {"nodes": {"id": ["m", "b"], "x": [1, 2], "y": [3, 4]}},
+        ["nodes.csv, line 3: ", '"b", already row 2'],
+    ),
+    "id in neither": (
+        {"edges": {"source": ["n", "n"], "target": ["a", "z"]}},
+        ['edges.csv, line 3, column "target": ', "of the known graph, or listed in", 'found "z"'],
+    ),
+    "missing column": ({"nodes": {"id": ["m", "n"], "x": [1, 2]}}, ["nodes.csv: ", 'feature columns "y"']),
+    "reordered columns": (
+        {"nodes": {"id": ["m", "n"], "y": [1, 2], "x": [3, 4]}},
+        ["nodes.csv: ", "'y' where 'x' should be"],
+    ),
+    "no features": ({"nodes": {"id": ["m", "n"]}}, ["nodes.csv: ", "no column 'x'"]),
+    "no node table": ({"nodes": {}}, ["edges.csv, without a node table: ", "no column 'x'"]),
+    "no new node": (
+        {"edges": {"source": ["a"], "target": ["c"]}, "nodes": {}},
+        ["edges.csv: ", "at least one new node"],
+    ),
+    "no header": ({"edges": {"n": ["m"], "a": ["b"]}}, ["edges.csv, line 1: ", "a header line", 'two node ids, "n"']),
+    "no weights": (
+        {"known": Graph.from_arrays([[0], [1]], np.eye(2), weight=[2.5], feature_names=["x", "y"])},
+        ["edges.csv: ", 'a column "weight"'],
+    ),
+    "several graphs": ({"known": replace(KNOWN, groups=np.zeros(3, dtype=np.int64))}, ["known graph: ", "groups"]),
+    "labels": ({"labels": "kind"}, ["labels: ", 'found "kind"']),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_told(tmp_path, name):
+    options, parts = REFUSED[name]
+    with pytest.raises(InputError) as caught:
+        attached(tmp_path, **options)
+    assert [part for part in parts if part not in str(caught.value)] == [], str(caught.value)
+
+
+def test_rows_of_parquet_are_told_by_number(tmp_path):
+    with pytest.raises(InputError, match=r'nodes\.parquet, row 1: .* found "a", already row 1 of the known graph'):
+        attached(tmp_path, nodes={"id": ["a"], "x": [1.0], "y": [2.0]}, suffix="parquet")
+
+
+def test_a_whole_graph_is_not_attached(tmp_path):
+    write_npz(KNOWN, tmp_path / "g.npz")
+    with pytest.raises(InputError, match=r"g\.npz: expected tables of new nodes .*\.parquet\), found a whole graph"):
+        read_graph(tmp_path / "g.npz", attach_to=KNOWN)
