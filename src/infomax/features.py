@@ -24,7 +24,7 @@ class Scaler:
     - ``none``.
 
     Shapes:
-        mean, deviation: ``[F]``, of ``columns`` only
+        mean, deviation: ``[F]``, of ``columns`` only; fitted to sparse features the mean is zero
     """
 
     kind: Scale
@@ -45,7 +45,8 @@ class Scaler:
         variance = np.asarray(square.mean(axis=0)).reshape(-1) - mean**2
         # A constant column carries nothing: it is centred and otherwise left alone.
         deviation = np.where(variance > 1e-12 * np.maximum(mean**2, 1e-30), np.sqrt(np.maximum(variance, 0)), 1)
-        return cls(kind, mean.astype(np.float32), deviation.astype(np.float32))
+        centre = np.zeros_like(mean) if sparse.issparse(features) else mean
+        return cls(kind, centre.astype(np.float32), deviation.astype(np.float32))
 
     def transform(self, features: Features) -> Features:
         """Scaled features ``[N, F]``, sparse where they came sparse."""
@@ -54,9 +55,10 @@ class Scaler:
             factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(np.float32)
             return _times(features, factor)
         if self.kind == "columns" and self.mean is not None and self.deviation is not None:
-            if sparse.issparse(features):
+            if sparse.issparse(features) and not self.mean.any():
                 return _times(features, 1 / self.deviation[None, :])
-            return np.asarray((features - self.mean) / self.deviation, dtype=np.float32)
+            dense = features.toarray() if sparse.issparse(features) else features
+            return np.asarray((dense - self.mean) / self.deviation, dtype=np.float32)
         return features
 
 

@@ -216,7 +216,7 @@ def test_mostly_zero_features_are_sparse(
     assert np.array_equal(features.toarray() if kept_sparse else features, values)
 
 
-def test_named_features_in_their_order_and_nothing_else(tmp_path: Path) -> None:
+def test_named_features_in_the_files_order_and_nothing_else(tmp_path: Path) -> None:
     put(tmp_path / "edges.csv", EDGES)
     put(tmp_path / "nodes.csv", NODES)
     columns = {"id": ["a", "b", "c", "d"], "x": [1, -2, 3.5, 0], "kind": ["p", "", "q", "p"], "y": [0.25, 1e-3, 7, 0]}
@@ -228,8 +228,8 @@ def test_named_features_in_their_order_and_nothing_else(tmp_path: Path) -> None:
     for source in (("edges.csv", "nodes.csv"), ("edges.csv", "nodes.parquet"), ("g.graphml",)):
         paths = [tmp_path / name for name in source]
         graph = read_graph(*paths, features=["y", "x"])
-        assert graph.feature_names == ("y", "x")
-        assert graph.features.tolist() == np.float32([[0.25, 1], [1e-3, -2], [7, 3.5], [0, 0]]).tolist()
+        assert graph.feature_names == ("x", "y")
+        assert graph.features.tolist() == np.float32([[1, 0.25], [-2, 1e-3], [3.5, 7], [0, 0]]).tolist()
         assert graph.labels == {}
         assert read_graph(*paths, features=["degree 0-0"]).num_features == 32
     with pytest.raises(

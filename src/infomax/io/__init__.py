@@ -149,7 +149,7 @@ def _read_graphml(path: Path, labels: Sequence[str], features: Sequence[str] | N
         graph = networkx.read_graphml(path)
         if features is not None:
             for _, values in graph.nodes(data=True):
-                kept = {name: values[name] for name in (*features, *labels) if name in values}
+                kept = {name: value for name, value in values.items() if name in (*features, *labels)}
                 values.clear()
                 values.update(kept)
         # An undirected edge runs both ways, whoever asks for arrows.
