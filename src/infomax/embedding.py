@@ -19,7 +19,7 @@ from infomax.errors import InputError, shorten
 from infomax.io import vectors as files
 from infomax.views import BlockView, WholeView
 
-BLOCK = 1 << 16
+BLOCK = 1 << 14
 
 
 @torch.no_grad()
