@@ -57,12 +57,11 @@ def write_analysis(
     progress: Progress = lambda done, note: None,
 ) -> dict[str, dict[str, Any]]:
     """Write every figure and the report of `analyse` into a folder; the numbers of each chapter by its name."""
-    graph, preset = model.graph_, model.preset_
-    parts = preset.describe()
+    graph, parts = model.graph_, model.preset_.describe()
     lead = (
         f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features. "
-        f"{parts['encoder']['part']} against {parts['corruption']['part'].replace('_', ' ')}, "
-        f"{model.model_.encoder.out_dim} dimensions, seed {model.seed}; infomax {infomax.__version__}."
+        f"{parts['encoder']['part']} encoder of {model.model_.encoder.out_dim} dimensions, corruption "
+        f"{parts['corruption']['part']}, seed {model.seed}; infomax {infomax.__version__}."
     )
     numbers: dict[str, dict[str, Any]] = {}
 
@@ -103,6 +102,8 @@ def analyse(
     learnt = model.transform(graph).vectors
     nodes, scaled = pair.nodes, model.scaler_.transform(graph.features)
     sources = {"Raw features": scaled[nodes], "Random-Init": untrained[nodes], "DGI": learnt[nodes]}
+    if graph.num_features < 2:
+        del sources["Raw features"]  # they lie on a line, not in a plane
     points = {}
     for done, (name, vectors) in enumerate({**sources, "the negative sample": pair.negatives}.items(), start=1):
         progress(done, f"t-SNE of {name}")

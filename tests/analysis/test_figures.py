@@ -110,6 +110,7 @@ def test_silhouettes_belong_to_the_points_of_each_method():
     assert numbers["silhouette"]["DGI"] > 0.9
     assert numbers["silhouette"]["Raw features"] < 0.1
     assert drawn(projections({"DGI": apart}))["silhouette"] == {}
+    assert projections({"DGI": apart}, np.array(["a"] * 60, dtype=object)).numbers["silhouette"] == {}
 
 
 def test_hot_nodes_are_named_and_fooled_negatives_counted(contrast):

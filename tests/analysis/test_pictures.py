@@ -44,6 +44,7 @@ def test_a_picture_is_written_whole(tmp_path, groups):
     generator = np.random.default_rng(0)
     names = np.array([f"section {number}" for number in np.minimum(np.arange(400), groups * 5) % groups], dtype=object)
     names[:3] = ""
+    names[names == "section 0"] = "$x_{"  # no formula, and a broken one at that
     scatter(generator.normal(size=(400, 2)), names, tmp_path / "map.png", "A title")
     scatter(generator.normal(size=(400, 2)), names, tmp_path / "map.png", "A title, written again")
     assert [path.name for path in tmp_path.iterdir()] == ["map.png"]

@@ -25,7 +25,7 @@ def chapter(name: str, title: str = "A <title>") -> Chapter:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    write_report(folder, "Title & all", "A lead.", [chapter("one"), chapter("two")], [["x"], ["y"]])
+    write_report(folder, "Title & all", "A lead.", [chapter("one"), chapter("two")])
     return folder
 
 
@@ -64,7 +64,7 @@ def test_text_is_escaped_and_set_well(folder):
 
 
 def test_the_same_report_twice_is_the_same(folder, tmp_path):
-    write_report(tmp_path, "Title & all", "A lead.", [chapter("one"), chapter("two")], [["x"], ["y"]])
+    write_report(tmp_path, "Title & all", "A lead.", [chapter("one"), chapter("two")])
     assert (tmp_path / "report.html").read_bytes() == (folder / "report.html").read_bytes()
 
 

@@ -125,9 +125,11 @@ def write_legend(
     dots = [Line2D([], [], linestyle="", marker="o", color=colour, label=text) for colour, text in entries]
     for dot in dots:
         dot.set_markersize(markersize)
-    figure.legend(
+    legend = figure.legend(
         handles=dots, loc=place, frameon=False, fontsize=fontsize, labelcolor=INK, handletextpad=0, ncols=columns
     )
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # a name may have dollars in it
 
 
 def write_names(
@@ -147,7 +149,9 @@ def write_names(
         shade = INK if colours[name] == INK else to_hex(tuple(0.6 * part for part in to_rgb(colours[name])))  # type: ignore[arg-type]
         text = axes.annotate(name, place, (0, lift), textcoords="offset points", ha="center", va="center")
         halo = [withStroke(linewidth=4, foreground=PAPER)]
-        text.set(fontsize=fontsize, fontweight="bold", color=shade, path_effects=halo, in_layout=False)
+        text.set(
+            fontsize=fontsize, fontweight="bold", color=shade, path_effects=halo, in_layout=False, parse_math=False
+        )
         box = text.get_window_extent()
         text.xyann = (pixel * (max(page.x0 - box.x0, 0) + min(page.x1 - box.x1, 0)), lift)
         while any(text.get_window_extent().overlaps(other) for other in taken):

@@ -24,7 +24,9 @@ def projections(points: Mapping[str, NDArray[Any]], groups: NDArray[Any] | None 
     scores: dict[str, float] = {}
     if groups is not None:
         codes = np.where(groups == "", -1, np.unique(groups.astype(str), return_inverse=True)[1])
-        scores = {method: silhouette(places, codes) for method, places in points.items()}
+        known = codes[codes >= 0]
+        if 1 < len(np.unique(known)) < len(known):  # else no silhouette is defined
+            scores = {method: silhouette(places, codes) for method, places in points.items()}
     numbers = {
         "nodes": len(next(iter(points.values()))),
         "silhouette": scores,

@@ -36,15 +36,13 @@ def write_chapter(folder: Path, chapter: Chapter) -> str:
     return f'<section id="{chapter.name}">{body}</section>'
 
 
-def write_report(
-    folder: Path, title: str, lead: str, chapters: Iterable[Chapter], facts: Sequence[Sequence[str]] = ()
-) -> Path:
-    """Write every chapter's files, then the page, under a title, a sentence and a table; its path is returned."""
+def write_report(folder: Path, title: str, lead: str, chapters: Iterable[Chapter]) -> Path:
+    """Write every chapter's files, then the page under a title and a sentence; its path is returned."""
     headings, sections = [], []
     for chapter in chapters:
         sections.append(write_chapter(folder, chapter))
         headings.append(f'<li><a href="#{chapter.name}">{escape(chapter.title)}</a></li>')
-    opening = f'<p class="lead">{_text(lead)}</p>{_table(facts)}'
+    opening = f'<p class="lead">{_text(lead)}</p>'
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
