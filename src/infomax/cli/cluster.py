@@ -1,0 +1,107 @@
+"""infomax cluster."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import app
+from infomax.cli.options import Device, RunArgument, writable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from infomax.graph import Graph
+
+
+@app.command()
+def cluster(
+    run: RunArgument,
+    k: Annotated[
+        str,
+        typer.Option(
+            "-k", metavar="auto|N", help="How many; auto takes the highest silhouette of 2 to 30 on a sample."
+        ),
+    ] = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", callback=writable, help="Write ids and clusters to a .csv, .tsv or .parquet."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides the sample and where k-means starts.")] = 0,
+    device: Device = "auto",
+) -> None:
+    """Group the nodes by k-means of their vectors; with labels, say how well the groups agree (NMI, ARI)."""
+    from infomax.errors import InputError
+    from infomax.estimator import DGI
+    from infomax.evaluation import clustering
+
+    began = time.monotonic()
+    if out is not None and out.suffix.lower() not in FORMATS:
+        raise InputError(str(out), f"one of {', '.join(FORMATS)}", f"the extension {out.suffix!r}")
+    model = DGI.load(run)
+    model.device = device
+    embeddings = model.transform(model.graph_)
+    if k == "auto":
+        scores = clustering.choose_k(embeddings.vectors, seed=seed)
+        number = clustering.best_k(scores)
+        show.table("Silhouette on a sample", ("k", "silhouette"), [(k, f"{score:.3f}") for k, score in scores.items()])
+    else:
+        number = int(k) if k.isdecimal() else 0
+        if not 1 <= number <= len(embeddings):
+            raise InputError("-k", f"auto, or a number from 1 to {len(embeddings):,}", k)
+    clusters = clustering.cluster(embeddings.vectors, number, seed=seed)
+    _show(model.graph_, clusters)
+    if out is not None:
+        FORMATS[out.suffix.lower()](out, embeddings.ids, clusters)
+        show.wrote(f"{out} ({len(embeddings):,} nodes, {clusters.max() + 1} clusters)", began)
+
+
+def _show(graph: Graph, clusters: NDArray[Any]) -> None:
+    """The clusters with the label that is most frequent in each, and how well they agree with every label."""
+    import numpy as np
+
+    from infomax.evaluation.clustering import agreement
+    from infomax.evaluation.splits import encode_labels
+
+    labels = {name: encode_labels(column) for name, column in graph.labels.items() if column.ndim == 1}
+    rows = []
+    for number, size in enumerate(np.bincount(clusters)):
+        row = [number, f"{size:,}"]
+        for codes, names in labels.values():
+            counts = np.bincount(codes[(clusters == number) & (codes >= 0)], minlength=len(names))
+            row.append(f"{names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)" if counts.any() else "")
+        rows.append(row)
+    show.table("Clusters", ("cluster", "nodes", *(f"mostly, by {name}" for name in labels)), rows)
+    if labels:
+        scores = [(name, agreement(clusters, codes)) for name, (codes, _) in labels.items()]
+        cells = [(name, f"{score['nmi']:.3f}", f"{score['ari']:.3f}") for name, score in scores]
+        show.table("Agreement with labels", ("label", "NMI", "ARI"), cells)
+
+
+def _write_text(path: Path, ids: NDArray[Any], clusters: NDArray[Any]) -> None:
+    import csv
+
+    from infomax.io.atomic import replacing
+
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+        # All text is quoted: csv would leave a lone carriage return bare, which then reads as the end of a row.
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+        writer.writerow(("id", "cluster"))
+        writer.writerows(zip(ids.tolist(), clusters.tolist(), strict=True))
+
+
+def _write_parquet(path: Path, ids: NDArray[Any], clusters: NDArray[Any]) -> None:
+    from infomax.io.atomic import replacing
+    from infomax.io.parquet import need_pyarrow
+
+    pyarrow, parquet = need_pyarrow(path)
+    with replacing(path) as temporary:
+        parquet.write_table(pyarrow.table({"id": pyarrow.array(ids), "cluster": clusters}), temporary)
+
+
+FORMATS = {".csv": _write_text, ".tsv": _write_text, ".parquet": _write_parquet}

@@ -1,0 +1,73 @@
+import csv
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from infomax import DGI
+from infomax.cli.app import app
+from infomax.errors import InputError
+from infomax.evaluation import clustering
+from infomax.evaluation.clustering import agreement, best_k, choose_k, cluster
+
+
+def blobs(sizes, d=16, seed=0):
+    generator = np.random.default_rng(seed)
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    vectors = 4 * generator.normal(size=(len(sizes), d))[group] + generator.normal(size=(len(group), d))
+    lengths = generator.uniform(0.1, 10, (len(group), 1))  # directions tell the groups, lengths do not
+    return (lengths * vectors).astype(np.float32), group
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_clusters_are_the_groups_largest_first(monkeypatch, large):
+    monkeypatch.setattr(clustering, "LARGE", 100 if large else 1000)
+    vectors, group = blobs([20, 60, 40, 80])
+    found = cluster(vectors, 4, seed=0)
+    assert found.tolist() == np.array([3, 1, 2, 0])[group].tolist()
+    np.testing.assert_array_equal(found, cluster(vectors, 4, seed=0))
+
+
+@pytest.mark.parametrize("groups", [3, 8])
+def test_the_highest_silhouette_finds_how_many_there_are(groups):
+    vectors, _ = blobs([30] * groups)
+    assert best_k(choose_k(vectors, seed=0)) == groups
+
+
+def test_fewer_vectors_than_clusters():
+    vectors = np.repeat(np.eye(3, dtype=np.float32), 5, axis=0)
+    assert list(choose_k(vectors, seed=0)) == [2]
+    assert cluster(vectors, 6, seed=0).max() == 2
+    assert best_k(choose_k(np.zeros((4, 2), np.float32), seed=0)) == 1
+
+
+def test_agreement_knows_the_same_partition_and_leaves_the_unknown_out():
+    codes = np.array([0, 0, 1, 1, 2, 2, -1, -1])
+    assert agreement(np.array([5, 5, 3, 3, 4, 4, 5, 3]), codes) == {"nmi": pytest.approx(1), "ari": pytest.approx(1)}
+    assert agreement(np.zeros(8), codes) == {"nmi": pytest.approx(0), "ari": pytest.approx(0)}
+
+
+@pytest.mark.parametrize("extension", ["csv", "tsv", "parquet"])
+def test_the_command_line_writes_every_node_once(tmp_path, graph, extension):
+    DGI(8, epochs=2).fit(graph).save(tmp_path / "run")
+    out = tmp_path / f"clusters.{extension}"
+    result = CliRunner().invoke(app, ["cluster", str(tmp_path / "run"), "-k", "3", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "NMI" in result.output
+    if extension == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        rows = [(str(row["id"]), str(row["cluster"])) for row in parquet.read_table(out).to_pylist()]
+    else:
+        with out.open(newline="") as file:
+            header, *rows = csv.reader(file, delimiter="\t" if extension == "tsv" else ",")
+        assert header == ["id", "cluster"]
+    assert [name for name, _ in rows] == [str(row) for row in range(40)]
+    assert {number for _, number in rows} == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize(("asked", "told"), [(["-k", "0"], "-k"), (["-k", "41"], "-k"), (["--out", "x.doc"], "x.doc")])
+def test_what_cannot_be_done_is_refused(tmp_path, graph, asked, told, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    DGI(8, epochs=0).fit(graph).save("run")
+    with pytest.raises(InputError, match=told):
+        CliRunner().invoke(app, ["cluster", "run", *asked], catch_exceptions=False)
