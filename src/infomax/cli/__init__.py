@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from infomax.cli import analyse, demo, embed, evaluate, graphs, reproduce, train  # noqa: F401  (each adds its commands)
+from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, reproduce, train  # noqa: F401
 from infomax.cli.app import app
 from infomax.errors import InputError
 

@@ -1,0 +1,61 @@
+"""What is known of the nodes, as columns to colour a map by: text for groups, numbers for a scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.graph import Graph
+
+Columns = Mapping[str, NDArray[Any]]
+"""Name -> ``[N]``: text objects ("" = unknown), or numbers (NaN = unknown)."""
+
+
+def node_columns(graph: Graph, clusters: NDArray[np.int64], feature: str | None = None) -> dict[str, NDArray[Any]]:
+    """The columns of a graph's nodes: labels, community, split, the graph a node is in, degree; a feature if named.
+
+    Shapes:
+        clusters: ``[N]``, the community of each node. It is called after its node of highest degree.
+    """
+    degree = np.diff(graph.adjacency.indptr)
+    if graph.directed:
+        degree = degree + np.diff(graph.adjacency.tocsc().indptr)
+    columns = {name: _label(column) for name, column in graph.labels.items()}
+    columns["community"] = _around(clusters, graph.ids, degree)
+    if graph.splits:
+        parts = [np.where(mask, name, "") for name, mask in graph.splits.items()]
+        columns["split"] = _text(", ".join(filter(None, names)) for names in zip(*parts, strict=True))
+    if graph.groups is not None:
+        columns["graph"] = _text(map(str, graph.groups.tolist()))
+    columns["degree"] = degree
+    if feature in graph.feature_names and feature not in columns:
+        values = graph.features[:, [graph.feature_names.index(feature)]]
+        columns[feature] = (values.toarray() if sparse.issparse(values) else values).ravel()
+    return columns
+
+
+def _around(clusters: NDArray[np.int64], ids: NDArray[Any], degree: NDArray[Any]) -> NDArray[Any]:
+    """``around perl``, of each node's community."""
+    by_degree = np.argsort(-degree, kind="stable")
+    _, first, which = np.unique(clusters[by_degree], return_index=True, return_inverse=True)
+    names = _text(f"around {hub}" for hub in ids[by_degree[first]])
+    communities = np.empty(len(ids), dtype=object)
+    communities[by_degree] = names[which]
+    return communities
+
+
+def _label(column: NDArray[Any]) -> NDArray[Any]:
+    """A label as text; of a matrix of labels ``[N, C]``, how many a node has."""
+    if column.ndim == 2:
+        return np.asarray(column.sum(axis=1, dtype=np.int64))
+    if column.dtype.kind in "iub":
+        return _text("" if code == -1 else str(code) for code in column.tolist())
+    return _text("" if label is None else str(label) for label in column.tolist())
+
+
+def _text(values: Any) -> NDArray[Any]:
+    return np.array(list(values), dtype=object)

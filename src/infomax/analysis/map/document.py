@@ -1,0 +1,114 @@
+"""The map as one page of HTML: everything inside, nothing loaded.
+
+The points are drawn by the WebGL in ``scene.js``, a hundred lines, not by a plotting library: plotly's script alone is
+4.8 MB, and its first picture, drawn in software on two busy cores, came after 5.3 s for 100,000 nodes and after 23 s for
+a million; ours after 0.6 s and 2.4 s.
+"""
+
+from __future__ import annotations
+
+import gzip
+import html
+import json
+import re
+from base64 import b64encode
+from collections import Counter
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.analysis.map.columns import Columns
+from infomax.analysis.style import COLOURS
+
+SCRIPTS = ("data.js", "colours.js", "scene.js", "names.js", "gestures.js", "panel.js", "main.js")
+# For dark paper, in the order of COLOURS and near their hues; in OKLab the closest two are 0.15 apart with full colour
+# vision and 0.075 with no red or no green cones.
+DARK_COLOURS = (
+    "#4c80e1", "#ca8f38", "#d8fe8f", "#f3c5fe", "#77b4d2", "#b58cfc",
+    "#ad50b0", "#fcc387", "#328e6b", "#fe7caa", "#db4a48", "#afca14",
+)  # fmt: skip
+# One hue, ever darker, and on dark paper ever lighter: read by every eye, and in a grey print.
+RAMP = ("#c5d3e6", "#7fb0dc", "#3f82c4", "#2a4fa0", "#2c1160")
+DARK_RAMP = ("#3b4a6b", "#3f78c4", "#55b3df", "#a9e2df", "#fdf6c8")
+
+
+def page(
+    ids: NDArray[Any],
+    places: NDArray[np.float32],
+    neighbours: NDArray[np.int64],
+    cosines: NDArray[np.float32],
+    columns: Columns,
+    *,
+    title: str,
+    first: str,
+    importance: str | None,
+) -> str:
+    """The whole page, coloured by the column ``first``; nodes high in the column ``importance`` are named first.
+
+    Shapes:
+        ids, columns: ``[N]``.
+        places: ``[N, 2]``.
+        neighbours, cosines: ``[N, k]``, the nearest first; k may be 0.
+    """
+    names = list(columns)
+    described = [_column(name, values) for name, values in columns.items()]
+    span = max(float(np.ptp(places, axis=0).max()), 1e-9)
+    from_corner = np.column_stack([places[:, 0] - places[:, 0].min(), places[:, 1].max() - places[:, 1]]) / span
+    blocks = {
+        "places": np.round(65535 * from_corner).astype("<u2").tobytes(),
+        "ids": json.dumps([str(identifier) for identifier in ids.tolist()], ensure_ascii=False).encode(),
+        "neighbours": neighbours.astype("<u4").tobytes(),
+        "cosines": np.round(32767 * cosines).astype("<i2").tobytes(),
+        **{f"column{at}": values for at, (_, values) in enumerate(described)},
+    }
+    meta = {
+        "nodes": len(ids),
+        "neighbours": neighbours.shape[1],
+        "extent": from_corner.max(axis=0).clip(1e-3).tolist(),
+        "columns": [description for description, _ in described],
+        "first": names.index(first),
+        "importance": None if importance is None else names.index(importance),
+        "themes": {"light": {"groups": COLOURS, "ramp": RAMP}, "dark": {"groups": DARK_COLOURS, "ramp": DARK_RAMP}},
+    }
+    parts = {
+        "title": html.escape(title),
+        "style": _text("page.css"),
+        "meta": json.dumps(meta).replace("<", "\\u003c"),
+        "blocks": "\n".join(
+            f'<script type="text/plain" id="block-{name}">{_packed(block)}</script>' for name, block in blocks.items()
+        ),
+        "script": "\n".join(map(_text, SCRIPTS)),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _text("page.html"))
+
+
+def _column(name: str, values: NDArray[Any]) -> tuple[dict[str, Any], bytes]:
+    """How the page is told of a column ``[N]``, and its values: numbers, or groups by size, the unknown number 0."""
+    if values.dtype == object:
+        sizes = Counter(values.tolist())
+        unknown = sizes.pop("", 0)
+        groups = [("", unknown), *sorted(sizes.items(), key=lambda item: (-item[1], item[0]))]
+        number = {group: code for code, (group, _) in enumerate(groups)}
+        kind = np.min_scalar_type(len(groups))
+        codes = np.array([number[value] for value in values.tolist()], kind)
+        listed = [{"name": group, "size": size} for group, size in groups]
+        return {"name": name, "groups": listed, "type": kind.name}, codes.tobytes()
+    numbers = np.where(np.isfinite(values), values, np.nan).astype("<f4")
+    known = numbers[np.isfinite(numbers)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    # Where the median lies in the lowest twentieth, equal steps would show one colour only.
+    skewed = low >= 0 and len(known) > 0 and float(np.median(known)) - low < (high - low) / 20
+    whole = bool((known == np.round(known)).all())
+    scale = {"type": "float32", "low": low, "high": high, "log": skewed, "whole": whole}
+    return {"name": name, **scale}, numbers.tobytes()
+
+
+def _packed(block: bytes) -> str:
+    # Without a time in its head, so that the same map is the same file.
+    return b64encode(gzip.compress(block, compresslevel=6, mtime=0)).decode("ascii")
+
+
+def _text(name: str) -> str:
+    return (files("infomax.analysis.map") / name).read_text(encoding="utf-8")

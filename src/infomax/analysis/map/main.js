@@ -1,0 +1,134 @@
+// The beginning, and what holds the parts together.
+
+let at = meta.first; // the column that is shown
+const shownColumn = () => meta.columns[at];
+
+async function loadColumn(which) {
+  meta.columns[which].codes ??= await readColumn(which);
+}
+
+// A node's colour beside its name.
+function colourOf(node) {
+  const column = shownColumn();
+  const value = column.codes[node];
+  const { ramp, unknown } = theme();
+  if (column.groups) return groupColour(value);
+  return Number.isNaN(value) ? unknown : ramp[Math.round(scaled(column)(value) * (ramp.length - 1))];
+}
+
+let frame = 0; // the next one, where it has been asked for
+let rest = 0;
+let last = 0; // when a moving view was drawn; 0 at rest
+let share = 1; // of the points that a moving view shows: as many as this machine draws smoothly
+
+// Draw at the next frame; once the view has come to rest, all of it, and with names chosen anew.
+function refresh() {
+  if (!gl) return; // still unpacking
+  frame ||= requestAnimationFrame((now) => {
+    frame = 0;
+    const took = last ? now - last : 33;
+    share *= took > 45 ? Math.max(0.2, 33 / took) : took < 25 ? 1.2 : 1;
+    share = Math.min(Math.max(share, 0.02), 1);
+    last = now;
+    drawPoints(share);
+    drawNames();
+  });
+  clearTimeout(rest);
+  rest = setTimeout(() => {
+    last = 0;
+    if (share < 1) drawPoints();
+    if (hubs) chooseNames(ids, shownColumn());
+    drawNames();
+  }, 120);
+}
+
+function recolour() {
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  if (!gl) return; // still unpacking
+  drawLegend(shownColumn());
+  uploadColours(paint(at));
+  const dots = document.querySelectorAll("#details i");
+  near.forEach((node, rank) => (dots[rank].style.background = colourOf(node)));
+  refresh();
+}
+
+async function show(which) {
+  await loadColumn(which);
+  at = which;
+  focus.clear();
+  recolour();
+}
+
+function resize() {
+  const [oldWidth, oldHeight] = [view.width, view.height];
+  const untouched = view.scale === view.whole;
+  view.width = innerWidth;
+  view.height = innerHeight;
+  view.ratio = Math.min(devicePixelRatio, 2);
+  for (const each of [canvas, paper]) [each.width, each.height] = [view.width * view.ratio, view.height * view.ratio];
+  const whole = wholeView();
+  view.whole = whole.scale;
+  if (untouched) Object.assign(view, whole);
+  else [view.x, view.y] = [view.x + (view.width - oldWidth) / 2, view.y + (view.height - oldHeight) / 2];
+  refresh();
+}
+
+// Nodes by importance, from a column of whole numbers. Number and node in one key, so that the quick sort of plain
+// numbers will do; without such a column, in the order of the file.
+async function rankNodes() {
+  const { nodes, importance } = meta;
+  if (importance === null) return Uint32Array.from({ length: nodes }, (_, node) => node);
+  await loadColumn(importance);
+  const { codes, high } = meta.columns[importance];
+  const keys = Float64Array.from(codes, (value, node) => (high - value) * nodes + node).sort();
+  return Uint32Array.from(keys, (key) => key % nodes);
+}
+
+async function start() {
+  element("count").textContent = `${count(meta.nodes)} nodes`;
+  element("column").replaceChildren(
+    ...meta.columns.map(({ name }, value) => make("option", { value, textContent: name, selected: value === at })),
+  );
+  recolour();
+  [places] = await Promise.all([readPlaces(), loadColumn(at)]);
+  startScene();
+  view.whole = view.scale;
+  drawLegend(shownColumn());
+  resize();
+  recolour();
+  element("wait").hidden = true;
+  // One can look round already; for the rest the page needs to know who is who.
+  [ids, hubs] = await Promise.all([readIds(), rankNodes(), ...meta.columns.map((_, which) => loadColumn(which))]);
+  for (const tool of document.querySelectorAll(":disabled")) tool.disabled = false;
+  refresh();
+  document.body.dataset.ready = "yes";
+}
+
+element("column").addEventListener("change", (event) => show(Number(event.target.value)));
+element("in").addEventListener("click", () => zoomAt(view.width / 2, view.height / 2, 1.6));
+element("out").addEventListener("click", () => zoomAt(view.width / 2, view.height / 2, 1 / 1.6));
+element("fit").addEventListener("click", () => glideTo(wholeView()));
+element("lasso").addEventListener("click", () => hold(!lassoing));
+element("theme").addEventListener("click", () => ((dark = !dark), recolour()));
+element("drop").addEventListener("click", () => choose(null));
+element("fold").addEventListener("click", () => {
+  const open = document.body.classList.toggle("unfolded");
+  element("fold").setAttribute("aria-expanded", String(open));
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ({ matches: now }) => ((dark = now), recolour()));
+addEventListener("resize", resize);
+addEventListener("keydown", (event) => {
+  if (event.key === "/" && event.target !== search) return void (event.preventDefault(), search.focus());
+  if (event.key !== "Escape") return;
+  if (lassoing) hold(false);
+  else if (chosen) choose(null);
+  else pick(-1);
+});
+canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
+canvas.addEventListener("webglcontextrestored", () => (startScene(), recolour()));
+
+start().catch((error) => {
+  element("wait").hidden = false;
+  element("wait").textContent = `The map cannot be shown: ${error.message}. A browser of 2023 or later will do.`;
+  throw error;
+});

@@ -1,0 +1,211 @@
+// Cards: search, legend, details of a node, what the lasso holds.
+
+let ids = []; // of the nodes, as text
+let lower = null; // the same in lower case, made at the first search
+
+function make(tag, attributes = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), attributes);
+  made.append(...children);
+  return made;
+}
+
+// ---- search: ids that begin with what was typed, then those that contain it; the important ones first
+
+const search = element("search");
+const found = element("found");
+
+function matches(typed) {
+  lower ??= ids.map((id) => id.toLowerCase());
+  const begin = [];
+  const within = [];
+  for (let at = 0; at < hubs.length && begin.length < 8; at++) {
+    const place = lower[hubs[at]].indexOf(typed);
+    if (place === 0) begin.push(hubs[at]);
+    else if (place > 0 && within.length < 8) within.push(hubs[at]);
+  }
+  const exact = lower.indexOf(typed);
+  return [...new Set([...(exact < 0 ? [] : [exact]), ...begin, ...within])].slice(0, 8);
+}
+
+function suggest() {
+  const typed = search.value.trim().toLowerCase();
+  const nodes = typed ? matches(typed) : [];
+  found.replaceChildren(...nodes.map((node, at) => option(node, at, typed)));
+  if (typed && !nodes.length) found.append(make("li", { className: "none", textContent: "no such node" }));
+  found.hidden = !typed;
+  search.setAttribute("aria-expanded", String(nodes.length > 0));
+  mark(nodes.length ? 0 : -1);
+}
+
+function option(node, at, typed) {
+  const from = lower[node].indexOf(typed);
+  const to = from + typed.length;
+  const hit = make("b", { textContent: ids[node].slice(from, to) });
+  const made = make("li", { id: "option" + at, role: "option" }, ids[node].slice(0, from), hit, ids[node].slice(to));
+  made.dataset.node = node;
+  made.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus until the click
+  made.addEventListener("click", () => take(node));
+  return made;
+}
+
+function mark(at) {
+  [...found.children].forEach((made, place) => made.setAttribute("aria-selected", String(place === at)));
+  search.setAttribute("aria-activedescendant", at < 0 ? "" : "option" + at);
+}
+
+function take(node) {
+  search.value = ids[node];
+  found.hidden = true;
+  search.setAttribute("aria-expanded", "false");
+  search.blur();
+  pick(node).then(() => goTo(node));
+}
+
+search.addEventListener("input", suggest);
+search.addEventListener("focus", () => search.value && (search.select(), suggest()));
+search.addEventListener("blur", () => (found.hidden = true));
+search.addEventListener("keydown", (event) => {
+  const options = [...found.querySelectorAll("[role=option]")];
+  const at = options.findIndex((made) => made.getAttribute("aria-selected") === "true");
+  if (event.key === "Enter" && at >= 0) take(Number(options[at].dataset.node));
+  else if (event.key === "ArrowDown" && options.length) mark((at + 1) % options.length);
+  else if (event.key === "ArrowUp" && options.length) mark((at + options.length - 1) % options.length);
+  else if (event.key === "Escape") search.blur();
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+});
+
+// ---- legend
+
+const legend = element("legend");
+const ROWS = 200; // groups; more would make the page slow
+
+function drawLegend(column) {
+  const place = legend.scrollTop;
+  legend.replaceChildren(...(column.groups ? groupRows(column.groups) : scale(column)));
+  legend.scrollTop = place;
+}
+
+function scale({ low, high, log, whole }) {
+  const ramp = make("div", { className: "ramp" });
+  ramp.style.background = `linear-gradient(90deg, ${theme().ramp.join(", ")})`;
+  const middle = log ? Math.expm1((Math.log1p(low) + Math.log1p(high)) / 2) : (low + high) / 2;
+  const marks = [low, middle, high].map((value) => plain(whole ? Math.round(value) : value));
+  const ends = make("div", { className: "ends" }, ...marks.map((textContent) => make("span", { textContent })));
+  return [ramp, ends, ...(log ? [make("p", { textContent: "on a logarithmic scale" })] : [])];
+}
+
+function groupRows(groups) {
+  const order = [...groups.keys()].slice(1).concat(groups[0].size ? [0] : []);
+  const rows = order.slice(0, ROWS).map((group) => {
+    const made = row(groupColour(group), groups[group].name || "unknown", count(groups[group].size), () => {
+      if (!focus.delete(group)) focus.add(group);
+      recolour();
+    });
+    made.setAttribute("aria-pressed", String(focus.has(group)));
+    return made;
+  });
+  const left = order.length - ROWS;
+  return left > 0 ? [...rows, make("p", { textContent: `and ${count(left)} smaller groups` })] : rows;
+}
+
+// A line to click: a dot, a name, a number.
+function row(colour, name, number, onclick) {
+  const dot = make("i");
+  dot.style.background = colour;
+  return make("button", { onclick }, dot, make("span", { textContent: name }), make("small", { textContent: number }));
+}
+
+// ---- one node
+
+const close = (action) => {
+  const made = make("button", { className: "close", textContent: "×", onclick: action });
+  made.setAttribute("aria-label", "Close");
+  return made;
+};
+
+// What the columns say of a node, as far as they are unpacked.
+const facts = (node) =>
+  meta.columns.flatMap((column) => {
+    const textContent = column.codes ? told(column, node) : "";
+    return textContent ? [make("dt", { textContent: column.name }), make("dd", { textContent })] : [];
+  });
+
+async function pick(node) {
+  if (!hubs) return; // still unpacking
+  picked = node;
+  near = [];
+  const details = element("details");
+  details.hidden = node < 0;
+  document.body.classList.toggle("picked", node >= 0);
+  if (node < 0) return refresh();
+  await Promise.all(meta.columns.map((_, at) => loadColumn(at)));
+  const heading = make("h2", { textContent: ids[node] });
+  details.replaceChildren(close(() => pick(-1)), heading, make("dl", {}, ...facts(node)));
+  refresh();
+  if (!meta.neighbours) return;
+  const [neighbours, cosines] = await Promise.all([readNeighbours(), readCosines()]);
+  if (picked !== node) return;
+  near = [...neighbours.subarray(node * meta.neighbours, (node + 1) * meta.neighbours)];
+  const rows = near.map((other, rank) => {
+    const cosine = (cosines[node * meta.neighbours + rank] / 32767).toFixed(3);
+    return make("li", {}, row(colourOf(other), ids[other], cosine, () => pick(other).then(() => goTo(other))));
+  });
+  details.append(make("h3", { textContent: "Nearest by cosine similarity" }), make("ol", {}, ...rows));
+  refresh();
+}
+
+// ---- the node under the mouse
+
+let hovered = -1;
+function hover(node, x, y) {
+  const hint = element("hint");
+  if (node >= 0 && hubs) {
+    const heading = make("strong", { textContent: ids[node] });
+    if (node !== hovered) hint.replaceChildren(heading, make("dl", {}, ...facts(node)));
+    hint.hidden = false;
+    const { width, height } = hint.getBoundingClientRect();
+    hint.style.left = `${x + 16 + width > view.width ? x - 16 - width : x + 16}px`;
+    hint.style.top = `${Math.max(8, y + 16 + height > view.height ? y - 16 - height : y + 16)}px`;
+  } else hint.hidden = true;
+  paper.style.cursor = lassoing ? "crosshair" : node >= 0 ? "pointer" : "";
+  const moved = hovered !== node;
+  hovered = node;
+  if (moved) drawNames();
+}
+
+// ---- what the lasso holds
+
+function hold(on) {
+  lassoing = on;
+  element("lasso").setAttribute("aria-pressed", String(on));
+  paper.style.cursor = on ? "crosshair" : "";
+}
+
+function choose(inside) {
+  hold(false);
+  const many = inside ? inside.reduce((sum, one) => sum + one, 0) : 0;
+  chosen = many ? inside : null;
+  element("chosen").hidden = !many;
+  element("many").textContent = many === 1 ? "1 node" : `${count(many)} nodes`;
+  element("copy").textContent = "Copy";
+  recolour();
+}
+
+const chosenIds = () => ids.filter((_, node) => chosen[node]).join("\n") + "\n";
+
+element("save").addEventListener("click", () => {
+  const address = URL.createObjectURL(new Blob([chosenIds()], { type: "text/plain" }));
+  make("a", { href: address, download: "ids.txt" }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+});
+
+element("copy").addEventListener("click", () => {
+  // Through a field, as the clipboard of scripts is closed to pages opened from a file.
+  const field = make("textarea", { value: chosenIds() });
+  document.body.append(field);
+  field.select();
+  element("copy").textContent = document.execCommand("copy") ? "Copied" : "Cannot copy here";
+  field.remove();
+});

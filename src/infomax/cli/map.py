@@ -1,0 +1,55 @@
+"""infomax map."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import app
+from infomax.cli.options import Device, RunArgument, writable
+
+
+@app.command("map")
+def draw_map(
+    run: RunArgument,
+    *,
+    out: Annotated[Path, typer.Option(metavar="FILE", callback=writable, help="The page to write, as map.html.")],
+    color: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column to begin with: a label, community, split, degree, a feature.  [default: the first label]",
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=0, help="Nearest neighbours shown with a node; 0 leaves them out.")] = 10,
+    seed: Annotated[int, typer.Option(help="Decides the layout and the communities.")] = 0,
+    device: Device = "auto",
+) -> None:
+    """Write a map of the nodes to explore: one HTML file that opens in any browser, without a network."""
+    from infomax.analysis.map import node_columns, write_map
+    from infomax.estimator import DGI, choose_device
+    from infomax.evaluation.clustering import best_k, choose_k, cluster
+
+    began = time.monotonic()
+    model = DGI.load(run)
+    model.device = device
+    embeddings = model.transform(model.graph_)
+    clusters = cluster(embeddings.vectors, best_k(choose_k(embeddings.vectors, seed=seed)), seed=seed)
+    with show.Steps("map", None) as steps:
+        write_map(
+            out,
+            embeddings.ids,
+            embeddings.vectors,
+            node_columns(model.graph_, clusters, color),
+            title=run.resolve().name,
+            color=color,
+            k=k,
+            seed=seed,
+            device=choose_device(device),
+            progress=lambda what, done, total: steps.at(done, what, total),
+        )
+    show.wrote(f"{out} ({len(embeddings):,} nodes, {out.stat().st_size / 1e6:.1f} MB)", began)
