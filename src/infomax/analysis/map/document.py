@@ -1,8 +1,8 @@
 """The map as one page of HTML: everything inside, nothing loaded.
 
 The points are drawn by the WebGL in ``scene.js``, a hundred lines, not by a plotting library: plotly's script alone is
-4.8 MB, and its first picture, drawn in software on two busy cores, came after 5.3 s for 100,000 nodes and after 23 s for
-a million; ours after 0.6 s and 2.4 s.
+4.8 MB, and its first picture, drawn in software on two busy cores, came after 5.3 s for 100,000 nodes and after 23 s
+for a million; ours after 0.6 s and 2.4 s.
 """
 
 from __future__ import annotations
