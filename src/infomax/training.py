@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,6 +15,9 @@ from infomax.contrast import Model, Objective, contrast
 from infomax.errors import InputError
 from infomax.replay import Replay
 from infomax.views import Views
+
+PAUSE_SECONDS = 1.0
+"""How long an epoch of many steps runs before it pauses, to be shown, saved or interrupted."""
 
 
 @dataclass(frozen=True)
@@ -76,42 +79,60 @@ class Training:
         self.model, self.views, self.objective, self.generator = model, views, objective, generator
         self.epochs, self.patience = epochs, patience
         self.device = generator.device
-        self.stride = 1 if self.device.type == "cpu" else 32
         gpu = self.device.type == "cuda"
+        self.stride = 32 if gpu and views.steps == 1 else 1
         self.optimiser = torch.optim.Adam(model.parameters(), lr=lr, fused=True, capturable=gpu)
         self.record = torch.zeros(3, device=self.device, dtype=torch.float64)
         self.step = Replay(self._step, generator) if gpu and replayable and views.uniform else self._step
         self.best = None if patience is None else Best(model, patience, self.device)
         self.history: list[Record] = []
+        self.position, self.epoch_began = 0, generator.get_state()
+        self.paused = time.monotonic()
         self.seconds = 0.0
         self.finished = epochs == 0
 
     def run(self, pause: Callable[[Training], None] = lambda training: None) -> None:
-        """Train to the end; ``pause`` is called whenever the history has been read back."""
+        """Train to the end; ``pause`` is called whenever the history has been read back, and within long epochs."""
         while not self.finished:
             began = time.perf_counter()
             stop = min(len(self.history) + self.stride, self.epochs)
             with tensor_cores():
-                self._read_back([self._epoch() for _ in range(len(self.history), stop)])
+                self._read_back([self._epoch(pause) for _ in range(len(self.history), stop)])
             self.seconds += time.perf_counter() - began
             pause(self)
         if self.best is not None:
             with torch.no_grad():
                 torch._foreach_copy_(list(self.model.parameters()), self.best.weights)
 
-    def _epoch(self) -> Tensor:
-        """Train one epoch; its record as a tensor ``[3]``, still on the device."""
-        self.record.zero_()
-        for number, batch in enumerate(self.views.batches(self.generator), start=1):
-            self.step(batch, number == self.views.steps)
+    def _epoch(self, pause: Callable[[Training], None]) -> Tensor:
+        """Train one epoch, or the rest of one; its record as a tensor ``[3]``, still on the device."""
+        for number, batch in enumerate(self._batches(), start=1):
+            if number > self.position:
+                self.step(batch, number == self.views.steps)
+                self.position = number
+                if number < self.views.steps and time.monotonic() - self.paused > PAUSE_SECONDS:
+                    pause(self)
+                    self.paused = time.monotonic()
+        self.position = 0
         return self.record / self.views.steps
+
+    def _batches(self) -> Iterable[Tensor]:
+        """The batches of the epoch; of one that was interrupted, the same ones again."""
+        if self.position == 0:
+            self.record.zero_()
+            if self.views.steps > 1:
+                self.epoch_began = self.generator.get_state()
+            return self.views.batches(self.generator)
+        now = self.generator.get_state()
+        self.generator.set_state(self.epoch_began)
+        batches = self.views.batches(self.generator)
+        self.generator.set_state(now)
+        return batches
 
     def _step(self, batch: Tensor, last: bool) -> None:
         """The five steps of the paper."""
         positive, negative = self.views.pair(batch, self.generator)  # 1. sample a negative
-        loss, record = contrast(
-            self.model, self.objective, positive, negative
-        )  # 2. to 4. encode both, summarise, score
+        loss, record = contrast(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
         self.record += record
         if self.best is not None and last:  # before the update: these are the weights that produced the loss
             self.best.offer(self.record[0] / self.views.steps)
@@ -138,9 +159,10 @@ class Training:
         if self.best is not None:
             tensors |= {f"best.{row}": value for row, value in enumerate(self.best.weights)}
             tensors |= {f"best.{key}": getattr(self.best, key) for key in ("loss", "offers", "epoch", "waited")}
-        tensors["generator"] = self.generator.get_state()
+        tensors |= {"generator": self.generator.get_state(), "epoch_began": self.epoch_began, "record": self.record}
         history = {field.name: [getattr(record, field.name) for record in self.history] for field in fields(Record)}
-        return tensors, {"history": history, "seconds": self.seconds, "finished": self.finished}
+        values = {"history": history, "position": self.position, "seconds": self.seconds, "finished": self.finished}
+        return tensors, values
 
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Go on from a `state`, bit for bit."""
@@ -159,6 +181,8 @@ class Training:
             for key in ("loss", "offers", "epoch", "waited"):
                 getattr(self.best, key).copy_(tensors[f"best.{key}"])
         self.generator.set_state(tensors["generator"].cpu())
+        self.epoch_began, self.position = tensors["epoch_began"].cpu(), values["position"]
+        self.record.copy_(tensors["record"])
         columns = [values["history"][field.name] for field in fields(Record)]
         self.history = [Record(*row) for row in zip(*columns, strict=True)]
         self.seconds, self.finished = values["seconds"], values["finished"]

@@ -49,7 +49,7 @@ class Views(Protocol):
     """Whether all batches of one length have pairs of one shape, so that a GPU can replay a step it has recorded."""
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
-        """What each step of an epoch is about."""
+        """What each step of an epoch is about; all that is random in it is drawn at the call."""
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
         """The positive and the negative view of a step."""

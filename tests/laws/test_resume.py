@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
 from graphs import random_graph
+from scipy import sparse
 
-from infomax import DGI, InputError, estimator
+from infomax import DGI, InputError, estimator, training
+from infomax.views import Patches
 
 
 class Stop:
@@ -38,6 +42,27 @@ def test_resumed_equals_uninterrupted(tmp_path, graph, settings, after):
     curves = [json.loads((tmp_path / name / "health.json").read_text())["curve"] for name in ("whole", "cut")]
     assert curves[0] == curves[1]
     assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.parametrize("preset", ["patches", "many-graphs"])
+@pytest.mark.parametrize("after", [1, 4, 9])
+def test_resumed_within_an_epoch(tmp_path, monkeypatch, preset, after):
+    """An epoch of many steps pauses on the way; from there it goes on with the very same batches."""
+    monkeypatch.setattr(training, "PAUSE_SECONDS", 0.0)
+    graph = random_graph(dense=True)
+    graph = dataclasses.replace(
+        graph, groups=np.arange(40) // 7, adjacency=sparse.csr_array((40, 40), dtype=np.float32)
+    )
+    views = partial(Patches, fan_out=(2, 2, 2), batch=9) if preset == "patches" else None
+    settings = {"dim": 8, "preset": preset, "epochs": 3, "lr": 0.01, "views": views}
+    DGI(**settings).fit(graph, run=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        DGI(**settings).fit(graph, run=tmp_path / "cut", progress=Stop(after))
+    DGI(**settings).fit(graph, run=tmp_path / "cut")
+    whole, cut = (tmp_path / name for name in ("whole", "cut"))
+    assert (whole / "model.safetensors").read_bytes() == (cut / "model.safetensors").read_bytes()
+    curves = [json.loads((run / "health.json").read_text())["curve"] for run in (whole, cut)]
+    assert curves[0] == curves[1]
 
 
 def test_killed_at_any_write_leaves_something_to_resume(tmp_path, graph, monkeypatch):

@@ -93,7 +93,7 @@ class Steps:
 
 @contextmanager
 def training_progress(title: str, resume: str = "") -> Iterator[Any]:
-    """A callback for `DGI.fit` that shows the epochs; a Ctrl-C or a SIGTERM stops at the end of the epoch.
+    """A callback for `DGI.fit` that shows the epochs; a Ctrl-C or a SIGTERM stops at the next pause.
 
     So the state that is written is whole, and resuming goes on bit for bit; a second Ctrl-C stops at once.
     """
@@ -105,9 +105,11 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
         signal.signal(number, signal.SIG_DFL)
 
     def follow(training: Training) -> None:
-        last, done = training.history[-1], len(training.history)
-        known = training.best is None
-        steps.at(done, f"loss {last.loss:.4f}", total=training.epochs if known else None)
+        done, known = len(training.history), training.best is None
+        notes = [f"loss {training.history[-1].loss:.4f}"] if training.history else []
+        if training.position:
+            notes.append(f"step {training.position:,} of {training.views.steps:,}")
+        steps.at(done, ", ".join(notes), total=training.epochs if known else None)
         if stopped and not training.finished:
             raise KeyboardInterrupt(f"stopped after epoch {done}. {resume}".rstrip())
 
