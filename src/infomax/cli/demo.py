@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from infomax.graph import Graph
 
 PACKAGES = ("numpy", "vim", "postgresql-15", "gimp", "rustc")
-DIM, EPOCHS, SAMPLE = 256, 120, 4000
+DIM, EPOCHS, SAMPLE, COMMUNITIES = 256, 120, 4000, 10
 
 
 @app.command()
@@ -50,7 +50,9 @@ def demo(
     show.table("Nearest packages", ("package", "neighbours"), [(k, ", ".join(v)) for k, v in nearest.items()])
     write_json(out / "report.json", {"dataset": "debian", "rows": rows, "neighbours": nearest, "health": model.health_})
     _picture(graph, embeddings, out / "debian.png")
-    show.wrote(f"{out}/: run/, embeddings.npz, report.json, debian.png", began)
+    _map(graph, embeddings, out / "map.html")
+    show.wrote(f"{out}/: run/, embeddings.npz, report.json, debian.png, map.html", began)
+    show.out.print(f"Open {out}/map.html in a browser: search a package, click it, see its nearest.")
 
 
 def _picture(graph: Graph, embeddings: Embeddings, path: Path) -> None:
@@ -65,3 +67,20 @@ def _picture(graph: Graph, embeddings: Embeddings, path: Path) -> None:
     with show.Steps("t-SNE", None):
         points = tsne(embeddings.vectors[rows], seed=0)
     scatter(points, section[rows], path, "Debian's packages, placed by what DGI learnt without labels")
+
+
+def _map(graph: Graph, embeddings: Embeddings, path: Path) -> None:
+    """All packages on a map to explore."""
+    from infomax.analysis.map import node_columns, write_map
+    from infomax.evaluation.clustering import cluster
+
+    columns = node_columns(graph, cluster(embeddings.vectors, COMMUNITIES, seed=0))
+    with show.Steps("map", None) as steps:
+        write_map(
+            path,
+            embeddings.ids,
+            embeddings.vectors,
+            columns,
+            title="Debian's source packages",
+            progress=lambda what, done, total: steps.at(done, what, total),
+        )
