@@ -10,6 +10,7 @@ import torch
 from graphs import random_graph
 
 from infomax import DGI, kernels
+from infomax.trees import Tree
 
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU", allow_module_level=True)
@@ -66,13 +67,13 @@ def test_trees(generator):
     sizes = (6, 30, 60, 600)
     table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
     rows = torch.randint(80, (696,), generator=generator)
-    found = kernels.gather_tree(table.to(GPU), rows.to(GPU), kernels.Tree.of(sizes, GPU), share.to(GPU))
-    for a, b in zip(found, kernels.gather_tree(table, rows, kernels.Tree.of(sizes, CPU), share), strict=True):
+    found = kernels.gather_tree(table.to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
+    for a, b in zip(found, kernels.gather_tree(table, rows, Tree.of(sizes, CPU), share), strict=True):
         torch.testing.assert_close(a.cpu(), b)
     outcomes = []
     for device in (GPU, CPU):
         h = torch.randn(96, 200, generator=generator.manual_seed(3)).to(device).requires_grad_()
-        own, mean = kernels.pool_tree(h, kernels.Tree.of(sizes[:3], device), share[:36].to(device))
+        own, mean = kernels.pool_tree(h, Tree.of(sizes[:3], device), share[:36].to(device))
         outcomes.append([own, mean, torch.autograd.grad((own * own + 3 * mean * own).sum(), h)[0]])
     for a, b in zip(*outcomes, strict=True):
         torch.testing.assert_close(a.cpu(), b.cpu())

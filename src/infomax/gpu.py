@@ -6,15 +6,14 @@ order in which blocks end: the same seed gives the same bits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from infomax.kernels import Tree
+from infomax.trees import Tree
 
 ROWS, COLUMNS, WIDE = 32, 128, 256
 WIDEST = 4096

@@ -14,9 +14,10 @@ from torch.nn.functional import pad
 
 from infomax.errors import InputError
 from infomax.graph import Graph
-from infomax.kernels import Tree, gather_tree, permute, pool_tree
+from infomax.kernels import gather_tree, permute, pool_tree
 from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
 from infomax.propagation import Operand, Propagation, Rule, operand
+from infomax.trees import Tree
 
 
 class View(Protocol):

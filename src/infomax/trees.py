@@ -1,0 +1,35 @@
+"""The shape of a batch of patches: who is whose child."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Trees of n nodes, level after level; all but the outermost level, m nodes, have children, who stand together.
+
+    Shapes:
+        first, count: ``[m]``, the first child of a node, and how many it has
+        parent: ``[n]``, -1 for the roots
+    """
+
+    roots: int
+    first: Tensor
+    count: Tensor
+    parent: Tensor
+
+    @classmethod
+    @cache
+    def of(cls, sizes: tuple[int, ...], device: torch.device) -> Tree:
+        """The trees whose levels have these sizes."""
+        count = [torch.full((size,), below // size) for size, below in pairwise(sizes)]
+        inner = torch.cat(count) if count else torch.zeros(0, dtype=torch.int64)
+        first = sizes[0] + inner.cumsum(0) - inner
+        parent = torch.cat([torch.full((sizes[0],), -1), torch.repeat_interleave(torch.arange(len(inner)), inner)])
+        return cls(sizes[0], first.to(device), inner.to(device), parent.to(device))
