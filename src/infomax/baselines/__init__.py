@@ -6,12 +6,14 @@ So whatever it chooses, it chooses on training and validation nodes. `infomax.ta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
-from infomax.baselines import average_pooling, fastgcn, graphsage
+from infomax.baselines import average_pooling, deepwalk, fastgcn, gcn, graphsage, label_propagation, planetoid
 
 if TYPE_CHECKING:
     import torch
@@ -42,17 +44,38 @@ class Baseline:
     """
 
     kind: Literal["vectors", "predictions"]
-    run: Run
-    datasets: tuple[str, ...]
-    """Where it can run, whether the paper has the cell or not."""
+    runs: Mapping[str, Run]
+    """Data set -> the function, with its settings; wherever it can run, whether the paper has the cell or not."""
+    seeded: bool = True
+    """Whether the seed matters. Where it does not, one run says all."""
 
 
 CITATION = ("cora", "citeseer", "pubmed")
 INDUCTIVE = ("reddit", "ppi", "generated-reddit")
+ONE_GRAPH = (*CITATION, "reddit", "generated-reddit")
+
+_PLANETOID = {
+    "cora": planetoid.Settings(label_context=1e-3, trust=0.5),
+    "citeseer": planetoid.Settings(label_context=1e-4, trust=0.3),
+    "pubmed": planetoid.Settings(label_context=1e-5, trust=0.2),
+}
 
 BASELINES: dict[str, Baseline] = {
-    **{name: Baseline("vectors", run, INDUCTIVE) for name, run in graphsage.ROWS.items()},
-    "FastGCN": Baseline("predictions", fastgcn.fastgcn, INDUCTIVE),
-    "Avg. pooling": Baseline("predictions", average_pooling.average_pooling, INDUCTIVE),
+    "LP": Baseline("predictions", dict.fromkeys(ONE_GRAPH, label_propagation.label_propagation), seeded=False),
+    "DeepWalk": Baseline("vectors", dict.fromkeys(ONE_GRAPH, deepwalk.deepwalk)),
+    "DeepWalk + features": Baseline("vectors", dict.fromkeys(ONE_GRAPH, deepwalk.with_features)),
+    **{name: Baseline("vectors", dict.fromkeys(INDUCTIVE, run)) for name, run in graphsage.ROWS.items()},
+    "GCN": Baseline(
+        "predictions", dict.fromkeys(CITATION, gcn.gcn) | dict.fromkeys(INDUCTIVE, partial(gcn.gcn, settings=gcn.WIDE))
+    ),
+    "Planetoid": Baseline(
+        "predictions",
+        {name: partial(planetoid.planetoid, settings=settings) for name, settings in _PLANETOID.items()},
+    ),
+    "FastGCN": Baseline("predictions", dict.fromkeys(INDUCTIVE, fastgcn.fastgcn)),
+    "Avg. pooling": Baseline("predictions", dict.fromkeys(INDUCTIVE, average_pooling.average_pooling)),
 }
-"""Name, as `evaluation.protocol.PAPER` spells it -> the baseline; in the order of the paper's table."""
+"""Name, as `evaluation.protocol.PAPER` spells it -> the baseline; in the order of the paper's table.
+
+Walks and label propagation need one graph: nothing passes from one of PPI's graphs to another.
+"""
