@@ -42,6 +42,23 @@ def embed(encoder: Encoder, view: WholeView, block: int = BLOCK) -> torch.Tensor
     return h
 
 
+def positions(ids: NDArray[Any]) -> dict[str, int]:
+    """The row of each of ``[N]`` ids."""
+    # By the id's text: ids are all integers or all text, and whoever types 42 in a shell means either.
+    return {str(node_id): row for row, node_id in enumerate(ids.tolist())}
+
+
+def find_row(rows: dict[str, int], node_id: Hashable) -> int:
+    """The row of a node among `positions`, or the ids it may have been meant for."""
+    row = rows.get(str(node_id))
+    if row is None:
+        # Similar ids are sought among the first 100,000: beyond, the search would keep the user waiting.
+        similar = get_close_matches(str(node_id), islice(rows, 100_000), n=3)
+        remedy = f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
+        raise InputError("node", f"one of {len(rows):,} ids", shorten(node_id), remedy)
+    return row
+
+
 @dataclass(frozen=True, eq=False)
 class Embeddings:
     """One vector a node.
@@ -72,18 +89,11 @@ class Embeddings:
 
     @cached_property
     def _position(self) -> dict[str, int]:
-        # By the id's text: ids are all integers or all text, and whoever types 42 in a shell means either.
-        return {str(node_id): row for row, node_id in enumerate(self.ids.tolist())}
+        return positions(self.ids)
 
     def row(self, node_id: Hashable) -> int:
         """The row of a node; an integer and its text are one id."""
-        row = self._position.get(str(node_id))
-        if row is None:
-            # Similar ids are sought among the first 100,000: beyond, the search would keep the user waiting.
-            similar = get_close_matches(str(node_id), islice(self._position, 100_000), n=3)
-            remedy = f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
-            raise InputError("node", f"one of {len(self):,} ids", shorten(node_id), remedy)
-        return row
+        return find_row(self._position, node_id)
 
     def part(self, mask: NDArray[np.bool_]) -> Embeddings:
         """The nodes of a mask ``[N]``, such as a graph's split."""

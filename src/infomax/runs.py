@@ -5,6 +5,7 @@ graph.npz               the graph, its node ids, labels and splits
 model.safetensors       the weights, the scaler and the feature names, hashed; there once training has ended
 health.json             the report of the training
 checkpoint.safetensors  the state of the training while it lasts
+neighbours.*            the index of `infomax neighbours`, made when it is first needed
 """
 
 from __future__ import annotations

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, RunArgument, open_graph, writable
+
+if TYPE_CHECKING:
+    from infomax.embedding import Embeddings
+    from infomax.estimator import DGI
 
 
 @app.command()
@@ -64,8 +68,23 @@ def neighbours(
     k: Annotated[int, typer.Option("-k", help="How many.", min=1)] = 10,
 ) -> None:
     """Show the nodes nearest to a node, by cosine."""
+    from infomax import index
     from infomax.estimator import DGI
 
     model = DGI.load(run)
-    found = model.transform(model.graph_).neighbours(node, k)
+    graph = model.graph_
+    large, indexed = graph.num_nodes > index.LIMIT, None
+    if large and index.installed():
+        indexed = index.open_index(run, graph.ids, lambda: _embed_once(model))
+    elif large:
+        show.log.print("Faster from the second question on with an index: pip install 'infomax[index]'")
+    found = (indexed or model.transform(graph)).neighbours(node, k)
     show.table(f"Nearest to {node}", ("node", "cosine"), [(name, f"{cosine:.3f}") for name, cosine in found])
+    if indexed:
+        show.out.print(str(indexed))
+
+
+def _embed_once(model: DGI) -> Embeddings:
+    """The vectors to index, and word of why it takes a while."""
+    show.log.print(f"indexing {model.graph_.num_nodes:,} vectors, once")
+    return model.transform(model.graph_)

@@ -1,0 +1,91 @@
+"""The index of a large run: near the exact answer, kept, and never believed when damaged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from shell import infomax, write_graph
+
+from infomax import index, runs
+from infomax.embedding import Embeddings
+from infomax.errors import InputError
+
+pytest.importorskip("usearch", reason="needs the extra index")
+
+
+@pytest.fixture
+def clustered():
+    draws = np.random.default_rng(0)
+    centres = draws.standard_normal((20, 16))[draws.integers(0, 20, 1500)]
+    vectors = (centres + 0.5 * draws.standard_normal((1500, 16))).astype(np.float32)
+    vectors[7] = 0
+    return Embeddings(vectors, np.arange(10, 1510))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / runs.MODEL).write_bytes(b"weights")
+    (tmp_path / runs.GRAPH).write_bytes(b"graph")
+    return tmp_path
+
+
+def never():
+    raise AssertionError("embedded again")
+
+
+def test_index_answers_as_exact_search_does_and_says_how_nearly(clustered, folder):
+    found = index.open_index(folder, clustered.ids, lambda: clustered)
+    assert 0.9 < found.recall <= 1
+    assert str(found) == f"index: recall@10 {found.recall:.2f} against exact, on 100 sampled nodes"
+    same = [found.neighbours(node, 5)[0] == clustered.neighbours(node, 5)[0] for node in range(100, 200)]
+    assert np.mean(same) > 0.9
+    assert all(len(found.neighbours(node, 5)) == 5 for node in (10, 17))
+    with pytest.raises(InputError, match="one of 1,500 ids"):
+        found.neighbours(9)
+
+
+def test_recall_of_a_poor_index_is_low(clustered):
+    """Of an index over half of the nodes, it is about a half."""
+    from usearch.index import Index
+
+    half = Index(ndim=16, metric="cos", dtype="f32")
+    half.add(np.arange(750), clustered.vectors[:750])
+    assert 0.3 < index.measure_recall(half, clustered.vectors) < 0.7
+
+
+def test_index_is_kept_until_the_model_changes(clustered, folder):
+    first = index.open_index(folder, clustered.ids, lambda: clustered)
+    second = index.open_index(folder, clustered.ids, never)
+    assert second.recall == first.recall
+    assert second.neighbours(42) == first.neighbours(42)
+    (folder / runs.MODEL).write_bytes(b"others")
+    with pytest.raises(AssertionError, match="embedded again"):
+        index.open_index(folder, clustered.ids, never)
+
+
+@pytest.mark.parametrize("name", [index.INDEX, index.NOTES])
+def test_damaged_index_is_built_anew(clustered, folder, name):
+    index.open_index(folder, clustered.ids, lambda: clustered)
+    damaged = folder / name
+    damaged.write_bytes(damaged.read_bytes()[: damaged.stat().st_size // 2])
+    found = index.open_index(folder, clustered.ids, lambda: clustered)
+    assert found.neighbours(42, 1) == clustered.neighbours(42, 1)
+    index.open_index(folder, clustered.ids, never)
+
+
+def test_command_indexes_large_runs_only(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    graph = write_graph(tmp_path / "small")
+    assert infomax("train", graph, "--labels", "kind", "--out", run, "--dim", 8, "--epochs", 2).code == 0
+    exact = infomax("neighbours", run, "Z")
+    assert not (run / index.INDEX).exists()
+    monkeypatch.setattr(index, "LIMIT", 50)
+    first, second = infomax("neighbours", run, "Z"), infomax("neighbours", run, "Z")
+    assert (run / index.INDEX).exists()
+    assert first.out == second.out == exact.out + "index: recall@10 1.00 against exact, on 60 sampled nodes\n"
+    assert "indexing 60 vectors" in first.err
+    assert "indexing" not in second.err
+    monkeypatch.setattr(index, "installed", lambda: False)
+    without = infomax("neighbours", run, "Z")
+    assert without.out == exact.out
+    assert "pip install 'infomax[index]'" in without.err
