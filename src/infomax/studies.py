@@ -20,7 +20,7 @@ from infomax.analysis.contrast import Contrast
 from infomax.analysis.corruption import BOTH, EDGES, FEATURES, NONE, corruption
 from infomax.analysis.dimensions import dimensions
 from infomax.analysis.health import health
-from infomax.analysis.pictures import sample_rows, tsne
+from infomax.analysis.pictures import sample_rows, tsne, umap
 from infomax.analysis.projections import projections
 from infomax.analysis.report import write_report
 from infomax.analysis.scores import scores
@@ -54,6 +54,7 @@ def write_analysis(
     title: str,
     floors: Mapping[str, float] | None = None,
     study: dict[str, Any] | None = None,
+    projection: str = "tsne",
     progress: Progress = lambda done, note: None,
 ) -> dict[str, dict[str, Any]]:
     """Write every figure and the report of `analyse` into a folder; the numbers of each chapter by its name."""
@@ -66,7 +67,9 @@ def write_analysis(
     numbers: dict[str, dict[str, Any]] = {}
 
     def watched() -> Iterator[Chapter]:
-        for chapter in analyse(model, groups, splits, floors=floors, study=study, progress=progress):
+        for chapter in analyse(
+            model, groups, splits, floors=floors, study=study, projection=projection, progress=progress
+        ):
             numbers[chapter.name] = chapter.numbers
             yield chapter
 
@@ -81,6 +84,7 @@ def analyse(
     *,
     floors: Mapping[str, float] | None = None,
     study: dict[str, Any] | None = None,
+    projection: str = "tsne",
     seed: int = 0,
     progress: Progress = lambda done, note: None,
 ) -> Iterator[Chapter]:
@@ -92,7 +96,8 @@ def analyse(
         splits: to score probes on; their mean counts.
         floors: accuracies to compare the dimension study with, by name; Random-Init is among them in any case.
         study: what `corruption_study` found.
-        seed: of the t-SNE, of the sample of nodes and of the negative sample.
+        projection: to the plane, "tsne" or "umap".
+        seed: of the projection, of the sample of nodes and of the negative sample.
         progress: called with the number of what comes next, and its name.
     """
     graph = model.graph_
@@ -104,12 +109,13 @@ def analyse(
     sources = {"Raw features": scaled[nodes], "Random-Init": untrained[nodes], "DGI": learnt[nodes]}
     if graph.num_features < 2:
         del sources["Raw features"]  # they lie on a line, not in a plane
+    method, place = ("UMAP", umap) if projection == "umap" else ("t-SNE", partial(tsne, iterations=ITERATIONS))
     points = {}
     for done, (name, vectors) in enumerate({**sources, "the negative sample": pair.negatives}.items(), start=1):
-        progress(done, f"t-SNE of {name}")
-        points[name] = tsne(vectors, seed=seed, iterations=ITERATIONS)
+        progress(done, f"{method} of {name}")
+        points[name] = place(vectors, seed=seed)
     negative_points = points.pop("the negative sample")
-    yield projections(points, None if groups is None else groups[nodes])
+    yield projections(points, None if groups is None else groups[nodes], method=method)
     yield scores(pair, points["DGI"], negative_points, graph.ids, _degrees(graph), groups)
     yield activations(pair)
     progress(5, "probes without some of the dimensions")

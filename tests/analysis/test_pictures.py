@@ -1,9 +1,12 @@
+import sys
+
 import numpy as np
 import pytest
 
-from infomax.analysis.pictures import sample_rows, scatter, tsne
+from infomax.analysis.pictures import sample_rows, scatter, tsne, umap
 from infomax.analysis.style import COLOURS, GREY
 from infomax.errors import InputError
+from infomax.evaluation.metrics import silhouette
 
 
 def test_a_sample_is_sorted_distinct_and_decided_by_the_seed():
@@ -74,3 +77,19 @@ def test_colours_stay_apart_for_every_eye():
         seen = np.cbrt(np.clip(linear @ np.array(eye).T, 0, 1) @ np.array(cones).T) @ np.array(lab).T
         gaps = np.linalg.norm(seen[:, None] - seen[None], axis=2) + np.eye(len(seen))
         assert gaps.min() > least
+
+
+def test_umap_keeps_clusters_apart_and_its_seed():
+    pytest.importorskip("umap", reason="needs the extra umap")
+    groups = np.repeat([0, 1, 2], 40)
+    vectors = 20 * np.eye(3)[groups] + np.random.default_rng(0).normal(size=(120, 3))
+    points = umap(vectors, seed=0)
+    assert points.shape == (120, 2)
+    assert silhouette(points, groups) > 0.5
+    np.testing.assert_array_equal(points, umap(vectors, seed=0))
+
+
+def test_umap_not_installed_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "umap", None)
+    with pytest.raises(InputError, match=r"infomax\[umap\]"):
+        umap(np.eye(4), seed=0)

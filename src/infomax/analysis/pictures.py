@@ -1,4 +1,4 @@
-"""Pictures of vectors: t-SNE to the plane, and a scatter plot that anyone can read."""
+"""Pictures of vectors: t-SNE or UMAP to the plane, and a scatter plot that anyone can read."""
 
 from __future__ import annotations
 
@@ -29,8 +29,38 @@ def tsne(vectors: Any, *, seed: int, iterations: int = 500) -> NDArray[np.float3
     It starts from the first two components, so that what is far apart there begins far apart. Time grows a little
     faster than n: draw a few thousand rows with `sample_rows` first.
     """
-    from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
+
+    components = _principal(vectors, seed)
+    # A neighbourhood cannot be wider than a third of what there is.
+    perplexity = min(30.0, (len(components) - 1) / 3)
+    method = TSNE(init="pca", perplexity=perplexity, max_iter=iterations, random_state=seed)
+    points: NDArray[np.float32] = method.fit_transform(components)
+    return points
+
+
+def umap(vectors: Any, *, seed: int) -> NDArray[np.float32]:
+    """UMAP of ``[n, d]`` vectors in the plane ``[n, 2]``, from the same components and the same start as `tsne`."""
+    library, components = umap_library(), _principal(vectors, seed)
+    neighbours = max(2, min(15, len(components) - 1))
+    # One thread: with more, a seed would not be kept.
+    method = library.UMAP(n_neighbors=neighbours, init="pca", random_state=seed, n_jobs=1)
+    points: NDArray[np.float32] = method.fit_transform(components)
+    return points
+
+
+def umap_library() -> Any:
+    """The module, or the advice to install it."""
+    try:
+        import umap
+    except ModuleNotFoundError:
+        raise InputError("--projection umap", "umap-learn", "none installed", "pip install 'infomax[umap]'") from None
+    return umap
+
+
+def _principal(vectors: Any, seed: int) -> NDArray[Any]:
+    """The first 50 principal components of ``[n, d]`` vectors, dense or CSR."""
+    from sklearn.decomposition import PCA
 
     n, d = vectors.shape
     if min(n, d) < 2:
@@ -38,11 +68,8 @@ def tsne(vectors: Any, *, seed: int, iterations: int = 500) -> NDArray[np.float3
     if sparse.issparse(vectors) and min(n, d) <= COMPONENTS:
         vectors = vectors.toarray()  # small, and the sparse solver cannot give all of its components
     solver = "arpack" if sparse.issparse(vectors) else "auto"
-    components = PCA(min(COMPONENTS, n, d), svd_solver=solver, random_state=seed).fit_transform(vectors)
-    # A neighbourhood cannot be wider than a third of what there is.
-    method = TSNE(init="pca", perplexity=min(30.0, (n - 1) / 3), max_iter=iterations, random_state=seed)
-    points: NDArray[np.float32] = method.fit_transform(components)
-    return points
+    components: NDArray[Any] = PCA(min(COMPONENTS, n, d), svd_solver=solver, random_state=seed).fit_transform(vectors)
+    return components
 
 
 def scatter(points: NDArray[Any], groups: NDArray[Any], path: str | Path, title: str) -> None:

@@ -1,4 +1,4 @@
-"""t-SNE of raw features, Random-Init and DGI side by side, and how well each keeps the classes together."""
+"""t-SNE or UMAP of raw features, Random-Init and DGI side by side, and how well each keeps the classes together."""
 
 from __future__ import annotations
 
@@ -14,46 +14,55 @@ from infomax.analysis.style import COLOURS, panels
 from infomax.evaluation.metrics import silhouette
 
 
-def projections(points: Mapping[str, NDArray[Any]], groups: NDArray[Any] | None = None) -> Chapter:
+def projections(
+    points: Mapping[str, NDArray[Any]], groups: NDArray[Any] | None = None, *, method: str = "t-SNE"
+) -> Chapter:
     """Points ``[n, 2]`` of the same nodes by what they were made of, coloured by group.
 
     Args:
-        points: method -> ``[n, 2]``; the last is what was learnt.
+        points: source -> ``[n, 2]``; the last is what was learnt.
         groups: ``[n]`` text, "" where unknown; None: no labels.
+        method: that placed the points.
     """
     scores: dict[str, float] = {}
     if groups is not None:
         codes = np.where(groups == "", -1, np.unique(groups.astype(str), return_inverse=True)[1])
         known = codes[codes >= 0]
         if 1 < len(np.unique(known)) < len(known):  # else no silhouette is defined
-            scores = {method: silhouette(places, codes) for method, places in points.items()}
+            scores = {source: silhouette(places, codes) for source, places in points.items()}
     numbers = {
         "nodes": len(next(iter(points.values()))),
+        "projection": method,
         "silhouette": scores,
-        "points": {method: np.round(places, 3).tolist() for method, places in points.items()},
+        "points": {source: np.round(places, 3).tolist() for source, places in points.items()},
     }
     story = [
-        f"Each dot is one of {numbers['nodes']:,} nodes, placed by t-SNE so that nodes with similar vectors lie close "
-        "together: by their features alone, by an untrained encoder (Random-Init), and by what DGI learnt. The method, "
-        "its seed and the colours are the same in all."
+        f"Each dot is one of {numbers['nodes']:,} nodes, placed by {method} so that nodes with similar vectors lie "
+        "close together: by their features alone, by an untrained encoder (Random-Init), and by what DGI learnt. The "
+        "method, its seed and the colours are the same in all."
     ]
     if scores:
-        found = ", ".join(f"{method} {score:.3f}" for method, score in scores.items())
+        found = ", ".join(f"{source} {score:.3f}" for source, score in scores.items())
         story.append(
             "The silhouette says how well the classes keep to themselves in the plane, from -1 to 1: "
             f"{found}. Labels served for the colours and this number only."
         )
-    return Chapter("projections", "What was learnt, in the plane", story, numbers, _draw(points, groups, scores))
+    return Chapter(
+        "projections", "What was learnt, in the plane", story, numbers, _draw(points, groups, scores, method)
+    )
 
 
-def _draw(points: Mapping[str, NDArray[Any]], groups: NDArray[Any] | None, scores: dict[str, float]) -> Any:
+def _draw(
+    points: Mapping[str, NDArray[Any]], groups: NDArray[Any] | None, scores: dict[str, float], method: str
+) -> Any:
     def draw(stacked: bool) -> Any:
         figure, axes = panels(len(points), stacked)
         names = np.full(len(next(iter(points.values()))), "nodes", dtype=object) if groups is None else groups
         colours, entries = colour_groups(names)
-        for panel, (method, places) in zip(axes, points.items(), strict=True):
-            panel.set_title(method)
-            panel.set_xlabel(f"silhouette {scores[method]:.3f}".replace("-", "\N{MINUS SIGN}") if scores else "")
+        for panel, (source, places) in zip(axes, points.items(), strict=True):
+            panel.set_title(source)
+            score = f", silhouette {scores[source]:.3f}".replace("-", "\N{MINUS SIGN}") if scores else ""
+            panel.set_xlabel(method + score)
             draw_points(panel, places, names, colours if groups is not None else {"nodes": COLOURS[0]})
         if groups is not None:
             write_legend(figure, entries, "outside lower center", columns=2 if stacked else 4)

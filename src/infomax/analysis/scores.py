@@ -1,4 +1,4 @@
-"""The discriminator's scores over the t-SNE, for the graph and for a negative sample; the hot nodes named."""
+"""The discriminator's scores in the plane, for the graph and for a negative sample; the hot nodes named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def scores(
     degrees: NDArray[Any],
     groups: NDArray[Any] | None = None,
 ) -> Chapter:
-    """Scores in colour, over a t-SNE of the positives and one of the negatives.
+    """Scores in colour, over a projection of the positives and one of the negatives.
 
     Args:
         contrast: the n positives and m negatives.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -32,16 +32,20 @@ def analyse(
     corruption_runs: Annotated[
         int, typer.Option(help="Encoders to train for each point of the corruption study; 0 leaves it out.", min=0)
     ] = 0,
+    projection: Annotated[Literal["tsne", "umap"], typer.Option(help="How nodes are placed in the plane.")] = "tsne",
     device: Device = "auto",
 ) -> None:
     """Show what a run has learnt: figures, the numbers behind them, and a report to read."""
     from infomax import studies
+    from infomax.analysis.pictures import umap_library
     from infomax.comparison import splits_for
     from infomax.estimator import DGI
     from infomax.evaluation.splits import encode_labels
     from infomax.io.atomic import make_folder
 
     began = time.monotonic()
+    if projection == "umap":
+        umap_library()  # missing, it is missed before the work
     model = DGI.load(run)
     model.device = device
     groups = classes(model.graph_, labels)
@@ -58,8 +62,9 @@ def analyse(
             )  # fmt: skip
     with show.Steps("analysis", None) as steps:
         studies.write_analysis(
-            model, out, groups, splits, title=f"What was learnt: {run.resolve().name}", study=study, progress=steps.at
-        )
+            model, out, groups, splits, title=f"What was learnt: {run.resolve().name}", study=study,
+            projection=projection, progress=steps.at,
+        )  # fmt: skip
     show.wrote(f"{out}/{FILES}", began)
 
 
