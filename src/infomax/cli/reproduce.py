@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from infomax.cli import figures, show
+from infomax.cli import figures, show, table
 from infomax.cli.app import app
 from infomax.cli.options import Device, Json, ProbeName
 
@@ -18,8 +18,9 @@ def reproduce(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="cora|citeseer|pubmed|ppi|reddit|debian-inductive|...|corruption|theory|figures",
-            help="Rows of the paper's table by data set, its corruption study, its theory, or all its figures on Cora.",
+            metavar="table|cora|citeseer|pubmed|ppi|reddit|debian-inductive|...|corruption|theory|figures",
+            help="The paper's table with every method, DGI's rows of it by data set, its corruption study, its theory, "
+            "or all its figures on Cora.",
         ),
     ],
     runs: Annotated[
@@ -32,11 +33,26 @@ def reproduce(
     points: Annotated[
         int, typer.Option(help="Points of the corruption study; 0 leaves it out of the figures.", min=0)
     ] = 13,
+    datasets: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Columns of the table, with commas.  [default: the paper's]")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Rows of the table, with commas.  [default: all]")
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where corruption, theory and figures write.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where table, corruption, theory and figures write. A table goes on from what is there.",
+        ),
     ] = None,
 ) -> None:
     """Make the paper's numbers, beside what the paper printed."""
+    if what == "table":
+        table.reproduce(
+            out or Path("table"), datasets=datasets, methods=methods, runs=runs or 50, probe=probe, device=device
+        )
+        return
     if what in figures.STUDIES:
         figures.reproduce(what, out, dataset=dataset, runs=runs or 1, points=points, device=device)
         return
@@ -46,7 +62,7 @@ def reproduce(
 
     began, runs = time.monotonic(), runs or 50
     if what not in comparison.EXPERIMENTS:
-        known = ", ".join((*comparison.EXPERIMENTS, *figures.STUDIES))
+        known = ", ".join(("table", *comparison.EXPERIMENTS, *figures.STUDIES))
         raise InputError("reproduce", f"one of {known}", what)
     comparison.choose_probe(probe)
     with show.Steps(what, 2 * runs) as steps:

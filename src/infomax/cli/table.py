@@ -1,0 +1,37 @@
+"""infomax reproduce table."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+
+def reproduce(out: Path, *, datasets: str | None, methods: str | None, runs: int, probe: str, device: str) -> None:
+    """Run some of the paper's Table 2, or go on with it, and print all that the folder holds."""
+    from infomax.cli import show
+    from infomax.table import DATASETS, METHODS, make_table
+    from infomax.table.page import TITLES
+
+    began = time.monotonic()
+    with show.Steps("table", None) as steps:
+        table = make_table(
+            out,
+            datasets=_words(datasets) or DATASETS,
+            methods=_words(methods) or tuple(METHODS),
+            runs=runs,
+            probe=probe,
+            device=device,
+            progress=lambda done, total, note: steps.at(done, note, total=total),
+        )
+    for name in dict.fromkeys(row["dataset"] for row in table["rows"]):
+        rows = [row | {"method": row["method"] + (" *" if row["differs"] else "")} for row in table["rows"]]
+        show.scores(f"{TITLES[name]}: {probe} probe", [row for row in rows if row["dataset"] == name])
+    if any(row["differs"] for row in table["rows"]):
+        show.out.print("* differs from the paper's by more than two standard deviations, the larger of the two")
+    for name, reason in table["absent"].items():
+        show.out.print(f"{name} is left out. {reason}")
+    show.wrote(f"{out}/table.json, .md and .html", began)
+
+
+def _words(text: str | None) -> list[str]:
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
