@@ -30,7 +30,8 @@ NOTES = {
     ),
     "DeepWalk": (
         "The paper's figures on the citation graphs go back to Yang et al. (2016): walks of ten steps, windows of "
-        "three. Ours are DeepWalk's own, of 40 and ten, which are better."
+        "three. Ours are of 40 and ten, as in DeepWalk's own paper, and better on validation nodes, too. With windows "
+        "of five, the default of its program, two runs have 67.8 and 43.3 % on Cora and Citeseer."
     ),
     "DeepWalk + features": (
         "The paper does not tell how the two are scaled. Ours have features of length 1, the best on validation nodes; "

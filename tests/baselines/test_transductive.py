@@ -1,0 +1,191 @@
+"""The transductive rows: closed solutions, plain loops, walks that stay on edges, and models that learn."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from graphs import random_graph
+from scipy import sparse
+
+from infomax import Graph
+from infomax.baselines import BASELINES, deepwalk, gcn, planetoid
+from infomax.baselines.label_propagation import harmonic, label_propagation
+from infomax.baselines.walks import closeness, random_walks, skip_gram_loss
+from infomax.evaluation.protocol import PAPER
+from infomax.patches import Neighbours
+from infomax.propagation import operand
+
+CPU = torch.device("cpu")
+WALK = deepwalk.Settings(dim=8, walks=60, length=10, window=3, lr=0.05, batch=30, drawn=16)
+
+
+def path(n: int) -> Graph:
+    return Graph.from_arrays(np.array([np.arange(n - 1), np.arange(1, n)]), np.ones((n, 1)))
+
+
+def communities(size: int = 30, seed: int = 0) -> tuple[Graph, np.ndarray]:
+    """Two communities, four labels each to train and to choose on; features that tell the half of the nodes."""
+    rng = np.random.default_rng(seed)
+    codes = np.repeat([0, 1], size)
+    likely = np.where(codes[:, None] == codes, 0.3, 0.01)
+    edges = np.argwhere(np.triu(rng.random(likely.shape) < likely, 1)).T
+    features = rng.random((2 * size, 6)) < np.where(np.arange(6) % 2 == codes[:, None], 0.5, 0.2)
+    part = np.tile(np.r_[[0] * 4, [1] * 4, [2] * (size - 8)], 2)
+    splits = {name: part == number for number, name in enumerate(("train", "validation", "test"))}
+    graph = Graph.from_arrays(edges, sparse.csr_array(features.astype(np.float32)), splits=splits)
+    return graph, codes
+
+
+def hidden(graph: Graph, codes: np.ndarray) -> np.ndarray:
+    return np.where(graph.splits["test"], -1, codes)
+
+
+def right(graph: Graph, predicted: np.ndarray, codes: np.ndarray) -> float:
+    return float((predicted == codes)[graph.splits["test"]].mean())
+
+
+def nearest(vectors: torch.Tensor, codes: np.ndarray, known: np.ndarray) -> float:
+    """The share of vectors, of the unknown if there are any, that lie nearest to the mean of their own community's."""
+    centres = torch.stack([vectors[known & (codes == code)].mean(0) for code in (0, 1)])
+    asked = np.ones_like(known) if known.all() else ~known
+    return float((torch.cdist(vectors, centres).argmin(1).numpy() == codes)[asked].mean())
+
+
+def test_rows_are_the_papers():
+    assert set(BASELINES) <= {method for _, method in PAPER}
+
+
+def test_the_harmonic_function_of_a_path_is_a_straight_line():
+    codes = np.array([0, -1, -1, -1, -1, 1])
+    values = harmonic(path(6).adjacency, codes)
+    np.testing.assert_allclose(values[:, 1], np.arange(6) / 5, atol=1e-6)
+    np.testing.assert_allclose(values.sum(axis=1), 1, atol=1e-6)
+
+
+def test_the_harmonic_function_is_the_mean_of_its_neighbours():
+    graph = random_graph(weighted=True)
+    codes = np.where(np.arange(40) < 6, np.arange(40) % 3, -1)
+    values = harmonic(graph.adjacency, codes)
+    weight = graph.adjacency / np.asarray(graph.adjacency.sum(axis=1)).clip(1e-9)[:, None]
+    free = (codes < 0) & (np.diff(graph.adjacency.indptr) > 0)
+    np.testing.assert_allclose(values[free], (weight @ values)[free], atol=1e-6)
+    assert not values[-1].any()  # isolated: no label reaches it
+
+
+def test_label_propagation_weighs_classes_and_gives_the_unreached_the_commonest():
+    # Labels 1 and 0 at nodes 0 and 2: node 1 is halfway, but class 0 has all the nodes beyond, so 1 weighs more there.
+    graph = dataclasses.replace(path(9), splits={"train": np.isin(np.arange(9), [0, 2])})
+    codes = np.full(9, -1)
+    codes[[0, 2]] = [1, 0]
+    assert label_propagation(graph, codes, 0, CPU).tolist() == [1, 1, 0, 0, 0, 0, 0, 0, 0]
+    alone = Graph.from_arrays(np.array([[0], [1]]), np.ones((5, 1)), splits={"train": np.array([1, 0, 1, 1, 0])})
+    assert label_propagation(alone, np.array([0, -1, 1, 1, -1]), 0, CPU).tolist() == [0, 0, 1, 1, 1]
+
+
+def test_walks_stay_on_edges(generator):
+    graph = random_graph()
+    walks = random_walks(Neighbours.of(graph, CPU), torch.arange(40).repeat(5), 12, generator).numpy()
+    assert walks.shape == (200, 12)
+    steps = graph.adjacency.toarray()[walks[:, :-1], walks[:, 1:]] > 0
+    alone = walks[:, 0] == 39
+    assert steps[~alone].all()
+    assert (walks[alone] == 39).all()
+
+
+def test_closeness_is_the_chance_of_a_shrunk_window():
+    near = closeness(8, 4, CPU)
+    for i in range(8):
+        for j in range(8):
+            chance = np.mean([abs(i - j) <= window for window in range(1, 5)]) if i != j else 0
+            assert near[i, j] == pytest.approx(chance)
+
+
+def test_skip_gram_is_the_sum_over_pairs(generator):
+    centres, contexts = (torch.randn(10, 3, generator=generator) for _ in range(2))
+    walks = torch.randint(10, (4, 6), generator=generator)
+    others, near = torch.tensor([1, 7]), closeness(6, 2, CPU)
+    found, weight = 0.0, 0.0
+    for walk in walks.tolist():
+        for i, one in enumerate(walk):
+            for j, other in enumerate(walk):
+                cost = -torch.log(torch.sigmoid(centres[one] @ contexts[other]))
+                for far in others.tolist():
+                    cost = cost - 5 / 2 * torch.log(torch.sigmoid(-(centres[one] @ contexts[far])))
+                found, weight = found + float(near[i, j] * cost), weight + float(near[i, j])
+    loss = skip_gram_loss(centres, contexts, walks, near, others, 5)
+    assert float(loss) == pytest.approx(found / weight, rel=1e-5)
+
+
+def test_deepwalk_tells_communities_apart_and_follows_its_seed():
+    graph, codes = communities()
+    one, same, other = (deepwalk.deepwalk(graph, codes, seed, CPU, WALK) for seed in (0, 0, 1))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert nearest(one, codes, np.ones(60, dtype=bool)) > 0.9
+
+
+def test_new_nodes_find_their_place_among_the_old():
+    graph, codes = communities()
+    seen = np.arange(len(codes)) % 5 != 0
+    inductive = dataclasses.replace(graph, splits={**graph.splits, "seen": seen})
+    vectors = deepwalk.deepwalk(inductive, codes, 0, CPU, WALK)
+    # What was seen is as if the rest were not there; the rest is near its own community's.
+    without = dataclasses.replace(inductive, adjacency=sparse.csr_array(graph.adjacency.multiply(np.outer(seen, seen))))
+    assert torch.equal(vectors[seen], deepwalk.deepwalk(without, codes, 0, CPU, WALK)[seen])
+    assert nearest(vectors, codes, seen) > 0.8
+
+
+def test_features_stand_beside_the_walks_with_length_one():
+    graph, codes = communities()
+    both = deepwalk.with_features(graph, codes, 0, CPU, WALK)
+    assert sparse.issparse(both)
+    assert both.shape == (60, 8 + 6)
+    lengths = np.linalg.norm(both.toarray()[:, 8:], axis=1)
+    assert ((np.abs(lengths - 1) < 1e-5) | (lengths == 0)).all()
+    dense = dataclasses.replace(graph, features=graph.features.toarray())
+    np.testing.assert_allclose(deepwalk.with_features(dense, codes, 0, CPU, WALK), both.toarray(), atol=1e-6)
+
+
+def test_gcn_learns_communities_with_one_label_a_node_and_with_many():
+    graph, codes = communities()
+    settings = gcn.Settings(epochs=60)
+    predicted = gcn.gcn(graph, hidden(graph, codes), 0, CPU, settings)
+    assert right(graph, predicted, codes) > 0.9
+    assert (gcn.gcn(graph, hidden(graph, codes), 0, CPU, settings) == predicted).all()
+    many = np.stack([codes, 1 - codes], axis=1).astype(np.int8)
+    masked = np.where(graph.splits["test"][:, None], -1, many).astype(np.int8)
+    found = gcn.gcn(graph, masked, 0, CPU, gcn.Settings(epochs=100, scale="columns"))
+    assert found.shape == many.shape
+    assert (found == many)[graph.splits["test"]].mean() > 0.9
+
+
+def test_gcn_trains_on_what_is_seen():
+    graph, codes = communities()
+    seen = ~graph.splits["test"]
+    inductive = dataclasses.replace(graph, splits={**graph.splits, "seen": seen})
+    assert right(graph, gcn.gcn(inductive, hidden(graph, codes), 0, CPU, gcn.Settings(epochs=60)), codes) > 0.8
+
+
+def test_a_row_of_sparse_features_is_a_bag(generator):
+    features = random_graph().features
+    weight = torch.randn(12, 5, generator=generator)
+    bags = gcn.product(operand(features, CPU), weight, lambda entries: 2 * entries)
+    np.testing.assert_allclose(bags.numpy(), 2 * (features @ weight.numpy()), atol=1e-5)
+
+
+def test_planetoid_learns_communities_and_follows_its_seed():
+    graph, codes = communities()
+    settings = planetoid.Settings(walk=WALK, steps=60, trust=1.0)
+    predicted = planetoid.planetoid(graph, hidden(graph, codes), 0, CPU, settings)
+    assert right(graph, predicted, codes) > 0.9
+    assert (planetoid.planetoid(graph, hidden(graph, codes), 0, CPU, settings) == predicted).all()
+
+
+def test_the_label_context_is_low_where_classes_agree():
+    codes = torch.tensor([0, 0, 1, 1])
+    apart = torch.tensor([[3.0], [3.0], [-3.0], [-3.0]])
+    assert planetoid.label_context_loss(apart, apart, codes, 5) < 0.01
+    assert planetoid.label_context_loss(apart, -apart, codes, 5) > 9
