@@ -172,8 +172,10 @@ dl { max-width: 46rem } dt { font-weight: 600; margin-top: .9rem } dd { margin: 
   body { padding-top: 1.75rem } thead { display: none }
   tr { display: block; padding: .6rem .75rem; border-bottom: 1px solid var(--line) }
   th, td { display: block; padding: .15rem 0; border: 0 } td.none { display: none }
-  td::before { content: attr(data-set); display: inline-block; min-width: 6.5rem; color: var(--soft) }
-  td small { display: inline; margin-left: .5rem } tbody th { font-weight: 600 }
+  td { position: relative; padding-left: 6rem }
+  td::before { content: attr(data-set); position: absolute; left: 0; color: var(--soft) }
+  td small { display: inline-block; margin-right: .6rem; white-space: nowrap } td strong { margin-right: .6rem }
+  .mark { margin: 0 .6rem 0 0 } tbody th { font-weight: 600 }
   tbody th small { display: inline; margin-left: .5rem }
 }
 @media (prefers-color-scheme: dark) {
