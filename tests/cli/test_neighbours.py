@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from shell import infomax, write_graph
@@ -82,7 +84,12 @@ def test_command_indexes_large_runs_only(tmp_path, monkeypatch):
     monkeypatch.setattr(index, "LIMIT", 50)
     first, second = infomax("neighbours", run, "Z"), infomax("neighbours", run, "Z")
     assert (run / index.INDEX).exists()
-    assert first.out == second.out == exact.out + "index: recall@10 1.00 against exact, on 60 sampled nodes\n"
+    assert first.out == second.out  # the kept index answers as the fresh one did
+    assert first.out.splitlines()[:5] == exact.out.splitlines()[:5]  # the title, the header and the nearest of all
+    # An index may miss a neighbour, and its threads decide which: it says how many it finds.
+    recall = re.search(r"index: recall@10 (\d\.\d\d) against exact, on 60 sampled nodes\n", first.out)
+    assert recall is not None
+    assert float(recall[1]) > 0.9
     assert "indexing 60 vectors" in first.err
     assert "indexing" not in second.err
     monkeypatch.setattr(index, "installed", lambda: False)
