@@ -39,7 +39,8 @@ NOTES = {
     ),
     "Planetoid": (
         "Ours is the transductive Planetoid-T, whose authors have 75.7, 62.9 and 75.7 %. The 64.7 and 77.2 % that the "
-        "paper prints for Citeseer and Pubmed are those of their inductive variant."
+        "paper prints for Citeseer and Pubmed are those of their inductive variant. Labels reach our vectors through "
+        "the label context only; how much it counts was chosen on validation nodes."
     ),
     "PPI": (
         "1.25 % of our labels are not known; those nodes are in the graph but in no score. The table has DGI ahead of "
