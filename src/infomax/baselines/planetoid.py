@@ -2,8 +2,8 @@
 
 A node's context is a node near it on a random walk, or, if it is a training node, one of its own class, against those
 of other classes. The vectors so learnt and the features feed one softmax, and each has one of its own beside it. The
-authors let that classifier move the vectors, too; here it does not, for then the few labelled nodes part from those they
-should speak for, and validation accuracy falls.
+authors let that classifier move the vectors, too; here it does not, for then the few labelled nodes part from those
+they should speak for, and validation accuracy falls.
 """
 
 from __future__ import annotations
