@@ -16,8 +16,9 @@ import pytest
 from graphs import random_graph
 
 import infomax.table
-from infomax import Graph, InputError
+from infomax import Graph, InputError, comparison
 from infomax.baselines import Baseline
+from infomax.comparison import EXPERIMENTS
 from infomax.evaluation.protocol import PAPER
 from infomax.table import METHODS, Cell, make_table
 from infomax.table.page import html, markdown
@@ -49,6 +50,22 @@ def scores(folder: Path) -> dict[tuple[str, str], float]:
 
 def test_every_cell_of_the_paper_has_a_method_that_can_make_it():
     assert all(dataset in METHODS[method].runs for dataset, method in PAPER)
+
+
+def test_scores_are_told_in_the_papers_units():
+    assert all((mean > 1) == (EXPERIMENTS[dataset].metric == "accuracy") for (dataset, _), (mean, _) in PAPER.items())
+    assert EXPERIMENTS["generated-reddit"].metric == EXPERIMENTS["reddit"].metric
+
+
+def test_one_label_a_node_may_be_told_as_micro_f1(small, tmp_path, monkeypatch):
+    """On Reddit every row is a fraction, in the table and on its own, though a probe of one label counts accuracy."""
+    monkeypatch.setattr(comparison, "load_dataset", lambda name: small)
+    quick = dataclasses.replace(EXPERIMENTS["reddit"], settings={"preset": "patches", "epochs": 1, "dim": 8})
+    monkeypatch.setitem(EXPERIMENTS, "reddit", quick)
+    rows = comparison.reproduce("reddit", runs=1, device="cpu")["rows"]
+    rows += make_table(tmp_path, datasets=["generated-reddit"], methods=["Raw features", "LP"], runs=1)["rows"]
+    assert [row["metric"] for row in rows] == ["micro-F1"] * 5
+    assert all(0 < row["mean"] < 1 for row in rows)
 
 
 def test_stopped_and_gone_on_with_is_never_stopped(small, tmp_path):

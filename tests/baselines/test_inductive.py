@@ -14,6 +14,7 @@ from infomax import Graph
 from infomax.baselines import average_pooling as pooling
 from infomax.baselines import fastgcn as fast
 from infomax.baselines import graphsage as sage
+from infomax.baselines.inductive import keep
 from infomax.embedding import embed
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.patches import Neighbours, level_sizes
@@ -22,7 +23,7 @@ from infomax.views import WholeView
 
 CPU = torch.device("cpu")
 SAGE = sage.Settings(steps=3, batch=16, negatives=4, fan_out=(3, 2), dim=4)
-POOLING = pooling.Settings(dim=8, layers=2, lr=1e-2, epochs=3, batch=16, fan_out=(3, 2))
+POOLING = pooling.Settings(hidden=8, dim=4, lr=1e-2, epochs=3, batch=16, fan_out=(3, 2))
 FAST = fast.Settings(dim=8, draws=8, batch=16, epochs=3)
 
 
@@ -144,6 +145,19 @@ def test_a_sample_of_every_node_is_the_whole_layer(generator):
     model = fast.TwoLayers(12, 5, 3, generator)
     sample = fast.LayerSample(propagation @ torch.from_numpy(graph.features), propagation.operand.matrix.to_dense())
     torch.testing.assert_close(model(sample)[0], embed(model, WholeView.of(graph, "symmetric", CPU)))
+
+
+def test_patches_of_every_neighbour_are_the_whole_graph(generator):
+    """Average pooling on a ring, where a node has two neighbours: sampled both, the centres' logits are the graph's."""
+    ring = np.arange(7)
+    graph = Graph.from_arrays(np.stack([ring, (ring + 1) % 7]), np.random.default_rng(0).normal(size=(7, 3)))
+    model = pooling.AveragePooling(3, 2, POOLING, generator)
+    features, mean = pooling.whole(graph, CPU)
+    centres = torch.arange(7)
+    children = torch.stack([centres - 1, centres + 1], dim=1).flatten() % 7
+    leaves = torch.stack([children - 1, children + 1], dim=1).flatten() % 7
+    levels = [features[level] for level in (centres, children, leaves)]
+    torch.testing.assert_close(model.over_patches(levels, keep), model.over_graph(features, mean, keep))
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one label", "many labels"])

@@ -37,12 +37,11 @@ class Settings:
     """Negatives a step, shared by all its walks."""
 
 
+SETTINGS = Settings()
+
+
 def deepwalk(
-    graph: Graph,
-    codes: NDArray[Any],
-    seed: int,
-    device: torch.device,
-    settings: Settings = Settings(),  # noqa: B008  frozen
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> Tensor:
     """Vectors ``[N, dim]``, from the edges alone.
 
@@ -109,11 +108,7 @@ def learn(
 
 
 def with_features(
-    graph: Graph,
-    codes: NDArray[Any],
-    seed: int,
-    device: torch.device,
-    settings: Settings = Settings(),  # noqa: B008  frozen
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> Any:
     """DeepWalk's vectors beside the features, ``[N, dim + F]``, an array, or CSR where the features are.
 

@@ -29,6 +29,9 @@ class Settings:
     epochs: int = 30
 
 
+SETTINGS = Settings()
+
+
 class TwoLayers(Encoder):
     """``P ReLU(P X Θ + b) Θ' + b'``: logits ``[N, C]`` a view."""
 
@@ -119,11 +122,7 @@ def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: to
 
 
 def fastgcn(
-    graph: Graph,
-    codes: NDArray[Any],
-    seed: int,
-    device: torch.device,
-    settings: Settings = Settings(),  # noqa: B008  frozen
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> NDArray[Any]:
     """Predictions for every node, shaped as the codes are; the trained layers run over the whole graph, unsampled."""
     scaled, targets = standardised(graph), training_codes(graph, codes, device)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
-from infomax.baselines.inductive import classes, decide, generators, known, label_loss, training_codes
+from infomax.baselines.inductive import (
+    Drop,
+    classes,
+    decide,
+    dropout,
+    generators,
+    keep,
+    known,
+    label_loss,
+    training_codes,
+)
 from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 from infomax.initialisation import glorot
@@ -22,7 +31,7 @@ from infomax.propagation import Operand, Propagation, operand
 
 @dataclass(frozen=True)
 class Settings:
-    """One place for every number; as they stand, the authors' for the citation graphs."""
+    """One place for every number."""
 
     hidden: int = 16
     dropout: float = 0.5
@@ -35,11 +44,10 @@ class Settings:
     scale: Scale = "rows"
 
 
+NARROW = Settings()
+"""The authors', for the citation graphs."""
 WIDE = Settings(hidden=256, dropout=0, decay=0, scale="columns")
 """For PPI and Reddit, which have labels enough."""
-
-
-Drop = Callable[[Tensor], Tensor]
 
 
 class GCN(nn.Module):
@@ -50,7 +58,7 @@ class GCN(nn.Module):
         self.first = glorot((in_dim, hidden), generator=generator)
         self.second = glorot((hidden, outputs), generator=generator)
 
-    def forward(self, x: Operand, propagation: Propagation, drop: Drop = lambda entries: entries) -> Tensor:
+    def forward(self, x: Operand, propagation: Propagation, drop: Drop = keep) -> Tensor:
         """From features ``[N, F]``, dense or sparse; ``drop`` is applied to the entries of what each layer reads."""
         h = (propagation @ product(x, self.first, drop)).relu()
         return propagation @ (drop(h) @ self.second)
@@ -65,11 +73,7 @@ def product(x: Operand, weight: Tensor, drop: Drop) -> Tensor:
 
 
 def gcn(
-    graph: Graph,
-    codes: NDArray[Any],
-    seed: int,
-    device: torch.device,
-    settings: Settings = Settings(),  # noqa: B008  frozen
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = NARROW
 ) -> NDArray[Any]:
     """Predictions for every node, shaped as the codes are; trained on what is seen, then run over the whole graph."""
     first, draws = generators(seed, device)
@@ -83,10 +87,7 @@ def gcn(
     checks = torch.from_numpy(codes[graph.splits["validation"]]).to(device)
     rows, check_rows = known(targets), known(checks)
 
-    def drop(entries: Tensor) -> Tensor:
-        kept = torch.rand(entries.shape, generator=draws, device=device) >= settings.dropout
-        return entries * kept / (1 - settings.dropout)
-
+    drop = dropout(settings.dropout, draws)
     model = GCN(graph.num_features, settings.hidden, classes(targets), first).to(device)
     groups: list[dict[str, Any]] = [
         {"params": [model.first], "weight_decay": settings.decay},

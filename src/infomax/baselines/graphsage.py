@@ -36,6 +36,9 @@ class Settings:
     """Of the node and of its neighbours each: vectors are twice as wide."""
 
 
+SETTINGS = Settings()
+
+
 class Aggregator(nn.Module):
     """A layer: the node beside a digest of its neighbours, ``W x || W' digest``; say what the digest is.
 
@@ -175,12 +178,7 @@ def vectors(model: GraphSage, graph: Graph, settings: Settings, seed: int, devic
 
 
 def graphsage(
-    aggregator: str,
-    graph: Graph,
-    codes: NDArray[Any],
-    seed: int,
-    device: torch.device,
-    settings: Settings = Settings(),  # noqa: B008  frozen
+    aggregator: str, graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> NDArray[np.float32]:
     """Vectors ``[N, 2 dim]``; the codes are not looked at."""
     scaled = standardised(graph)

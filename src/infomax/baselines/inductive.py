@@ -1,8 +1,9 @@
-"""What the inductive rows share: scaling, randomness, and the loss of one label a node or of many."""
+"""What the rows share: scaling, randomness, dropout, and the loss of one label a node or of many."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from infomax.features import Scaler
 from infomax.graph import Graph
+
+Drop = Callable[[Tensor], Tensor]
 
 
 def standardised(graph: Graph) -> Graph:
@@ -25,6 +28,21 @@ def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.
     """Two streams of a seed: the first weights, drawn on the CPU, and everything drawn after them, on the device."""
     first, second = (int(word) for word in np.random.SeedSequence(seed).generate_state(2, np.uint64))
     return torch.Generator().manual_seed(first), torch.Generator(device).manual_seed(second)
+
+
+def dropout(rate: float, generator: torch.Generator) -> Drop:
+    """Sets each entry of a tensor to zero with that chance, and scales the others up."""
+
+    def drop(entries: Tensor) -> Tensor:
+        kept = torch.rand(entries.shape, generator=generator, device=entries.device) >= rate
+        return entries * kept / (1 - rate)
+
+    return drop
+
+
+def keep(entries: Tensor) -> Tensor:
+    """No dropout."""
+    return entries
 
 
 def training_codes(graph: Graph, codes: NDArray[Any], device: torch.device) -> Tensor:

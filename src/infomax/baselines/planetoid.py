@@ -42,12 +42,11 @@ class Settings:
     steps: int = 300
 
 
+SETTINGS = Settings()
+
+
 def planetoid(
-    graph: Graph,
-    codes: NDArray[Any],
-    seed: int,
-    device: torch.device,
-    settings: Settings = Settings(),  # noqa: B008  frozen
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> NDArray[np.int64]:
     """Class codes ``[N]``; the classifier is that of the step with the lowest validation loss."""
     first, draws = generators(seed, device)

@@ -152,8 +152,7 @@ class Cell:
 
     def row(self) -> dict[str, Any]:
         """What the table says of it; ``differs`` by more than two standard deviations, the larger of the two."""
-        metric = "accuracy" if self.dataset in CITATION else "micro-F1"
-        paper = PAPER.get((self.dataset, self.method))
+        paper, metric = PAPER.get((self.dataset, self.method)), EXPERIMENTS[self.dataset].metric
         row = summarise(self.method, self.scores, sum(run["seconds"] for run in self.runs), paper, metric)
         differs = paper is not None and abs(row.mean - paper[0]) > 2 * max(row.std, paper[1] or 0)
         return {"dataset": self.dataset, **row.to_dict(), "differs": differs}
