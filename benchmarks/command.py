@@ -6,57 +6,80 @@ import argparse
 import json
 import os
 import platform
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
 import infomax
 
-CONTENDERS = {
-    "ours": "infomax",
-    "pyg": "PyG, edge_index",
-    "pyg-csr": "PyG, CSR adjacency",
-    "plain": "plain, nn.Bilinear",
-    "plain-product": "plain, H (W s)",
-}
-"""Name on the command line -> name in the table."""
+WHOLE_GRAPH = ("pyg", "pyg-csr", "plain", "plain-product")
+"""The peers that train on a whole graph."""
+
+Made = TypeVar("Made")
 
 
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """The options of every benchmark."""
+class CannotRun(Exception):  # noqa: N818 - a fact about the machine
+    """Why a peer cannot run here."""
+
+
+def parser(description: str | None, *, dataset: str = "", peers: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The options of every benchmark; ``--dataset`` and ``--peers`` where it has them."""
     options = argparse.ArgumentParser(description=description)
-    options.add_argument("--dataset", default="cora", help="cora, citeseer, pubmed or generated:N")
-    options.add_argument("--dim", type=int, help="width; default: the paper's, 512, for Pubmed 256")
+    if dataset:
+        options.add_argument("--dataset", default=dataset, help=f"default: {dataset}")
+    if peers:
+        names = partial(_names, known=tuple(peers))
+        options.add_argument("--peers", type=names, default=list(peers), help=", ".join(peers))
     options.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     options.add_argument("--threads", type=int, default=2, help="CPU threads")
-    options.add_argument("--peers", type=_names, default=list(CONTENDERS)[1:], help=", ".join(list(CONTENDERS)[1:]))
     options.add_argument("--json", type=Path, metavar="FILE")
     return options
 
 
-def parse(options: argparse.ArgumentParser, arguments: list[str] | None) -> argparse.Namespace:
-    """The arguments, with the paper's width where none is given."""
-    settings = options.parse_args(arguments)
-    settings.dim = settings.dim or (256 if settings.dataset == "pubmed" else 512)
-    return settings
+def numbers(text: str) -> list[int]:
+    """``10,10,25`` or ``1e3,1e4``."""
+    return [int(float(number)) for number in text.split(",")]
 
 
-def report(settings: argparse.Namespace, rows: list[dict[str, Any]], columns: dict[str, str]) -> None:
-    """Print the rows as a table, a column a heading and a format; write all of it as JSON where that is asked for."""
-    title = f"{settings.dataset}, d = {settings.dim}, {settings.device}, {settings.threads} threads"
-    table = Table("contender", title=title)
+def paper_dim(dataset: str) -> int:
+    """The paper's width."""
+    return 256 if dataset == "pubmed" else 512
+
+
+def assemble(makers: dict[str, Callable[[], Made]], left_out: dict[str, str]) -> dict[str, Made]:
+    """What each maker makes; those that cannot are named with the reason, and left out."""
+    made = {}
+    for name, make in makers.items():
+        try:
+            made[name] = make()
+        except (CannotRun, ImportError) as reason:
+            left_out[name] = str(reason)
+            print(f"left out: {name}: {reason}")
+    return made
+
+
+def report(
+    settings: argparse.Namespace, title: str, rows: list[dict[str, Any]], columns: dict[str, str], **more: Any
+) -> None:
+    """Print the rows as a table, a column a heading and a format; write all of it, and more, as JSON if asked for."""
+    where = machine(settings.device)
+    print(f"{title}\n{where.get('gpu', 'CPU')}, CPU threads: {settings.threads}, torch {where['torch']}")
+    table = Table()
     for heading in columns:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right" if table.columns else "left")
     for row in rows:
-        table.add_row(CONTENDERS[row["contender"]], *(form.format(**row) for form in columns.values()))
-    Console().print(table)
+        table.add_row(*(form.format(**row) for form in columns.values()))
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
     if settings.json:
         what = {name: value for name, value in vars(settings).items() if name not in ("json", "peers", "contender")}
-        document = {"settings": what, "machine": machine(settings.device), "rows": rows}
+        document = {"settings": what, "machine": where, "rows": rows, **more}
         settings.json.write_text(json.dumps(document, indent=2) + "\n")
 
 
@@ -78,9 +101,9 @@ def machine(device: str) -> dict[str, Any]:
     return about
 
 
-def _names(text: str) -> list[str]:
+def _names(text: str, known: tuple[str, ...]) -> list[str]:
     names = [name for name in text.split(",") if name]
     for name in names:
-        if name not in CONTENDERS or name == "ours":
-            raise argparse.ArgumentTypeError(f"unknown peer {name!r}; choose from {', '.join(list(CONTENDERS)[1:])}")
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"unknown peer {name!r}; choose from {', '.join(known)}")
     return names

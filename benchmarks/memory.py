@@ -10,16 +10,26 @@ from pathlib import Path
 from typing import Any
 
 # Nothing heavy here: Linux hands the peak of a process on to those it starts.
-from benchmarks.command import CONTENDERS, parse, parser, report
+from benchmarks.command import WHOLE_GRAPH, paper_dim, parser, report
 
 EPOCHS = 3
+
+COLUMNS = {
+    "contender": "{contender}",
+    "baseline MB": "{baseline_mb:.0f}",
+    "training MB": "{training_mb:.0f}",
+    "peak MB": "{peak_mb:.0f}",
+    "ratio of peaks": "{ratio:.2f}",
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print, write."""
-    options = parser(__doc__)
-    options.add_argument("--contender", choices=CONTENDERS, help="measure this one, in this process; print JSON")
-    settings = parse(options, arguments)
+    options = parser(__doc__, dataset="cora", peers=WHOLE_GRAPH)
+    options.add_argument("--dim", type=int, help="width; default: the paper's, 512, for Pubmed 256")
+    options.add_argument("--contender", help="measure this one, in this process; print JSON")
+    settings = options.parse_args(arguments)
+    settings.dim = settings.dim or paper_dim(settings.dataset)
     if settings.contender:
         row = measure(settings.contender, settings.dataset, settings.dim, settings.device, settings.threads)
         print(json.dumps(row))
@@ -28,8 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     rows = [apart(name, passed) for name in ("ours", *settings.peers)]
     for row in rows:
         row["ratio"] = row["peak_mb"] / rows[0]["peak_mb"]
-    columns = {"baseline MB": "{baseline_mb:.0f}", "training MB": "{training_mb:.0f}", "peak MB": "{peak_mb:.0f}"}
-    report(settings, rows, columns | {"ratio of peaks": "{ratio:.2f}"})
+    report(settings, f"Memory of a training: {settings.dataset}, d = {settings.dim}", rows, COLUMNS)
 
 
 def apart(name: str, arguments: list[str]) -> dict[str, Any]:
@@ -53,10 +62,10 @@ def measure(name: str, dataset: str, dim: int, device: str, threads: int) -> dic
 
     torch.set_num_threads(threads)
     contender = ({"ours": Ours} | PEERS)[name]
-    contender(Problem.of(generated(10), 4, device)).epochs(1)
+    contender(Problem.of(generated(10), 4, device)).train(1)
     graph = load(dataset)
     baseline = peak_mb(device)
-    contender(Problem.of(graph, dim, device)).epochs(EPOCHS)
+    contender(Problem.of(graph, dim, device)).train(EPOCHS)
     peak = peak_mb(device)
     return {"contender": name, "baseline_mb": baseline, "peak_mb": peak, "training_mb": peak - baseline}
 

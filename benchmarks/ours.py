@@ -1,12 +1,15 @@
-"""Ours, through the loop that `DGI.fit` runs."""
+"""Ours, through the loop that `DGI.fit` runs: its history and its best weights are kept as in earnest."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from unittest import mock
 
 import torch
+from torch import Tensor
 
-from benchmarks.problem import LEARNING_RATE, Problem
+from benchmarks.problem import LEARNING_RATE, PatchProblem, Problem
 from infomax.estimator import build
 from infomax.presets import Preset
 from infomax.training import Training
@@ -15,7 +18,7 @@ FOREVER = 10**9
 
 
 class Ours:
-    """The whole-graph preset: keeps its history and its best weights as in earnest, but never stops."""
+    """The whole-graph preset, never stopping."""
 
     def __init__(self, problem: Problem) -> None:
         graph, device = problem.graph, problem.device
@@ -36,17 +39,67 @@ class Ours:
             replayable=True,
         )
 
-    def epochs(self, count: int) -> float:
+    def train(self, count: int) -> float:
         """Train so many epochs, read back at once; the loss of the last."""
         self.training.stride = count
-        with suppress(_Enough):
-            self.training.run(_leave)
-        return self.training.history[-1].loss
+        return _go_on(self.training)
+
+
+class OurPatches:
+    """The patches preset, with epochs of so many steps."""
+
+    def __init__(self, problem: PatchProblem, steps: int) -> None:
+        preset, self.steps = problem.preset, steps
+        self.training = Training(
+            problem.model(),
+            _Stretch(problem, steps),
+            preset.objective,
+            lr=preset.lr,
+            epochs=FOREVER,
+            patience=None,
+            generator=problem.generator(),
+            replayable=True,
+        )
+
+    def train(self, count: int) -> float:
+        """Train so many steps, which is an epoch; their mean loss."""
+        if count != self.steps:
+            raise ValueError(f"an epoch has {self.steps} steps, not {count}")
+        self.training.stride = 1
+        return _go_on(self.training)
+
+
+class OurPatchesInFull(OurPatches):
+    """The same without tensor cores: all products in float32."""
+
+    def train(self, count: int) -> float:
+        """Train so many steps, which is an epoch; their mean loss."""
+        with mock.patch("infomax.training.tensor_cores", nullcontext):
+            return super().train(count)
+
+
+class _Stretch:
+    """The regime of a patch problem, with epochs of so many steps."""
+
+    def __init__(self, problem: PatchProblem, steps: int) -> None:
+        self.problem, self.pair, self.uniform, self.steps = problem, problem.views.pair, problem.views.uniform, steps
+
+    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+        return self.problem.batches(self.steps, generator)
 
 
 class _Enough(Exception):  # noqa: N818 - not an error
     """Leaves the loop where it pauses; the next `run` goes on from there."""
 
 
-def _leave(training: Training) -> None:
-    raise _Enough
+def _go_on(training: Training) -> float:
+    """Train until the history is read back; the last loss."""
+    known = len(training.history)
+
+    def leave(training: Training) -> None:
+        if len(training.history) > known:  # within long epochs it pauses, too
+            raise _Enough
+
+    with suppress(_Enough):
+        training.run(leave)
+    return training.history[-1].loss

@@ -34,6 +34,10 @@ class Peer(ABC):
         """Everything that learns, with the problem's first weights."""
 
     @abstractmethod
+    def embed(self) -> Tensor:
+        """H of the graph, ``[N, d]``."""
+
+    @abstractmethod
     def loss(self) -> Tensor:
         """The loss of the graph against a fresh corruption."""
 
@@ -49,7 +53,7 @@ class Peer(ABC):
         self.optimiser.step()
         return loss.detach()
 
-    def epochs(self, count: int) -> float:
+    def train(self, count: int) -> float:
         """Train so many epochs; the loss of the last."""
         for _ in range(count):
             loss = self.epoch()
@@ -86,13 +90,17 @@ class PyG(Peer):
             model.weight.copy_(problem.bilinear)
         return model
 
+    def embed(self) -> Tensor:
+        """PyG's encoder alone."""
+        return self.model.encoder(self.x, self.adjacency)
+
     def loss(self) -> Tensor:
         """PyG's own: the sum of the two classes' means, twice the mean over both, which Adam does not notice."""
         return self.model.loss(*self.model(self.x, self.adjacency))
 
-    def epochs(self, count: int) -> float:
+    def train(self, count: int) -> float:
         """Train so many epochs; the loss of the last, as a mean over both classes."""
-        return super().epochs(count) / 2
+        return super().train(count) / 2
 
 
 class _Convolution(nn.Module):
@@ -128,6 +136,10 @@ class Plain(Peer):
     def encode(self, x: Tensor) -> Tensor:
         """H, ``[N, F] -> [N, d]``."""
         return self.model.activate(torch.spmm(self.propagation, self.model.linear(x)) + self.model.bias)
+
+    def embed(self) -> Tensor:
+        """H of the features in their order."""
+        return self.encode(self.x)
 
     def score(self, h: Tensor, summary: Tensor) -> Tensor:
         """Logits ``[N]``."""

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
 
+from infomax.contrast import Model
+from infomax.estimator import build
 from infomax.features import Scaler
 from infomax.graph import Graph
 from infomax.initialisation import glorot
+from infomax.presets import PRESETS, Preset
+from infomax.views import Patches
 
 LEARNING_RATE = 1e-3
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An undirected, unweighted graph to train on, and where to begin.
+    """An undirected, unweighted graph to train on as a whole, and where to begin.
 
     Shapes:
         theta: ``[F, d]``, the first weights of the encoder
@@ -30,17 +37,19 @@ class Problem:
     theta: Tensor
     bilinear: Tensor
     device: torch.device
+    seed: int = 0
 
     @classmethod
-    def of(cls, graph: Graph, dim: int, device: str) -> Problem:
+    def of(cls, graph: Graph, dim: int, device: str, seed: int = 0) -> Problem:
         """The problem that a graph poses at this width; its features are scaled as training scales them."""
+        generator = torch.Generator().manual_seed(seed)
         scaled = Scaler.fit(graph.features).transform(graph.features)
-        generator = torch.Generator().manual_seed(0)
         return cls(
             dataclasses.replace(graph, features=scaled),
             glorot((graph.num_features, dim), generator=generator).detach(),
             glorot((dim, dim), fans=(dim * dim, dim), generator=generator).detach(),
             torch.device(device),
+            seed,
         )
 
     @property
@@ -50,17 +59,63 @@ class Problem:
 
     def generator(self) -> torch.Generator:
         """The source of every corruption: equal for all contenders, so that all see the same negatives."""
+        return torch.Generator(self.device).manual_seed(self.seed + 1)
+
+
+@dataclass(frozen=True)
+class PatchProblem:
+    """What training sees of a large graph, in patches by the preset; ``views`` has it on the device."""
+
+    graph: Graph
+    scaler: Scaler
+    preset: Preset
+    views: Patches
+    device: torch.device
+
+    @classmethod
+    def of(cls, graph: Graph, dim: int, device: str, fan_out: Sequence[int] = (10, 10, 25)) -> PatchProblem:
+        """The problem that a graph poses: its seen part, features scaled."""
+        seen, place = graph.seen(), torch.device(device)
+        scaler = Scaler.fit(seen.features)
+        seen = dataclasses.replace(seen, features=scaler.transform(seen.features))
+        views = partial(Patches, fan_out=tuple(fan_out), batch=min(256, seen.num_nodes))
+        encoder = partial(PRESETS["patches"].encoder, layers=len(fan_out))
+        preset = dataclasses.replace(PRESETS["patches"], views=views, encoder=encoder, dim=dim)
+        return cls(seen, scaler, preset, preset.views(seen, "mean", preset.corruption, place), place)
+
+    def model(self) -> Model:
+        """Freshly drawn, the same at every call."""
+        generator = torch.Generator().manual_seed(0)
+        return build(self.preset, self.graph.num_features, generator).to(self.device)
+
+    def generator(self) -> torch.Generator:
+        """The source of every draw, equal for all contenders."""
         return torch.Generator(self.device).manual_seed(1)
 
+    def batches(self, count: int, generator: torch.Generator) -> Iterator[Tensor]:
+        """The centres ``[B]`` of so many steps; no node comes twice before the others have come."""
+        n, size = self.graph.num_nodes, self.views.batch
+        for done in range(0, count, n // size):
+            order = torch.randperm(n, generator=generator, device=self.device)
+            yield from order.split(size)[: min(n // size, count - done)]
 
-def load(dataset: str) -> Graph:
+    @cached_property
+    def tables(self) -> tuple[Tensor, Tensor, Tensor]:
+        """For the peers, on the device: features ``[N, F]``, and the neighbours as CSR, starts and senders."""
+        matrix = self.graph.adjacency
+        arrays = (self.graph.features, matrix.indptr.astype(np.int64), matrix.indices)
+        features, starts, senders = (torch.from_numpy(array).to(self.device) for array in arrays)
+        return features, starts, senders
+
+
+def load(dataset: str, **options: Any) -> Graph:
     """A data set by its name, or ``generated:N``."""
     kind, _, size = dataset.partition(":")
     if kind == "generated":
         return generated(int(float(size)))
     from infomax.datasets import load_dataset
 
-    return load_dataset(dataset)
+    return load_dataset(dataset, **options)
 
 
 def generated(n: int, *, degree: int = 10, words: int = 500, per_node: int = 20, seed: int = 0) -> Graph:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from benchmarks import epoch
-from benchmarks.command import CONTENDERS
 from benchmarks.ours import Ours
 from benchmarks.peers import PEERS
 from benchmarks.problem import Problem, generated
@@ -27,18 +26,18 @@ def problem() -> Problem:
 @pytest.mark.parametrize("name", PEERS)
 def test_equal_weights_give_equal_losses_and_equal_steps(name: str, problem: Problem) -> None:
     ours, peer = Ours(problem), PEERS[name](problem)
-    first = ours.epochs(1)
+    first = ours.train(1)
     assert first > 0.72
-    assert peer.epochs(1) == pytest.approx(first, rel=1e-6)
-    second = ours.epochs(1)
+    assert peer.train(1) == pytest.approx(first, rel=1e-6)
+    second = ours.train(1)
     assert abs(second - first) > 5e-3
     # PyG's discriminator has no bias, so its step is not quite the same.
-    assert peer.epochs(1) == pytest.approx(second, abs=3e-4 if name.startswith("pyg") else 1e-6)
+    assert peer.train(1) == pytest.approx(second, abs=3e-4 if name.startswith("pyg") else 1e-6)
 
 
 def test_ours_trains_exactly_the_epochs_it_is_asked_for(problem: Problem) -> None:
     ours, by_one = Ours(problem), Ours(problem)
-    assert ours.epochs(3) == [by_one.epochs(1) for _ in range(3)][-1]
+    assert ours.train(3) == [by_one.train(1) for _ in range(3)][-1]
     assert len(ours.training.history) == 3
 
 
@@ -46,8 +45,8 @@ def test_epoch_reports_a_row_a_contender(tmp_path: Path, capsys: pytest.CaptureF
     file = tmp_path / "epoch.json"
     epoch.main(["--dataset=generated:60", "--dim=8", "--repeats=2", f"--json={file}"])
     document, table = json.loads(file.read_text()), capsys.readouterr().out
-    assert [row["contender"] for row in document["rows"]] == list(CONTENDERS) == ["ours", *PEERS]
-    assert all(name in table for name in CONTENDERS.values())
+    assert [row["contender"] for row in document["rows"]] == ["ours", *PEERS]
+    assert all(f" {name} " in table for name in ("ours", *PEERS))
     assert all(len(row["ms"]) == 2 and row["p10_ms"] <= row["median_ms"] <= row["p90_ms"] for row in document["rows"])
     assert document["rows"][0]["ratio"] == 1
     assert {"threads", "device", "stretch"} <= document["settings"].keys()
@@ -60,7 +59,7 @@ def test_memory_reports_a_row_a_contender(tmp_path: Path) -> None:
     done = subprocess.run([*command, f"--json={file}"], cwd=ROOT, capture_output=True, text=True, check=True)
     (row,) = json.loads(file.read_text())["rows"]  # every contender costs an import of torch: one is enough here
     assert row["contender"] == "ours"
-    assert CONTENDERS["ours"] in done.stdout
+    assert " ours " in done.stdout
     assert row["training_mb"] == row["peak_mb"] - row["baseline_mb"]
     assert row["training_mb"] > 5 * 512 * 512 * 4 / 2**20  # W, its gradient, Adam's two moments, the best weights
 

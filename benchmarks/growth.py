@@ -1,0 +1,76 @@
+"""How the time of a whole-graph epoch grows with nodes, edges and width, on random graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.command import numbers, parser, report
+from benchmarks.epoch import STRETCH
+from benchmarks.measure import race
+from benchmarks.ours import Ours
+from benchmarks.problem import Problem, generated
+
+DEGREE, DIM = 10, 64
+DEGREES, DIMS = (5, 10, 20, 40), (64, 128, 256, 512)
+"""What is varied where nodes are fixed; of the other there is the constant above."""
+
+COLUMNS = {
+    "growing": "{growing}",
+    "nodes": "{nodes:,}",
+    "edges": "{edges:,}",
+    "d": "{dim}",
+    "median ms": "{median_ms:.2f}",
+    "p10 - p90": "{p10_ms:.2f} - {p90_ms:.2f}",
+    "slope": "{slope:.2f}",
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print, write."""
+    options = parser(__doc__)
+    options.add_argument("--nodes", type=numbers, default=[1_000, 10_000, 100_000, 1_000_000])
+    options.add_argument("--fixed", type=numbers, default=[100_000], help="nodes where edges or width grow")
+    settings = options.parse_args(arguments)
+    torch.set_num_threads(settings.threads)
+    (fixed,) = settings.fixed
+    series = {
+        "nodes": [(n, DEGREE, DIM) for n in settings.nodes],
+        "edges": [(fixed, degree, DIM) for degree in DEGREES],
+        "dim": [(fixed, DEGREE, dim) for dim in DIMS],
+    }
+    rows, exponents = [], {}
+    for growing, shapes in series.items():
+        found = [{"growing": growing, **measure(*shape, settings.device)} for shape in shapes]
+        sizes, times = ([row[key] for row in found] for key in (growing, "median_ms"))
+        for row, slope in zip(found, [float("nan"), *slopes(sizes, times)], strict=True):
+            row["slope"] = slope
+        rows += found
+        exponents[growing] = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+    report(
+        settings, f"Growth of an epoch: degree {DEGREE}, d = {DIM} unless they grow", rows, COLUMNS, exponents=exponents
+    )
+    print(
+        ", ".join(f"ms ~ {growing}^{exponent:.2f}" for growing, exponent in exponents.items()),
+        "(least squares; slope: from the row before)",
+    )
+
+
+def measure(n: int, degree: int, dim: int, device: str) -> dict[str, Any]:
+    """The row of one graph; fewer rounds where an epoch is long."""
+    graph = generated(n, degree=degree)
+    repeats = int(np.clip(2e7 / (n * dim), 3, 15))
+    (row,) = race({"ours": Ours(Problem.of(graph, dim, device))}, repeats, STRETCH[device])
+    return {"nodes": n, "edges": graph.num_edges, "dim": dim, **row}
+
+
+def slopes(sizes: Iterable[int], times: Iterable[float]) -> list[float]:
+    """The exponent between each size and the next."""
+    return (np.diff(np.log(list(times))) / np.diff(np.log(list(sizes)))).tolist()
+
+
+if __name__ == "__main__":
+    main()

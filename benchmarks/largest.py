@@ -1,0 +1,117 @@
+"""The patches preset on a generated graph as large as the machine takes: seconds and memory of every stage."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import gc
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+from benchmarks.command import parser, report
+from benchmarks.measure import resident_gb, timed
+from benchmarks.ours import OurPatches
+from benchmarks.problem import PatchProblem
+from infomax import DGI
+from infomax.datasets import generated
+from infomax.estimator import build
+from infomax.graph import Graph
+from infomax.memory import available_bytes
+
+FIRST, STEPS = {"cpu": 1, "cuda": 8}, {"cpu": 5, "cuda": 500}
+
+COLUMNS = {
+    "stage": "{stage}",
+    "seconds": "{seconds:.1f}",
+    "nodes": "{nodes:,}",
+    "nodes/s": "{nodes_s:,.0f}",
+    "GPU peak GB": "{gpu_gb:.1f}",
+    "host peak GB": "{host_gb:.1f}",
+}
+
+Result = TypeVar("Result")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print, write."""
+    options = parser(__doc__)
+    options.add_argument("--nodes", type=float, default=1e7)
+    options.add_argument("--features", type=int, default=100)
+    options.add_argument("--degree", type=float, default=20)
+    options.add_argument("--dim", type=int, default=512, help="features a side, so that vectors are twice as wide")
+    options.add_argument("--embed-dim", type=int, help="the same for embedding; default: --dim, halved until it fits")
+    options.add_argument("--steps", type=int, help="of 256 patches each; default: 5, on a GPU 500")
+    settings = options.parse_args(arguments)
+    settings.steps = settings.steps or STEPS[settings.device]
+    torch.set_num_threads(settings.threads)
+    stages = Stages(settings.device)
+    scale, nodes = settings.nodes / generated.NODES, round(settings.nodes)
+    graph = stages.run("generate", nodes, lambda: generated.read(scale, 0, settings.features, settings.degree))
+    model, loss = train(stages, graph, settings)
+    gc.collect()  # the views go
+    torch.cuda.empty_cache()
+    settings.embed_dim = settings.embed_dim or fitting(graph, settings.dim, settings.device)
+    trained = settings.embed_dim == settings.dim
+    if not trained:
+        model.preset_ = dataclasses.replace(model.preset_, dim=settings.embed_dim)
+        model.model_ = build(model.preset_, graph.num_features, None)
+    vectors = stages.run("embed", nodes, lambda: model.transform(graph).vectors)
+    title = f"The largest: {nodes:,} nodes, {graph.num_edges:,} edges, {settings.features} features"
+    more = {"loss": loss, "edges": graph.num_edges, "vectors": list(vectors.shape), "trained": trained}
+    report(settings, f"{title}, 3 x ({settings.dim} + {settings.dim})", stages.rows, COLUMNS, **more)
+    print(f"train: {settings.steps} steps, mean loss {loss:.4f}; embed: exact, {vectors.shape[1]} wide, host to host")
+    if not trained:
+        print(f"embedded by an untrained encoder of {settings.embed_dim} a side: {2 * settings.dim} wide does not fit")
+
+
+class Stages:
+    """Rows of what was run, printed on the way: a large graph may end a run before its table."""
+
+    def __init__(self, device: str) -> None:
+        self.device, self.rows = device, list[dict[str, Any]]()
+
+    def run(self, stage: str, nodes: int, function: Callable[[], Result]) -> Result:
+        """The result of a stage that treats so many nodes."""
+        gpu = self.device == "cuda"
+        if gpu:
+            torch.cuda.reset_peak_memory_stats()
+        seconds, result = timed(function)
+        row = {"stage": stage, "seconds": seconds, "nodes": nodes, "nodes_s": nodes / seconds}
+        row["gpu_gb"] = torch.cuda.max_memory_allocated() / 2**30 if gpu else 0.0
+        row["host_gb"] = resident_gb("VmHWM")  # so far
+        self.rows.append(row)
+        print(f"{stage}: {seconds:.1f} s, GPU {row['gpu_gb']:.1f} GB, host {row['host_gb']:.1f} GB", flush=True)
+        return result
+
+
+def train(stages: Stages, graph: Graph, settings: argparse.Namespace) -> tuple[DGI, float]:
+    """The estimator as `DGI.fit` would leave it after so many steps, and their mean loss."""
+    problem = stages.run("build views", graph.num_nodes, lambda: PatchProblem.of(graph, settings.dim, settings.device))
+    size, first = problem.views.batch, FIRST[settings.device]
+    stages.run("first steps", first * size, lambda: OurPatches(problem, first).train(first))  # compiles the kernels
+    ours = OurPatches(problem, settings.steps)
+    loss = stages.run("train", settings.steps * size, lambda: ours.train(settings.steps))
+    model = DGI(preset=problem.preset, device=settings.device)
+    model.preset_, model.model_, model.scaler_ = problem.preset, ours.training.model, problem.scaler
+    model.feature_names_ = graph.feature_names
+    return model, loss
+
+
+def fitting(graph: Graph, dim: int, device: str) -> int:
+    """The width a side that embedding has memory for: ``dim``, halved until it fits.
+
+    A layer of N nodes holds the layer before and itself, 2 d wide, and a product, d wide; beside them lie features and
+    edges. From a GPU the vectors come back to the host.
+    """
+    n, free = graph.num_nodes, 0.9 * available_bytes(torch.device(device))
+    beside = 4 * n * graph.num_features + 24 * (graph.adjacency.nnz + n)
+    host = 0.9 * available_bytes(torch.device("cpu")) if device == "cuda" else free
+    while dim > 1 and (20 * n * dim + beside > free or 8 * n * dim + 4 * n * graph.num_features > host):
+        dim //= 2
+    return dim
+
+
+if __name__ == "__main__":
+    main()
