@@ -25,7 +25,7 @@ COLUMNS = {
     "d": "{dim}",
     "median ms": "{median_ms:.2f}",
     "p10 - p90": "{p10_ms:.2f} - {p90_ms:.2f}",
-    "slope": "{slope:.2f}",
+    "slope": "{slope}",
 }
 
 
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
     for growing, shapes in series.items():
         found = [{"growing": growing, **measure(*shape, settings.device)} for shape in shapes]
         sizes, times = ([row[key] for row in found] for key in (growing, "median_ms"))
-        for row, slope in zip(found, [float("nan"), *slopes(sizes, times)], strict=True):
+        for row, slope in zip(found, ["", *(f"{slope:.2f}" for slope in slopes(sizes, times))], strict=True):
             row["slope"] = slope
         rows += found
         exponents[growing] = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
