@@ -13,7 +13,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from benchmarks.command import CannotRun, assemble, parser, report
-from benchmarks.measure import spread, timed, with_peak
+from benchmarks.measure import PEAK, spread, timed, with_peak
 from benchmarks.patch_peers import Skip
 from benchmarks.problem import load
 from infomax import DGI
@@ -29,7 +29,6 @@ COLUMNS = {
     "ratio": "{ratio:.2f}",
     "device s": "{device_s:.3f}",
     "its ratio": "{device_ratio:.2f}",
-    "peak GB": "{peak_gb:.2f}",
     "difference": "{difference:.0e}",
 }
 
@@ -127,7 +126,7 @@ def main(arguments: list[str] | None = None) -> None:
     makers = {"ours": Ours} | {name: PEERS[name] for name in settings.peers}
     rows, left_out = race({name: make(model, graph) for name, make in makers.items()}, settings.repeats)
     title = f"Embedding {graph.num_nodes:,} nodes of {settings.dataset}, {graph.num_edges:,} edges, exactly"
-    report(settings, f"{title}, {2 * settings.dim} wide", rows, COLUMNS, left_out=left_out)
+    report(settings, f"{title}, {2 * settings.dim} wide", rows, COLUMNS | PEAK[settings.device], left_out=left_out)
     print("first s, median s: from host to host; difference: the largest, beside the largest entry of ours")
 
 

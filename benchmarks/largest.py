@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 
 from benchmarks.command import parser, report
-from benchmarks.measure import resident_gb, timed
+from benchmarks.measure import peak_resident_gb, timed
 from benchmarks.ours import OurPatches
 from benchmarks.problem import PatchProblem
 from infomax import DGI
@@ -80,7 +80,7 @@ class Stages:
         seconds, result = timed(function)
         row = {"stage": stage, "seconds": seconds, "nodes": nodes, "nodes_s": nodes / seconds}
         row["gpu_gb"] = torch.cuda.max_memory_allocated() / 2**30 if gpu else 0.0
-        row["host_gb"] = resident_gb("VmHWM")  # so far
+        row["host_gb"] = peak_resident_gb()  # so far
         self.rows.append(row)
         print(f"{stage}: {seconds:.1f} s, GPU {row['gpu_gb']:.1f} GB, host {row['host_gb']:.1f} GB", flush=True)
         return result

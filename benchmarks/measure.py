@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import math
+import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -15,6 +13,9 @@ import torch
 
 WARM_UP = 2
 """Turns that are not counted."""
+
+PEAK: dict[str, dict[str, str]] = {"cpu": {}, "cuda": {"peak GB": "{peak_gb:.2f}"}}
+"""The column of `with_peak`."""
 
 Result = TypeVar("Result")
 
@@ -57,31 +58,24 @@ def spread(values: list[float], unit: str) -> dict[str, Any]:
     return {f"median_{unit}": median, f"p10_{unit}": p10, f"p90_{unit}": p90, unit: values}
 
 
-def with_peak(function: Callable[[], Result], device: str) -> tuple[Result, float]:
-    """A call's result, and the most gigabytes held during it beyond what was held before.
+def with_peak(function: Callable[[], Result], device: str) -> tuple[Result, float | None]:
+    """A call's result, and the most gigabytes of a GPU held during it beyond what was held before.
 
-    On a GPU: allocated memory. On a CPU: the resident set, which Linux tells, elsewhere NaN; right to about 0.1 GB,
-    since small blocks that were freed before may be taken again unseen.
+    On a CPU None: within one process nobody can tell whose a page is; see `benchmarks.memory`.
     """
-    if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        result = function()
-        synchronise()
-        return result, (torch.cuda.max_memory_allocated() - before) / 2**30
-    if sys.platform == "linux":
-        ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    before = resident_gb("VmRSS")
+    if device != "cuda":
+        return function(), None
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
     result = function()
-    return result, resident_gb("VmHWM") - before
+    synchronise()
+    return result, (torch.cuda.max_memory_allocated() - before) / 2**30
 
 
-def resident_gb(which: str) -> float:
-    """The resident set in gigabytes: ``VmRSS`` now, ``VmHWM`` at its peak."""
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(line.split()[1]) / 2**20 for line in lines if line.startswith(which)), math.nan)
+def peak_resident_gb() -> float:
+    """The largest resident set so far."""
+    # Linux counts in kilobytes, macOS in bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
 
 
 def synchronise() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.command import assemble, numbers, parser, report
-from benchmarks.measure import Contender, race, with_peak
+from benchmarks.measure import PEAK, Contender, race, with_peak
 from benchmarks.ours import OurPatches, OurPatchesInFull
 from benchmarks.patch_peers import PlainPatches, PyGLoader
 from benchmarks.problem import PatchProblem, load
@@ -27,7 +27,6 @@ COLUMNS = {
     "p10 - p90": "{p10_ms:.2f} - {p90_ms:.2f}",
     "ratio": "{ratio:.2f}",
     "nodes/s": "{nodes_s:,.0f}",
-    "peak GB": "{peak_gb:.2f}",
     "mean loss": "{loss:.4f}",
 }
 
@@ -48,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
     problem.tables  # noqa: B018 - on the device before memory is counted
     tiny = PatchProblem.of(generated.read(1000 / generated.NODES, features=8, degree=2), 8, settings.device, [2, 2])
     makers = contenders_of(settings.steps, settings.device, settings.peers)
-    peaks: dict[str, float] = {}
+    peaks: dict[str, float | None] = {}
     left_out: dict[str, str] = {}
 
     def ready(name: str) -> Contender:
@@ -59,7 +58,7 @@ def main(arguments: list[str] | None = None) -> None:
             contender.train(settings.steps)
             return contender
 
-        make(tiny)  # wakes the libraries, whose memory is not the contender's
+        make(tiny)  # compiles and wakes the libraries, whose memory is not the contender's
         contender, peaks[name] = with_peak(lambda: make(problem), settings.device)
         return contender
 
@@ -70,8 +69,9 @@ def main(arguments: list[str] | None = None) -> None:
         row["nodes_s"], row["peak_gb"] = 1000 * problem.views.batch / row["median_ms"], peaks[row["contender"]]
     shape = f"{problem.graph.num_nodes:,} seen nodes, batch {problem.views.batch}, fan-out {tuple(settings.fan_out)}"
     title = f"A step: {settings.dataset}, {shape}, {len(settings.fan_out)} x ({settings.dim} + {settings.dim})"
-    report(settings, title, rows, COLUMNS, left_out=left_out, errors=errors)
-    print("peak GB: beside graph and features; all but ours-float32 multiply in tf32 on a GPU")
+    report(settings, title, rows, COLUMNS | PEAK[settings.device], left_out=left_out, errors=errors)
+    if settings.device == "cuda":
+        print("peak GB: beside graph and features; all but ours-float32 multiply in tf32")
     for pair, error in errors.items():
         print(f"{pair}: relative error of the loss {error['loss']:.1e}, of the gradient {error['gradient']:.1e}")
 

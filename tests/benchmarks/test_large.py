@@ -44,13 +44,13 @@ def test_plain_patches_train_as_ours(problem: PatchProblem) -> None:
         assert (mine - theirs).abs().mean() < 1e-7
 
 
-def test_patches_reports_speed_memory_and_precision(tmp_path: Path) -> None:
+def test_patches_reports_speed_and_precision(tmp_path: Path) -> None:
     document = run(patches, tmp_path, *SMALL, "--fan-out=3,2", "--steps=2")
     ours, plain = document["rows"]
     assert (ours["contender"], plain["contender"], ours["ratio"]) == ("ours", "plain", 1)
     assert ours["loss"] == pytest.approx(plain["loss"], rel=1e-6)
     assert ours["nodes_s"] == pytest.approx(256_000 / ours["median_ms"])
-    assert ours["peak_gb"] < 1
+    assert ours["peak_gb"] is None  # of a GPU
     error = document["errors"]["float32 against float64"]
     assert 0 < error["gradient"] < 1e-4
     assert error["loss"] < 1e-5
