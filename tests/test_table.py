@@ -195,7 +195,7 @@ def test_a_fast_table_of_cora(tmp_path):
     table = make_table(tmp_path, datasets=["cora"], methods=CHEAP, runs=2, device="cpu")
     rows = {row["method"]: row for row in table["rows"]}
     assert not rows["Raw features"]["differs"]
-    assert rows["LP"]["mean"] == pytest.approx(73.4)
+    assert rows["LP"]["mean"] == pytest.approx(73.1)
     assert rows["Random-Init"]["mean"] == pytest.approx(69.3, abs=4)
     assert rows["Random-Init"]["runs"] == 2
 

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from infomax import Graph
 from infomax.baselines import BASELINES, deepwalk, gcn, planetoid
-from infomax.baselines.label_propagation import harmonic, label_propagation
+from infomax.baselines.label_propagation import label_propagation
 from infomax.baselines.walks import closeness, random_walks, skip_gram_loss
 from infomax.evaluation.protocol import PAPER
 from infomax.patches import Neighbours
@@ -58,31 +58,26 @@ def test_rows_are_the_papers():
     assert set(BASELINES) <= {method for _, method in PAPER}
 
 
-def test_the_harmonic_function_of_a_path_is_a_straight_line():
-    codes = np.array([0, -1, -1, -1, -1, 1])
-    values = harmonic(path(6).adjacency, codes)
-    np.testing.assert_allclose(values[:, 1], np.arange(6) / 5, atol=1e-6)
-    np.testing.assert_allclose(values.sum(axis=1), 1, atol=1e-6)
+def test_label_propagation_spreads_to_the_nearer_label_and_no_further_than_its_rounds():
+    ends = dataclasses.replace(path(30), splits={"train": np.isin(np.arange(30), [0, 29])})
+    codes = np.full(30, -1)
+    codes[[0, 29]] = [1, 0]
+    assert label_propagation(ends, codes, 0, CPU).tolist() == [1] * 11 + [-1] * 8 + [0] * 11
 
 
-def test_the_harmonic_function_is_the_mean_of_its_neighbours():
+def test_label_propagation_is_the_mean_of_neighbours_again_and_again():
     graph = random_graph(weighted=True)
-    codes = np.where(np.arange(40) < 6, np.arange(40) % 3, -1)
-    values = harmonic(graph.adjacency, codes)
-    weight = graph.adjacency / np.asarray(graph.adjacency.sum(axis=1)).clip(1e-9)[:, None]
-    free = (codes < 0) & (np.diff(graph.adjacency.indptr) > 0)
-    np.testing.assert_allclose(values[free], (weight @ values)[free], atol=1e-6)
-    assert not values[-1].any()  # isolated: no label reaches it
-
-
-def test_label_propagation_weighs_classes_and_gives_the_unreached_the_commonest():
-    # Labels 1 and 0 at nodes 0 and 2: node 1 is halfway, but class 0 has all the nodes beyond, so 1 weighs more there.
-    graph = dataclasses.replace(path(9), splits={"train": np.isin(np.arange(9), [0, 2])})
-    codes = np.full(9, -1)
-    codes[[0, 2]] = [1, 0]
-    assert label_propagation(graph, codes, 0, CPU).tolist() == [1, 1, 0, 0, 0, 0, 0, 0, 0]
-    alone = Graph.from_arrays(np.array([[0], [1]]), np.ones((5, 1)), splits={"train": np.array([1, 0, 1, 1, 0])})
-    assert label_propagation(alone, np.array([0, -1, 1, 1, -1]), 0, CPU).tolist() == [0, 0, 1, 1, 1]
+    train, codes = np.arange(40) < 6, np.where(np.arange(40) < 9, np.arange(40) % 3, -1)
+    values = [np.eye(3)[code] if known else np.zeros(3) for known, code in zip(train, codes, strict=True)]
+    weights = graph.adjacency.toarray()
+    for _ in range(10):
+        sums = [sum((w * v for w, v in zip(row, values, strict=True)), np.zeros(3)) for row in weights]
+        means = [total / max(total.sum(), 1e-9) for total in sums]
+        values = [old if known else mean for known, old, mean in zip(train, values, means, strict=True)]
+    expected = [int(v.argmax()) if v.any() else -1 for v in values]
+    found = label_propagation(dataclasses.replace(graph, splits={"train": train}), codes, 0, CPU).tolist()
+    assert found == expected
+    assert found[-1] == -1  # isolated: no label reaches it
 
 
 def test_walks_stay_on_edges(generator):
@@ -138,15 +133,17 @@ def test_new_nodes_find_their_place_among_the_old():
     assert nearest(vectors, codes, seen) > 0.8
 
 
-def test_features_stand_beside_the_walks_with_length_one():
+def test_features_stand_beside_vectors_of_length_one():
     graph, codes = communities()
-    both = deepwalk.with_features(graph, codes, 0, CPU, WALK)
+    both = deepwalk.with_features(graph, codes, 0, CPU, "rows", WALK)
     assert sparse.issparse(both)
-    assert both.shape == (60, 8 + 6)
-    lengths = np.linalg.norm(both.toarray()[:, 8:], axis=1)
-    assert ((np.abs(lengths - 1) < 1e-5) | (lengths == 0)).all()
+    vectors, features = np.split(both.toarray(), [8], axis=1)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    sums = features.sum(axis=1)
+    assert features.shape == (60, 6)
+    assert ((np.abs(sums - 1) < 1e-5) | (sums == 0)).all()
     dense = dataclasses.replace(graph, features=graph.features.toarray())
-    np.testing.assert_allclose(deepwalk.with_features(dense, codes, 0, CPU, WALK), both.toarray(), atol=1e-6)
+    np.testing.assert_allclose(deepwalk.with_features(dense, codes, 0, CPU, "rows", WALK), both.toarray(), atol=1e-6)
 
 
 def test_gcn_learns_communities_with_one_label_a_node_and_with_many():

@@ -63,7 +63,11 @@ _PLANETOID = {
 BASELINES: dict[str, Baseline] = {
     "LP": Baseline("predictions", dict.fromkeys(ONE_GRAPH, label_propagation.label_propagation), seeded=False),
     "DeepWalk": Baseline("vectors", dict.fromkeys(ONE_GRAPH, deepwalk.deepwalk)),
-    "DeepWalk + features": Baseline("vectors", dict.fromkeys(ONE_GRAPH, deepwalk.with_features)),
+    "DeepWalk + features": Baseline(
+        "vectors",
+        dict.fromkeys(CITATION, partial(deepwalk.with_features, scale="rows"))
+        | dict.fromkeys(("reddit", "generated-reddit"), partial(deepwalk.with_features, scale="columns")),
+    ),
     **{name: Baseline("vectors", dict.fromkeys(INDUCTIVE, run)) for name, run in graphsage.ROWS.items()},
     "GCN": Baseline(
         "predictions", dict.fromkeys(CITATION, gcn.gcn) | dict.fromkeys(INDUCTIVE, partial(gcn.gcn, settings=gcn.WIDE))

@@ -24,7 +24,7 @@ from infomax.graph import Graph
 from infomax.initialisation import glorot
 from infomax.propagation import Operand, operand
 
-WALK = deepwalk.Settings(dim=64)
+WALK = deepwalk.Settings(walks=10, window=10, lr=0.003)
 
 
 @dataclass(frozen=True)
