@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,10 +11,10 @@ from torch import Tensor, nn
 
 from infomax import kernels
 from infomax.discriminators import Bilinear
-from infomax.encoders import Encoder
+from infomax.encoders import GCN, Encoder, MeanPool
 from infomax.objectives import binary_cross_entropy
 from infomax.readouts import SigmoidMean
-from infomax.views import View
+from infomax.views import View, shuffle_of
 
 Objective = Callable[[Tensor, Tensor], Tensor]
 
@@ -30,17 +31,17 @@ class Model(nn.Module):
         self.encoder, self.readout, self.discriminator = encoder, readout, discriminator
 
 
-def contrast(model: Model, objective: Objective, positive: View, negative: View) -> tuple[Tensor, Tensor]:
-    """The loss, and the record of the step ``[3]``: loss, discriminator accuracy, spread of the summary."""
+def contrast(model: Model, objective: Objective, positive: View, negative: View) -> Tensor:
+    """The record of a step ``[3]``: loss, discriminator accuracy, spread of the summary; the loss has a gradient."""
     if fusable(model, objective):
         return fused(model, positive, negative)
     h, h_negative = model.encoder(positive, negative)
     summary = model.readout(h, positive)
     scores, scores_negative = model.discriminator(h, summary), model.discriminator(h_negative, summary)
     loss = objective(scores, scores_negative)
-    with torch.no_grad():
-        right = (scores > 0).sum() + (scores_negative < 0).sum()
-        return loss, torch.stack([loss, right / (len(scores) + len(scores_negative)), summary.std(correction=0)])
+    right = (scores > 0).sum() + (scores_negative < 0).sum()
+    spread = summary.detach().std(correction=0)
+    return torch.stack([loss, right / (len(scores) + len(scores_negative)), spread])
 
 
 def fusable(model: Model, objective: Objective) -> bool:
@@ -54,21 +55,24 @@ def fusable(model: Model, objective: Objective) -> bool:
     )
 
 
-def fused(model: Model, positive: View, negative: View) -> tuple[Tensor, Tensor]:
-    """The same as `contrast` writes it, in as few passes as it takes; its gradient is that of the loss itself."""
+def fused(model: Model, positive: View, negative: View) -> Tensor:
+    """The same as `contrast` writes it, in as few passes as it takes."""
     encoder, discriminator = model.encoder, model.discriminator
-    z, z_negative = encoder.before_activation(positive, negative)
-    bias, slope = encoder.biases[-1], encoder.slopes[-1]
-    return _Contrast.apply(z, z_negative, bias, slope, discriminator.weight, discriminator.bias)  # type: ignore[no-any-return, no-untyped-call]
+    last = (encoder.biases[-1], encoder.slopes[-1], discriminator.weight, discriminator.bias)
+    shuffle = shuffle_of(positive, negative)
+    if shuffle is not None and type(encoder) in (GCN, MeanPool) and encoder.depth == 1:
+        p, y = shuffle[0].operand, positive.own(None, encoder.weights[0])
+        kernel = partial(kernels.shuffle_contrast, p.prepared, p.transpose.prepared, shuffle[1])
+        return _Contrast.apply(kernel, y, *last)  # type: ignore[no-any-return, no-untyped-call]
+    return _Contrast.apply(kernels.contrast, *encoder.before_activation(positive, negative), *last)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _Contrast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, *arguments: Tensor) -> tuple[Tensor, Tensor]:
-        record, ctx.gradients = kernels.contrast(*arguments)
-        ctx.mark_non_differentiable(record)
-        return record[0].clone(), record
+    def forward(ctx: Any, kernel: Callable[..., Any], *arguments: Tensor) -> Tensor:
+        record, ctx.gradients = kernel(*arguments)
+        return record  # type: ignore[no-any-return]
 
     @staticmethod
-    def backward(ctx: Any, *_: Tensor) -> tuple[Tensor, ...]:
-        return ctx.gradients  # type: ignore[no-any-return]
+    def backward(ctx: Any, *_: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *ctx.gradients  # of the loss, the only one of the three that has any

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from infomax.errors import InputError
+from infomax.kernels import permutation, permutations
 from infomax.propagation import Propagation
 from infomax.views import PatchView, WholeView
 
@@ -18,8 +19,7 @@ DENSE_RATE = 0.02
 
 def shuffle_features(view: WholeView, generator: torch.Generator) -> WholeView:
     """The same graph with the rows of X shuffled."""
-    rows = torch.randperm(view.propagation.n, generator=generator, device=generator.device)
-    return dataclasses.replace(view, rows=rows)
+    return dataclasses.replace(view, rows=permutation(view.propagation.n, generator))
 
 
 def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
@@ -47,7 +47,7 @@ def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float)
 
 def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> PatchView:
     """The same patches, with the features shuffled among the nodes of each."""
-    order = torch.rand(view.rows.shape, generator=generator, device=generator.device).argsort(dim=1)
+    order = permutations(len(view.rows), view.rows.shape[1], generator)
     return dataclasses.replace(view, rows=view.rows.gather(1, order), inputs={})
 
 

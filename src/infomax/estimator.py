@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -16,11 +17,11 @@ from sklearn.exceptions import NotFittedError
 from infomax import checkpoints, memory, runs
 from infomax.contrast import Model
 from infomax.corruptions import REPLAYABLE
-from infomax.embedding import Embeddings, embed
+from infomax.embedding import Embeddings, embed, to_host
 from infomax.errors import InputError
 from infomax.features import Scale, Scaler
 from infomax.graph import Graph
-from infomax.health import examine
+from infomax.health import course, shape
 from infomax.io.tables import check_features
 from infomax.presets import PRESETS, Part, Preset, bound, restore
 from infomax.training import Training
@@ -49,7 +50,6 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         model_: the trained `Model` (encoder, readout, discriminator).
         preset_: the settings in force.
         scaler_, feature_names_: what the features went through, and their order.
-        health_: the report of the training; see `infomax.health`.
         graph_: the graph it was fitted to.
     """
 
@@ -126,12 +126,18 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         )
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.begin(folder, graph, self.preset_.describe(), self.seed, self.device)
-        fingerprint = runs.fingerprint(graph, self.preset_.describe(), self.seed, device.type)
-        _run(training, None if folder is None else folder / runs.CHECKPOINT, progress, fingerprint)
-        self.health_ = examine(training, self.transform(seen).vectors)
+        self._run(training, None if folder is None else folder / runs.CHECKPOINT, progress)
+        self.__dict__.pop("health_", None)  # of an earlier fit
+        self._course = course(training)
         if folder is not None:
             self._finish(folder)
         return self
+
+    @cached_property
+    def health_(self) -> dict[str, Any]:
+        """The report of the training; made when it is first asked for, since it takes an embedding and its spectrum."""
+        self._check_fitted()
+        return self._course | shape(self.transform(self.graph_.seen()).vectors)
 
     def transform(self, graph: Graph) -> Embeddings:
         """The vectors ``[N, dim]`` of a graph's nodes, in its order, with its ids."""
@@ -140,7 +146,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         device = choose_device(self.device)
         scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
         encoder = self.model_.to(device).encoder
-        return Embeddings(embed(encoder, WholeView.of(scaled, encoder.rule, device)).cpu().numpy(), graph.ids)
+        return Embeddings(to_host(embed(encoder, WholeView.of(scaled, encoder.rule, device))), graph.ids)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """`fit`, then `transform` of the same graph."""
@@ -188,6 +194,39 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             raise InputError("settings", expected, f"{found}, seed {self.seed}")
         return preset
 
+    def _run(self, training: Training, checkpoint: Path | None, progress: Callable[[Training], None]) -> None:
+        """Train to the end, from the checkpoint where there is one, keeping it fresh on the way."""
+        if checkpoint is None:
+            training.run(progress)
+            return
+        fingerprint = runs.fingerprint(self.graph_, self.preset_.describe(), self.seed, training.device.type)
+        saved = time.monotonic()
+        if checkpoint.exists():
+            tensors, values = checkpoints.load(checkpoint)
+            for name, value in values.pop("fingerprint").items():
+                if value != fingerprint[name]:
+                    remedy = "Resume with what it was begun with, or choose another folder."
+                    raise InputError(str(checkpoint), f"a checkpoint of this {name}", f"one of another {name}", remedy)
+            training.restore(tensors, values)
+
+        def save() -> None:
+            if not training.finished:
+                tensors, values = training.state()
+                checkpoints.save(checkpoint, tensors, values | {"fingerprint": fingerprint})
+
+        def pause(training: Training) -> None:
+            nonlocal saved
+            try:
+                progress(training)
+            except KeyboardInterrupt:
+                save()
+                raise
+            if time.monotonic() - saved > CHECKPOINT_SECONDS:
+                save()
+                saved = time.monotonic()
+
+        training.run(pause)
+
     def _finish(self, folder: Path) -> None:
         runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_)
 
@@ -201,38 +240,6 @@ def build(preset: Preset, in_dim: int, generator: torch.Generator | None) -> Mod
     encoder = preset.encoder(in_dim, preset.dim, generator=generator)
     readout = preset.readout(encoder.out_dim, generator=generator)
     return Model(encoder, readout, preset.discriminator(encoder.out_dim, generator=generator))
-
-
-def _run(
-    training: Training, checkpoint: Path | None, progress: Callable[[Training], None], fingerprint: dict[str, str]
-) -> None:
-    """Train to the end, from the checkpoint where there is one, keeping it fresh on the way."""
-    saved = time.monotonic()
-    if checkpoint is not None and checkpoint.exists():
-        tensors, values = checkpoints.load(checkpoint)
-        for name, value in values.pop("fingerprint").items():
-            if value != fingerprint[name]:
-                remedy = "Resume with what it was begun with, or choose another folder."
-                raise InputError(str(checkpoint), f"a checkpoint of this {name}", f"one of another {name}", remedy)
-        training.restore(tensors, values)
-
-    def save() -> None:
-        if checkpoint is not None and not training.finished:
-            tensors, values = training.state()
-            checkpoints.save(checkpoint, tensors, values | {"fingerprint": fingerprint})
-
-    def pause(training: Training) -> None:
-        nonlocal saved
-        try:
-            progress(training)
-        except KeyboardInterrupt:
-            save()
-            raise
-        if time.monotonic() - saved > CHECKPOINT_SECONDS:
-            save()
-            saved = time.monotonic()
-
-    training.run(pause)
 
 
 def choose_device(name: str) -> torch.device:

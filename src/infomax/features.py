@@ -58,8 +58,17 @@ class Scaler:
             if sparse.issparse(features) and not self.mean.any():
                 return _times(features, 1 / self.deviation[None, :])
             dense = features.toarray() if sparse.issparse(features) else features
-            return np.asarray((dense - self.mean) / self.deviation, dtype=np.float32)
+            return _standardised(dense, self.mean, self.deviation)
         return features
+
+
+def _standardised(x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray[np.float32]) -> NDArray[np.float32]:
+    """``(X - mean) / deviation``, ``[N, F]``, on all cores."""
+    import torch
+
+    out = np.empty(x.shape, np.float32)  # NumPy's memory has large pages
+    torch.sub(torch.from_numpy(x), torch.from_numpy(mean), out=torch.from_numpy(out)).div_(torch.from_numpy(deviation))
+    return out
 
 
 def _times(features: Any, factor: NDArray[Any]) -> Features:

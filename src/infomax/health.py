@@ -14,19 +14,16 @@ from infomax.evaluation.metrics import dead_dimensions, effective_rank
 from infomax.training import Training
 
 
-def examine(training: Training, vectors: NDArray[np.float32]) -> dict[str, Any]:
-    """The report of a training and the embeddings ``[N, d]`` it ended in, as JSON values."""
+def course(training: Training) -> dict[str, Any]:
+    """How a training went, as JSON values."""
     history = training.history
-    kept = len(history) - 1 if training.best is None else int(training.best.epoch)
+    kept = training.kept_epoch
     report: dict[str, Any] = {
         "epochs": len(history),
         "kept_epoch": kept + 1 if history else 0,
         "stopped_early": bool(history) and len(history) < training.epochs,
         "seconds": round(training.seconds, 3),
         "peak_memory_bytes": _peak_bytes(training.device),
-        "effective_rank": round(effective_rank(vectors), 2),
-        "dead_dimensions": dead_dimensions(vectors),
-        "dimensions": int(vectors.shape[1]),
     }
     if history:
         last = history[kept]
@@ -37,6 +34,15 @@ def examine(training: Training, vectors: NDArray[np.float32]) -> dict[str, Any]:
             "summary_spread": [round(record.spread, 6) for record in history],
         }
     return report
+
+
+def shape(vectors: NDArray[np.float32]) -> dict[str, Any]:
+    """How much of their width vectors ``[N, d]`` use, as JSON values."""
+    return {
+        "effective_rank": round(effective_rank(vectors), 2),
+        "dead_dimensions": dead_dimensions(vectors),
+        "dimensions": int(vectors.shape[1]),
+    }
 
 
 def _peak_bytes(device: torch.device) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -13,23 +14,23 @@ from torch.nn.functional import embedding, embedding_bag, softplus
 
 from infomax.trees import Tree
 
+LARGE = 1 << 19
+"""Numbers in a matrix from which on it pays on a CPU to load a compiler and its kernels, which takes a second."""
 
-def prepare(matrix: Tensor) -> tuple[Tensor, ...]:
-    """A CSR matrix as the factors that `product` multiplies by, the last first: itself, or with its long rows cut."""
+
+def prepare(matrix: Tensor) -> Any:
+    """A CSR matrix as `product` multiplies by it best."""
     kernels = _gpu(matrix.values())
-    return kernels.cut_rows(matrix) if kernels else (matrix,)
+    return kernels.Cut.of(matrix) if kernels else matrix
 
 
-def product(factors: tuple[Tensor, ...], y: Tensor) -> Tensor:
+def product(matrix: Any, y: Tensor) -> Tensor:
     """A prepared CSR matrix ``[M, N]`` times a dense ``[N, D]``; see `infomax.propagation` for its gradient."""
-    for matrix in factors:
-        if kernels := _gpu(y):
-            y = kernels.product(matrix, y)
-        elif y.is_cuda:
-            y = matrix @ y
-        else:  # ``mm`` with a reduction writes its result once; ``@`` clears it, adds to it and copies it
-            y = torch.sparse.mm(matrix, y.contiguous(), reduce="sum")
-    return y
+    if kernels := _gpu(y) or _cpu(y):
+        return kernels.product(matrix, y)  # type: ignore[no-any-return]
+    # On a CPU, with a reduction the result is written once; without, it is cleared, added to and copied.
+    found = torch.sparse.mm(matrix, y) if y.is_cuda else torch.sparse.mm(matrix, y.contiguous(), reduce="sum")
+    return found  # type: ignore[no-any-return]
 
 
 def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
@@ -45,12 +46,29 @@ def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
-    """The same from a table ``[T, d]``, node i carrying row ``rows[i]``; the outermost level is never laid out."""
-    if (kernels := _gpu(table)) and not table.requires_grad:
+    """The same from a table ``[T, d]``, node i carrying row ``rows[i]``; the outermost level is never laid out.
+
+    The table may be in half precision; what comes of it is in that of ``share``.
+    """
+    if (kernels := _gpu(share)) and not table.requires_grad:
         return kernels.gather_tree(table, rows, tree, share)  # type: ignore[no-any-return]
-    own = embedding(rows[: len(tree.first)], table)
-    children = embedding_bag(rows[tree.roots :], table, tree.first - tree.roots, mode="mean")
+    own = embedding(rows[: len(tree.first)], table).to(share.dtype)
+    children = embedding_bag(rows[tree.roots :], table, tree.first - tree.roots, mode="mean").to(share.dtype)
     return own, torch.lerp(own, children, share[:, None])
+
+
+def permutation(n: int, generator: torch.Generator) -> Tensor:
+    """A random permutation ``[n]``."""
+    if generator.device.type == "cuda" and (kernels := _triton_kernels()):
+        return kernels.permutations(1, n, generator)[0]  # type: ignore[no-any-return]
+    return torch.randperm(n, generator=generator, device=generator.device)
+
+
+def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
+    """Random permutations, ``[count, n]``."""
+    if generator.device.type == "cuda" and (kernels := _triton_kernels()):
+        return kernels.permutations(count, n, generator)  # type: ignore[no-any-return]
+    return torch.rand(count, n, generator=generator, device=generator.device).argsort(dim=1)
 
 
 def permute(y: Tensor, rows: Tensor) -> Tensor:
@@ -91,7 +109,7 @@ def contrast(
         loss, discriminator accuracy and summary spread, ``[3]``; and the loss's gradient by each argument. z and
         z_negative may be overwritten.
     """
-    if (kernels := _gpu(z)) and z.shape[1] <= kernels.WIDEST:
+    if kernels := _gpu(z) or _cpu(z):
         return kernels.contrast(z, z_negative, bias, slope, weight, offset)  # type: ignore[no-any-return]
     n, total = len(z), len(z) + len(z_negative)
     u, u_negative = z.add_(bias), z_negative.add_(bias)
@@ -113,6 +131,93 @@ def contrast(
         slope_grad + slope_more,
         torch.outer(v_grad, summary),
         g.sum() + g_negative.sum(),
+    )
+
+
+@torch.no_grad()
+def shuffle_contrast(
+    matrix: Any,
+    transpose: Any,
+    rows: Tensor,
+    y: Tensor,
+    bias: Tensor,
+    slope: Tensor,
+    weight: Tensor,
+    offset: Tensor,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """`contrast` of a graph and its shuffle, z = P Y and P Y[rows], with the gradient by Y in place of those by z.
+
+    ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared.
+    """
+    if kernels := _gpu(y) or _cpu(y):
+        return kernels.shuffle_contrast(matrix, transpose, rows, y, bias, slope, weight, offset)  # type: ignore[no-any-return]
+    z, z_negative = product(matrix, y), product(matrix, y.index_select(0, rows))
+    record, (grad, grad_negative, *others) = contrast(z, z_negative, bias, slope, weight, offset)
+    back = product(transpose, grad_negative).index_select(0, inverse(rows))
+    return record, (back.add_(product(transpose, grad)), *others)
+
+
+def inverse(rows: Tensor) -> Tensor:
+    """The inverse of a permutation ``[n]``."""
+    return torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
+
+
+@torch.no_grad()
+def note(
+    record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
+) -> None:
+    """Write a step's record ``[3]`` down, and after the last of an epoch's steps the epoch's; see `infomax.ledger`."""
+    if kernels := _gpu(record):
+        kernels.note(record, sums, curve, lowest, counts, steps, patience, last)
+        return
+    sums += record
+    if last:
+        mean, (slot, epoch, kept, waited) = sums / steps, counts.unbind()
+        better = (mean[0] < lowest) & (waited < patience)
+        curve.index_copy_(0, slot.view(1), mean[None])
+        lowest.copy_(torch.where(better, mean[0], lowest))
+        after = slot + 1, epoch + 1, torch.where(better, epoch, kept), torch.where(better, 0, waited + 1)
+        counts.copy_(torch.stack(after))
+        sums.zero_()
+
+
+@torch.no_grad()
+def adam(
+    weights: list[Tensor],
+    gradients: Sequence[Tensor],
+    means: list[Tensor],
+    variances: list[Tensor],
+    count: Tensor,
+    lr: float,
+    kept: list[Tensor] | None = None,
+    waited: Tensor | None = None,
+) -> None:
+    """A step of Adam, counted; if ``waited`` is 0 and there is room, the weights before it are ``kept``."""
+    if kernels := _gpu(weights[0]):
+        kernels.adam(weights, gradients, means, variances, count, lr, kept, waited)
+        return
+    if kept and waited is not None:
+        if waited.is_cuda:
+            for before, weight in zip(kept, weights, strict=True):
+                torch.where(waited == 0, weight, before, out=before)
+        elif waited == 0:
+            torch._foreach_copy_(kept, weights)
+    count += 1
+    # What `torch.optim.Adam` runs, which takes 1.5 s to import a compiler first.
+    torch._fused_adam_(
+        weights,
+        list(gradients),
+        means,
+        variances,
+        [],
+        [count] * len(weights),
+        lr=lr,
+        beta1=0.9,
+        beta2=0.999,
+        weight_decay=0,
+        eps=1e-8,
+        amsgrad=False,
+        maximize=False,
     )
 
 
@@ -152,13 +257,17 @@ class _Permute(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         (rows,) = ctx.saved_tensors
-        inverse = torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
-        return grads[0].index_select(0, inverse), None
+        return grads[0].index_select(0, inverse(rows)), None
 
 
 def _gpu(x: Tensor) -> ModuleType | None:
     """The Triton kernels, where there are a GPU, float32 and Triton."""
     return _triton_kernels() if x.is_cuda and x.dtype == torch.float32 else None
+
+
+def _cpu(x: Tensor) -> ModuleType | None:
+    """The numba kernels, where there is numba; small work is done before they are loaded."""
+    return _numba_kernels() if not x.is_cuda and x.numel() >= LARGE else None
 
 
 @cache
@@ -168,3 +277,12 @@ def _triton_kernels() -> ModuleType | None:
     except ImportError:
         return None
     return gpu
+
+
+@cache
+def _numba_kernels() -> ModuleType | None:
+    try:
+        from infomax import cpu
+    except ImportError:
+        return None
+    return cpu

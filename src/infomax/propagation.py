@@ -25,7 +25,7 @@ class SparseOperand:
 
     def __init__(self, matrix: Tensor, *, symmetric: bool = False) -> None:
         self.matrix, self.symmetric = matrix, symmetric
-        self.factors = prepare(matrix)
+        self.prepared = prepare(matrix)
 
     @cached_property
     def transpose(self) -> SparseOperand:
@@ -41,7 +41,7 @@ class SparseOperand:
     def __matmul__(self, y: Tensor) -> Tensor:
         """The product ``[M, D]``; its gradient is the transpose's product."""
         if not y.requires_grad:
-            return product(self.factors, y)
+            return product(self.prepared, y)
         return _SparseProduct.apply(y, self)  # type: ignore[no-any-return, no-untyped-call]
 
     def rows(self, start: int, stop: int) -> SparseOperand:
@@ -61,8 +61,8 @@ def operand(features: Features, device: torch.device, dtype: torch.dtype = torch
     """Features ``[N, F]`` on the device: sparse stays sparse, with the transpose that X^T G needs."""
     if not sparse.issparse(features):
         return torch.from_numpy(np.asarray(features)).to(device, dtype)
-    keys, values = _keys(features)
-    return SparseOperand(_csr(keys.to(device), values.to(device, dtype), features.shape))
+    keys, values = _keys(features, device)
+    return SparseOperand(_csr(keys, values.to(dtype), features.shape))
 
 
 class Propagation:
@@ -98,8 +98,8 @@ class Propagation:
     def of(cls, graph: Graph, rule: Rule, device: torch.device, dtype: torch.dtype = torch.float32) -> Propagation:
         """The propagation of a graph, on the device."""
         received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
-        keys, weights = _keys(received)
-        return cls(keys.to(device), weights.to(device, dtype), graph.num_nodes, rule, directed=graph.directed)
+        keys, weights = _keys(received, device)
+        return cls(keys, weights.to(dtype), graph.num_nodes, rule, directed=graph.directed)
 
     def __matmul__(self, y: Tensor) -> Tensor:
         """One step of messages, ``[N, D] -> [N, D]``."""
@@ -110,18 +110,20 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, operand: SparseOperand) -> Tensor:
         ctx.operand = operand
-        return product(operand.factors, y)
+        return product(operand.prepared, y)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return product(ctx.operand.transpose.factors, grads[0]), None
+        return product(ctx.operand.transpose.prepared, grads[0]), None
 
 
-def _keys(matrix: sparse.csr_array) -> tuple[Tensor, Tensor]:
-    """Keys ``[E]`` and values ``[E]`` of a CSR matrix with sorted indices."""
+def _keys(matrix: sparse.csr_array, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Keys ``[E]`` and values ``[E]`` of a CSR matrix with sorted indices, on the device."""
     matrix.sort_indices()
-    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
-    return torch.from_numpy(rows * matrix.shape[1] + matrix.indices), torch.from_numpy(matrix.data)
+    n, width = matrix.shape
+    starts = torch.from_numpy(matrix.indptr).to(device)
+    rows = torch.repeat_interleave(torch.arange(n, device=device), starts.diff(), output_size=matrix.nnz)
+    return rows.mul_(width).add_(torch.from_numpy(matrix.indices).to(device)), torch.from_numpy(matrix.data).to(device)
 
 
 def _csr(keys: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

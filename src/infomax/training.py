@@ -13,8 +13,13 @@ from torch import Tensor
 
 from infomax.contrast import Model, Objective, contrast
 from infomax.errors import InputError
+from infomax.ledger import Ledger
+from infomax.optimiser import Adam
 from infomax.replay import Replay
 from infomax.views import Views
+
+STRIDE = 32
+"""Epochs between two readings of the history."""
 
 PAUSE_SECONDS = 1.0
 """How long an epoch of many steps runs before it pauses, to be shown, saved or interrupted."""
@@ -29,31 +34,6 @@ class Record:
     """Share of positives and negatives that the discriminator tells rightly."""
     spread: float
     """Standard deviation over the entries of the summary."""
-
-
-class Best:
-    """Early stopping: the weights that produced the lowest loss, chosen on the device without asking the host."""
-
-    def __init__(self, model: Model, patience: int, device: torch.device) -> None:
-        self.patience = patience
-        self.parameters: list[Tensor] = list(model.parameters())
-        self.weights = [parameter.detach().clone() for parameter in self.parameters]
-        self.loss = torch.full((), torch.inf, device=device, dtype=torch.float64)
-        self.offers, self.epoch, self.waited = torch.zeros(3, dtype=torch.int64, device=device).unbind()
-
-    @torch.no_grad()
-    def offer(self, loss: Tensor) -> None:
-        """Keep the present weights if their loss is the lowest so far and patience has not run out."""
-        better = (loss < self.loss) & (self.waited < self.patience)
-        torch.where(better, loss, self.loss, out=self.loss)
-        torch.where(better, self.offers, self.epoch, out=self.epoch)
-        self.waited.copy_(torch.where(better, 0, self.waited + 1))
-        self.offers += 1
-        if loss.is_cuda:
-            for kept, now in zip(self.weights, self.parameters, strict=True):
-                torch.where(better, now, kept, out=kept)
-        elif better:
-            torch._foreach_copy_(self.weights, self.parameters)
 
 
 class Training:
@@ -80,11 +60,12 @@ class Training:
         self.epochs, self.patience = epochs, patience
         self.device = generator.device
         gpu = self.device.type == "cuda"
-        self.stride = 32 if gpu and views.steps == 1 else 1
-        self.optimiser = torch.optim.Adam(model.parameters(), lr=lr, fused=True, capturable=gpu)
-        self.record = torch.zeros(3, device=self.device, dtype=torch.float64)
+        self.stride = STRIDE if gpu and views.steps == 1 else 1
+        self.weights = list(model.parameters())
+        self.optimiser = Adam(self.weights, lr)
+        self.ledger = Ledger(self.weights, views.steps, patience, STRIDE)
+        self.loss_alone = torch.tensor([1.0, 0, 0], device=self.device)
         self.step = Replay(self._step, generator) if gpu and replayable and views.uniform else self._step
-        self.best = None if patience is None else Best(model, patience, self.device)
         self.history: list[Record] = []
         self.position, self.epoch_began = 0, generator.get_state()
         self.paused = time.monotonic()
@@ -97,15 +78,16 @@ class Training:
             began = time.perf_counter()
             stop = min(len(self.history) + self.stride, self.epochs)
             with tensor_cores():
-                self._read_back([self._epoch(pause) for _ in range(len(self.history), stop)])
+                for _ in range(len(self.history), stop):
+                    self._epoch(pause)
+            self._read_back()
             self.seconds += time.perf_counter() - began
             pause(self)
-        if self.best is not None:
-            with torch.no_grad():
-                torch._foreach_copy_(list(self.model.parameters()), self.best.weights)
+        if self.ledger.kept is not None:
+            torch._foreach_copy_(self.optimiser.weights, self.ledger.kept)
 
-    def _epoch(self, pause: Callable[[Training], None]) -> Tensor:
-        """Train one epoch, or the rest of one; its record as a tensor ``[3]``, still on the device."""
+    def _epoch(self, pause: Callable[[Training], None]) -> None:
+        """Train one epoch, or the rest of one."""
         for number, batch in enumerate(self._batches(), start=1):
             if number > self.position:
                 self.step(batch, number == self.views.steps)
@@ -114,12 +96,10 @@ class Training:
                     pause(self)
                     self.paused = time.monotonic()
         self.position = 0
-        return self.record / self.views.steps
 
     def _batches(self) -> Iterable[Tensor]:
         """The batches of the epoch; of one that was interrupted, the same ones again."""
         if self.position == 0:
-            self.record.zero_()
             if self.views.steps > 1:
                 self.epoch_began = self.generator.get_state()
             return self.views.batches(self.generator)
@@ -132,60 +112,54 @@ class Training:
     def _step(self, batch: Tensor, last: bool) -> None:
         """The five steps of the paper."""
         positive, negative = self.views.pair(batch, self.generator)  # 1. sample a negative
-        loss, record = contrast(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
-        self.record += record
-        if self.best is not None and last:  # before the update: these are the weights that produced the loss
-            self.best.offer(self.record[0] / self.views.steps)
-        self.optimiser.zero_grad()
-        loss.backward()
-        self.optimiser.step()  # 5. update by gradient descent
+        record = contrast(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
+        self.ledger.note(record, last)
+        gradients = torch.autograd.grad(record, self.weights, self.loss_alone, materialize_grads=True)
+        # The weights kept are those that produced the loss, before the update.
+        self.optimiser.step(gradients, self.ledger.kept if last else None, self.ledger.waited)  # 5. descend
 
-    def _read_back(self, records: list[Tensor]) -> None:
-        self.history += [Record(*row) for row in torch.stack(records).tolist()]
-        if self.best is not None and int(self.best.waited) >= self.best.patience:
+    def _read_back(self) -> None:
+        self.history += [Record(*row) for row in self.ledger.read()]
+        if self.patience is not None and int(self.ledger.waited) >= self.patience:
             self.finished = True
-            del self.history[int(self.best.epoch) + self.best.patience + 1 :]
+            del self.history[self.kept_epoch + self.patience + 1 :]
         self.finished |= len(self.history) >= self.epochs
         if self.history[-1].loss != self.history[-1].loss:
             raise InputError(
                 f"training, epoch {len(self.history)}", "a finite loss", "NaN", "Lower the learning rate (lr)."
             )
 
+    @property
+    def kept_epoch(self) -> int:
+        """The epoch whose weights are kept."""
+        return len(self.history) - 1 if self.patience is None else int(self.ledger.counts[2])
+
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that decides what comes next: tensors, and plain values."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for row, parameter in enumerate(self.model.parameters()):
-            tensors |= {f"adam.{row}.{key}": value for key, value in self.optimiser.state[parameter].items()}
-        if self.best is not None:
-            tensors |= {f"best.{row}": value for row, value in enumerate(self.best.weights)}
-            tensors |= {f"best.{key}": getattr(self.best, key) for key in ("loss", "offers", "epoch", "waited")}
-        tensors |= {"generator": self.generator.get_state(), "epoch_began": self.epoch_began, "record": self.record}
+        tensors |= self._tensors() | {"generator": self.generator.get_state(), "epoch_began": self.epoch_began}
         history = {field.name: [getattr(record, field.name) for record in self.history] for field in fields(Record)}
         values = {"history": history, "position": self.position, "seconds": self.seconds, "finished": self.finished}
         return tensors, values
 
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Go on from a `state`, bit for bit."""
-        part = _unprefixed(tensors, "model.")
-        self.model.load_state_dict(part)
-        saved = self.optimiser.state_dict()
-        names = ("step", "exp_avg", "exp_avg_sq")
-        saved["state"] = {
-            row: {name: tensors[f"adam.{row}.{name}"] for name in names}
-            for row in range(len(list(self.model.parameters())))
-        }
-        self.optimiser.load_state_dict(saved)
-        if self.best is not None:
-            for row, kept in enumerate(self.best.weights):
-                kept.copy_(tensors[f"best.{row}"])
-            for key in ("loss", "offers", "epoch", "waited"):
-                getattr(self.best, key).copy_(tensors[f"best.{key}"])
+        self.model.load_state_dict(_unprefixed(tensors, "model."))
+        for name, value in self._tensors().items():
+            value.copy_(tensors[name])
         self.generator.set_state(tensors["generator"].cpu())
         self.epoch_began, self.position = tensors["epoch_began"].cpu(), values["position"]
-        self.record.copy_(tensors["record"])
         columns = [values["history"][field.name] for field in fields(Record)]
         self.history = [Record(*row) for row in zip(*columns, strict=True)]
         self.seconds, self.finished = values["seconds"], values["finished"]
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """What changes beside the model's weights."""
+        adam, ledger = self.optimiser, self.ledger
+        lists = {"adam.mean": adam.means, "adam.variance": adam.variances, "ledger.kept": ledger.kept or []}
+        rows = {f"{name}.{row}": value for name, values in lists.items() for row, value in enumerate(values)}
+        ledger_tensors = {f"ledger.{name}": getattr(ledger, name) for name in ("sums", "lowest", "counts")}
+        return rows | ledger_tensors | {"adam.count": adam.count}
 
 
 @contextmanager

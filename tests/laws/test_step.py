@@ -66,8 +66,7 @@ def test_equals_the_paper(layers, weighted, objective, generator):
     negative = shuffle_features(view, generator)
 
     assert fusable(model, objective) == (objective is binary_cross_entropy)
-    ours, record = contrast(model, objective, view, negative)
-    assert record[0] == ours
+    ours = contrast(model, objective, view, negative)[0]
     found = torch.autograd.grad(ours, list(model.parameters()))
     papers = papers_loss(model, graph, negative.rows)
     expected = torch.autograd.grad(papers, list(model.parameters()))

@@ -105,7 +105,7 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
         signal.signal(number, signal.SIG_DFL)
 
     def follow(training: Training) -> None:
-        done, known = len(training.history), training.best is None
+        done, known = len(training.history), training.patience is None
         notes = [f"loss {training.history[-1].loss:.4f}"] if training.history else []
         if training.position:
             notes.append(f"step {training.position:,} of {training.views.steps:,}")

@@ -18,6 +18,8 @@ from torch import Tensor
 from infomax.errors import InputError
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.splits import Splits
+from infomax.optimiser import Adam
+from infomax.replay import repeat
 
 Vectors: TypeAlias = NDArray[np.floating[Any]] | Tensor | sparse.csr_array
 """``[N, d]``: an array, a tensor on any device, or CSR, of which only the rows in use are made dense."""
@@ -121,10 +123,8 @@ def fit_linear(x: Tensor, y: Tensor, weight: Tensor, many: bool, steps: int = ST
         x: ``[n, d]``; y: ``[n, C]``, of 0/1; weight: ``[d, R, C]``, where the regressions start.
     """
     weight, bias = weight.clone(), weight.new_zeros(weight.shape[1:])
-    optimiser = torch.optim.Adam([weight, bias], lr=LEARNING_RATE, fused=True)
-    for _ in range(steps):
-        weight.grad, bias.grad = linear_gradient(x, y, weight, bias, many)
-        optimiser.step()
+    optimiser = Adam([weight, bias], LEARNING_RATE)
+    repeat(lambda: optimiser.step(linear_gradient(x, y, weight, bias, many)), steps, x.device)
     return weight, bias
 
 

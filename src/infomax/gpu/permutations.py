@@ -1,0 +1,49 @@
+"""Random permutations without a sort."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+ROUNDS = 8
+BLOCK = 256
+
+
+@triton.jit
+def _stir(x, keys, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr):
+    """A Feistel network over low + high bits: each half in turn is masked by a hash of the other."""
+    left, right = x >> low, x & ((1 << low) - 1)
+    for step in tl.static_range(ROUNDS):
+        h = (left if step % 2 else right).to(tl.uint32) * 0x9E3779B1 + tl.load(keys + step).to(tl.uint32)
+        h = (h ^ (h >> 15)) * 0x85EBCA77
+        h = (h ^ (h >> 13)) * 0xC2B2AE3D
+        h = (h ^ (h >> 16)).to(tl.int64)
+        if step % 2:
+            right ^= h & ((1 << low) - 1)
+        else:
+            left ^= h & ((1 << high) - 1)
+    return (left << low) | right
+
+
+@triton.jit
+def _permute(keys, out, n, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
+    i, which = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.program_id(1)
+    keys += which * ROUNDS
+    x = _stir(i.to(tl.int64), keys, low, high, ROUNDS)
+    # Whoever lands beyond n walks on along its cycle until it is back: what is left is a permutation of n.
+    while tl.max(((x >= n) & (i < n)).to(tl.int32), 0) > 0:
+        x = tl.where(x >= n, _stir(x, keys, low, high, ROUNDS), x)
+    tl.store(out + which.to(tl.int64) * n + i, x, i < n)
+
+
+def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
+    """As `infomax.kernels.permutations`."""
+    keys = torch.randint(
+        -(2**31), 2**31, (count, ROUNDS), generator=generator, device=generator.device, dtype=torch.int32
+    )
+    out = torch.empty(count, n, dtype=torch.int64, device=generator.device)
+    bits = max((n - 1).bit_length(), 6)
+    _permute[triton.cdiv(n, BLOCK), count](keys, out, n, bits // 2, bits - bits // 2, ROUNDS, BLOCK)
+    return out

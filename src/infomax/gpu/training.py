@@ -1,0 +1,107 @@
+"""The end of a step: what is written down, and Adam."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+BLOCK = 1024
+
+
+@triton.jit
+def _note(record, sums, curve, lowest, counts, steps, patience, LAST: tl.constexpr):
+    i = tl.arange(0, 4)
+    total = tl.load(sums + i, i < 3, 0.0) + tl.load(record + i, i < 3, 0.0).to(tl.float64)
+    if LAST:
+        mean = total / steps
+        slot, epoch, kept, waited = tl.load(counts), tl.load(counts + 1), tl.load(counts + 2), tl.load(counts + 3)
+        loss, before = tl.sum(tl.where(i == 0, mean, 0.0)), tl.load(lowest)
+        better = (loss < before) & (waited < patience)
+        tl.store(sums + i, tl.zeros_like(total), i < 3)
+        tl.store(curve + slot * 3 + i, mean, i < 3)
+        tl.store(lowest, tl.where(better, loss, before))
+        tl.store(counts, slot + 1)
+        tl.store(counts + 1, epoch + 1)
+        tl.store(counts + 2, tl.where(better, epoch, kept))
+        tl.store(counts + 3, tl.where(better, 0, waited + 1))
+    else:
+        tl.store(sums + i, total, i < 3)
+
+
+@triton.jit
+def _power(base, count):
+    """``base ** count`` in float64."""
+    power = tl.full((), 1.0, tl.float64)
+    square = power * base
+    while count > 0:
+        power = tl.where(count % 2 == 1, power * square, power)
+        square *= square
+        count //= 2
+    return power
+
+
+@triton.jit
+def _count(count, corrections):
+    steps = tl.load(count) + 1
+    tl.store(count, steps)
+    tl.store(corrections, (1 - _power(0.9, steps.to(tl.int64))).to(tl.float32))
+    tl.store(corrections + 1, tl.sqrt((1 - _power(0.999, steps.to(tl.int64))).to(tl.float32)))
+
+
+@triton.jit
+def _adam(
+    weights, grads, means, variances, kept, sizes, corrections, waited, lr, KEEP: tl.constexpr, BLOCK: tl.constexpr
+):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    for k in tl.static_range(len(sizes)):
+        if tl.program_id(1) == k:
+            inside = i < sizes[k]
+            w, g = tl.load(weights[k] + i, inside), tl.load(grads[k] + i, inside)
+            if KEEP:
+                tl.store(kept[k] + i, w, inside & (tl.load(waited) == 0))
+            m = tl.load(means[k] + i, inside)
+            m += (g - m) * (1 - 0.9)
+            s = tl.load(variances[k] + i, inside) * 0.999 + g * g * (1 - 0.999)
+            tl.store(means[k] + i, m, inside)
+            tl.store(variances[k] + i, s, inside)
+            step = lr / tl.load(corrections) * m / (tl.sqrt(s) / tl.load(corrections + 1) + 1e-8)
+            tl.store(weights[k] + i, w - step, inside)
+
+
+def note(
+    record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
+) -> None:
+    """As `infomax.kernels.note`."""
+    _note[(1,)](record, sums, curve, lowest, counts, steps, patience, last, num_warps=1)
+
+
+def adam(
+    weights: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    means: Sequence[Tensor],
+    variances: Sequence[Tensor],
+    count: Tensor,
+    lr: float,
+    kept: Sequence[Tensor] | None,
+    waited: Tensor | None,
+) -> None:
+    """As `infomax.kernels.adam`; all weights in one launch."""
+    corrections = count.new_empty(2)
+    _count[(1,)](count, corrections, num_warps=1)
+    sizes = tuple(weight.numel() for weight in weights)
+    _adam[triton.cdiv(max(sizes), BLOCK), len(sizes)](
+        tuple(weights),
+        tuple(gradient.contiguous() for gradient in gradients),
+        tuple(means),
+        tuple(variances),
+        tuple(kept or weights),
+        sizes,
+        corrections,
+        count if waited is None else waited,
+        lr,
+        bool(kept) and waited is not None,
+        BLOCK,
+    )

@@ -1,0 +1,46 @@
+"""What a training writes down on its device, where nobody has to wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from infomax import kernels
+
+
+class Ledger:
+    """The epochs since the last reading, and early stopping: the weights that produced the lowest loss.
+
+    Shapes:
+        sums: ``[3]``, of the records of the epoch's steps so far
+        curve: ``[capacity, 3]``, the mean record of each epoch since the last reading
+        lowest: ``[]``, the lowest loss
+        counts: ``[4]``, epochs since the last reading; all epochs; the epoch of the lowest loss; epochs since that
+        kept: the weights; None without patience
+    """
+
+    def __init__(self, weights: Sequence[Tensor], steps: int, patience: int | None, capacity: int) -> None:
+        device = weights[0].device
+        self.steps, self.patience = steps, patience
+        self.sums = torch.zeros(3, dtype=torch.float64, device=device)
+        self.curve = torch.zeros(capacity, 3, dtype=torch.float64, device=device)
+        self.lowest = torch.full((), torch.inf, dtype=torch.float64, device=device)
+        self.counts = torch.zeros(4, dtype=torch.int64, device=device)
+        self.kept = None if patience is None else [weight.detach().clone() for weight in weights]
+
+    @property
+    def waited(self) -> Tensor:
+        """Epochs since the lowest loss; 0 right after an epoch whose loss is the lowest so far."""
+        return self.counts[3]
+
+    def note(self, record: Tensor, last: bool) -> None:
+        """Write down the record ``[3]`` of a step; after the last of an epoch's steps, the epoch's."""
+        kernels.note(record, self.sums, self.curve, self.lowest, self.counts, self.steps, self.patience or 0, last)
+
+    def read(self) -> list[list[float]]:
+        """The epochs since the last reading."""
+        epochs = self.curve[: int(self.counts[0])].tolist()
+        self.counts[0] = 0
+        return epochs

@@ -1,0 +1,24 @@
+"""Adam (Kingma & Ba, 2015), as the paper uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from infomax import kernels
+
+
+class Adam:
+    """The weights, running means of their gradients and of the squares of these, and the number of steps made."""
+
+    def __init__(self, weights: Sequence[Tensor], lr: float) -> None:
+        self.weights, self.lr = [weight.detach() for weight in weights], lr
+        self.means = [torch.zeros_like(weight) for weight in self.weights]
+        self.variances = [torch.zeros_like(weight) for weight in self.weights]
+        self.count = torch.zeros((), device=self.weights[0].device)
+
+    def step(self, gradients: Sequence[Tensor], kept: list[Tensor] | None = None, waited: Tensor | None = None) -> None:
+        """Descend; see `kernels.adam` for the weights kept."""
+        kernels.adam(self.weights, gradients, self.means, self.variances, self.count, self.lr, kept, waited)

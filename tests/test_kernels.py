@@ -1,0 +1,69 @@
+"""The compiled kernels of a CPU against the plain ones, and the plain ones against autograd."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from graphs import random_graph
+
+from infomax import DGI, kernels
+
+CPU = torch.device("cpu")
+
+
+def both(function, monkeypatch):
+    """What a function finds with the compiled kernels, and without."""
+    found = []
+    for large in (0, 1 << 62):
+        monkeypatch.setattr(kernels, "LARGE", large)
+        found.append(function())
+    return found
+
+
+def sparse(rows, columns, generator):
+    dense = torch.randn(rows, columns, generator=generator) * (torch.rand(rows, columns, generator=generator) < 0.3)
+    dense[1] = 0
+    return dense, kernels.prepare(dense.to_sparse_csr())
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_product(threads, monkeypatch, generator):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        dense, matrix = sparse(23, 31, generator)
+        y = torch.randn(31, 17, generator=generator)
+        for found in both(lambda: kernels.product(matrix, y), monkeypatch):
+            torch.testing.assert_close(found, dense @ y)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("slope", [0.25, -0.3, 0.0])
+def test_contrast(slope, monkeypatch, generator):
+    def draw(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    arguments = draw(40, 6), draw(31, 6), draw(6), torch.tensor([slope]).double(), draw(6, 6), draw(1)[0]
+    compiled, plain = both(lambda: kernels.contrast(*(a.clone() for a in arguments)), monkeypatch)
+    torch.testing.assert_close(compiled, plain)
+
+
+def test_shuffle_contrast(monkeypatch, generator):
+    dense, matrix = sparse(30, 30, generator)
+    transpose = kernels.prepare(dense.T.contiguous().to_sparse_csr())
+    rows, y = torch.randperm(30, generator=generator), torch.randn(30, 7, generator=generator)
+    others = torch.randn(7), torch.tensor([0.3]), torch.randn(7, 7), torch.tensor(0.1)
+    compiled, plain = both(lambda: kernels.shuffle_contrast(matrix, transpose, rows, y.clone(), *others), monkeypatch)
+    torch.testing.assert_close(compiled, plain)
+
+
+def test_training_is_the_same_compiled_and_plain(monkeypatch):
+    graph = random_graph(200, 20)
+    compiled, plain = both(lambda: DGI(dim=16, epochs=20).fit_transform(graph).vectors, monkeypatch)
+    assert abs(compiled - plain).max() < 1e-4 * abs(plain).max()
+
+
+def test_inverse(generator):
+    rows = torch.randperm(50, generator=generator)
+    assert (rows[kernels.inverse(rows)] == torch.arange(50)).all()
