@@ -10,6 +10,8 @@ import torch
 from graphs import random_graph
 
 from infomax import DGI, kernels
+from infomax.ledger import Ledger
+from infomax.optimiser import Adam
 from infomax.trees import Tree
 
 if not torch.cuda.is_available():
@@ -61,6 +63,85 @@ def test_product(n, generator):
     matrix = kernels.prepare(dense.to_sparse_csr().to(GPU))
     assert len(matrix.long) == (39 if n == 3000 else 0)
     torch.testing.assert_close(kernels.product(matrix, y.to(GPU)).cpu(), dense @ y, rtol=1e-4, atol=1e-4)
+
+
+def test_shuffle_contrast(generator):
+    """With long rows, which are cut, and without."""
+    dense = torch.randn(90, 90, generator=generator) * (torch.rand(90, 90, generator=generator) < 0.1)
+    dense[7], dense[:, 3] = torch.randn(90, generator=generator), torch.randn(90, generator=generator)
+    rows = torch.randperm(90, generator=generator)
+
+    def draw(*shape):
+        return torch.randn(shape, generator=generator)
+
+    numbers = pairs(draw(90, 200), draw(200), torch.tensor([0.3]), draw(200, 200) / 200, draw(1)[0])
+    outcomes = []
+    for batch in numbers:
+        matrix = dense.to(batch[0])
+        p, transpose = (kernels.prepare(m.contiguous().to_sparse_csr()) for m in (matrix, matrix.T))
+        outcomes.append(kernels.shuffle_contrast(p, transpose, rows.to(matrix.device), *batch))
+    (found, gradients), (expected, expected_gradients) = outcomes
+    torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-4, atol=1e-6)
+    for a, b in zip(gradients, expected_gradients, strict=True):
+        torch.testing.assert_close(a.cpu().double(), b, rtol=2e-3, atol=2e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 64, 1000, 4097])
+def test_permutations(n):
+    generator = torch.Generator(GPU).manual_seed(3)
+    found = kernels.permutations(50, n, generator)
+    assert (found.sort(dim=1).values == torch.arange(n, device=GPU)).all()
+    assert n < 64 or len(set(map(tuple, found.tolist()))) == 50
+    assert kernels.permutation(n, generator).shape == (n,)
+
+
+def test_every_permutation_is_as_likely_as_another():
+    """Chi-squared over the 24 permutations of 4; and over where the first of 100 goes."""
+    generator = torch.Generator(GPU).manual_seed(4)
+    of_four = kernels.permutations(24_000, 4, generator) @ torch.tensor([64, 16, 4, 1], device=GPU)
+    counts = torch.unique(of_four, return_counts=True)[1].double()
+    assert len(counts) == 24
+    assert ((counts - 1000) ** 2 / 1000).sum() < 49.7  # 23 degrees of freedom, one in a thousand
+    first = torch.bincount(kernels.permutations(50_000, 100, generator)[:, 0], minlength=100).double()
+    assert ((first - 500) ** 2 / 500).sum() < 148.2  # 99 degrees of freedom
+
+
+def test_the_end_of_a_step(generator):
+    """Adam, the weights kept and the books, beside the plain ones, over epochs of two steps."""
+    outcomes = []
+    for device in (GPU, CPU):
+        weights = [torch.ones(3000, device=device), torch.ones(7, device=device), torch.ones((), device=device)]
+        adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, capacity=8)
+        draws = torch.Generator().manual_seed(0)
+        for step, loss in enumerate([5.0, 4, 3, 3, 6, 6, 2, 2, 7, 7, 7, 7, 1, 1]):
+            ledger.note(torch.tensor([loss, 0.5, 0.1], device=device), step % 2 == 1)
+            gradients = [torch.randn(weight.shape, generator=draws).to(device) for weight in weights]
+            adam.step(gradients, ledger.kept if step % 2 else None, ledger.waited)
+        outcomes.append([*adam.weights, *ledger.kept, ledger.lowest, ledger.counts, torch.tensor(ledger.read())])
+    for a, b in zip(*outcomes, strict=True):
+        torch.testing.assert_close(a.cpu(), b)
+    assert outcomes[0][-2].tolist() == [7, 7, 3, 3]  # the fourth epoch was the best; the seventh came too late
+
+
+def test_without_triton_the_results_are_the_same(monkeypatch):
+    """Where nothing is drawn but the first weights and a shuffle that is not one."""
+    graph = random_graph(300, 20)
+    monkeypatch.setattr("infomax.corruptions.permutation", lambda n, generator: torch.arange(n, device=GPU).flip(0))
+    settings = {"dim": 16, "epochs": 12, "lr": 1e-3, "device": "cuda"}
+    fused = DGI(**settings).fit(graph).transform(graph).vectors
+    monkeypatch.setattr("infomax.kernels._triton_kernels", lambda: None)
+    plain = DGI(**settings).fit(graph).transform(graph).vectors
+    np.testing.assert_allclose(fused, plain, rtol=1e-2, atol=1e-4 * abs(plain).max())
+
+
+def test_half_a_table_is_gathered_in_full_precision(generator):
+    sizes = (6, 30, 60, 600)
+    table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
+    rows = torch.randint(80, (696,), generator=generator)
+    found = kernels.gather_tree(table.half().to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
+    for a, b in zip(found, kernels.gather_tree(table.half().float(), rows, Tree.of(sizes, CPU), share), strict=True):
+        assert a.dtype == torch.float32
+        torch.testing.assert_close(a.cpu(), b)
 
 
 def test_trees(generator):

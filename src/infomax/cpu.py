@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,7 @@ def _rows(kernel: Callable[..., Any], z: Tensor, *arguments: Any) -> list[Any]:
 
 def _share(kernel: Callable[..., Any], bounds: list[int], *arguments: Any) -> list[Any]:
     """A kernel on each range of rows, a thread a range."""
-    own, *others = zip(bounds[:-1], bounds[1:], strict=True)
+    own, *others = pairwise(bounds)
     futures = [_threads(len(bounds)).submit(kernel, *arguments, *rows) for rows in others]
     return [kernel(*arguments, *own), *(future.result() for future in futures)]
 

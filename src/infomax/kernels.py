@@ -28,9 +28,10 @@ def product(matrix: Any, y: Tensor) -> Tensor:
     """A prepared CSR matrix ``[M, N]`` times a dense ``[N, D]``; see `infomax.propagation` for its gradient."""
     if kernels := _gpu(y) or _cpu(y):
         return kernels.product(matrix, y)  # type: ignore[no-any-return]
-    # On a CPU, with a reduction the result is written once; without, it is cleared, added to and copied.
-    found = torch.sparse.mm(matrix, y) if y.is_cuda else torch.sparse.mm(matrix, y.contiguous(), reduce="sum")
-    return found  # type: ignore[no-any-return]
+    if y.is_cuda:
+        return matrix @ y  # type: ignore[no-any-return]
+    # With a reduction the result is written once; without, it is cleared, added to and copied.
+    return torch.sparse.mm(matrix, y.contiguous(), reduce="sum")  # type: ignore[no-any-return]
 
 
 def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:

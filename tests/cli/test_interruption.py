@@ -112,7 +112,7 @@ def test_a_signal_stops_at_the_end_of_an_epoch_unless_it_was_the_last(number, ca
     def signalled(finished):
         with show.training_progress("epochs", "Go on.") as follow:
             signal.raise_signal(number)
-            follow(SimpleNamespace(history=[record] * 7, position=0, best=None, epochs=9, finished=finished))
+            follow(SimpleNamespace(history=[record] * 7, position=0, patience=None, epochs=9, finished=finished))
 
     signalled(finished=True)  # nothing is left to resume: let the model be written
     assert capsys.readouterr().err == ""

@@ -31,7 +31,9 @@ def reproduce(out: Path, *, datasets: str | None, methods: str | None, runs: int
         rows = [row | {"method": row["method"] + (" *" if row["differs"] else "")} for row in table["rows"]]
         show.scores(f"{TITLES[name]}: {probe} probe", [row for row in rows if row["dataset"] == name])
     if any(row["differs"] for row in table["rows"]):
-        show.out.print("* differs from the paper's by more than two standard deviations, the larger of the two")
+        show.out.print(
+            "* differs from the paper's by more than two standard deviations, the larger of the two, and 1.5 points"
+        )
     for name, reason in table["absent"].items():
         show.out.print(f"{name} is left out. {reason}")
     show.wrote(f"{out}/table.json, .md and .html", began)

@@ -151,10 +151,11 @@ class Cell:
         write_json(self.path, {**self.made_by, "dataset": self.dataset, "method": self.method, "runs": self.runs})
 
     def row(self) -> dict[str, Any]:
-        """What the table says of it; ``differs`` by more than two standard deviations, the larger of the two."""
+        """What the table says of it; ``differs`` by more than two deviations, the larger of the two, and 1.5 points."""
         paper, metric = PAPER.get((self.dataset, self.method)), EXPERIMENTS[self.dataset].metric
         row = summarise(self.method, self.scores, sum(run["seconds"] for run in self.runs), paper, metric)
-        differs = paper is not None and abs(row.mean - paper[0]) > 2 * max(row.std, paper[1] or 0)
+        points = 1.5 if metric == "accuracy" else 0.015
+        differs = paper is not None and abs(row.mean - paper[0]) > max(2 * row.std, 2 * (paper[1] or 0), points) + 1e-9
         return {"dataset": self.dataset, **row.to_dict(), "differs": differs}
 
 

@@ -27,8 +27,8 @@ LEAD = (
 )
 KEY = (
     "Mean ± standard deviation over runs, the paper's figure beside it. ▲ and ▼: ours is above or below the paper's by "
-    "more than two standard deviations, the larger of the two; where neither has one, by anything. X: features, "
-    "A: edges, Y: labels."
+    "more than two standard deviations, the larger of the two, and by more than 1.5 points. X: features, A: edges, "
+    "Y: labels."
 )
 
 
@@ -143,7 +143,11 @@ def _html_cell(dataset: str, row: dict[str, Any] | None) -> str:
         return '<td class="none"></td>'
     paper = f"paper {_paper(row)}" if row["paper"] else "not in the paper"
     mark = _mark(row).strip()
-    chip = f'<b class="mark" title="more than two standard deviations from the paper’s">{mark}</b>' if mark else ""
+    chip = (
+        f'<b class="mark" title="more than two standard deviations and 1.5 points from the paper’s">{mark}</b>'
+        if mark
+        else ""
+    )
     return (
         f'<td data-set="{dataset}"><strong>{_score(row)}</strong>{chip}<small>{paper}</small>'
         f"<small>{_effort(row)}</small></td>"
