@@ -1,0 +1,54 @@
+"""The paper's table on one GPU in minutes: parts of it side by side, as many runs of each as its time is worth.
+
+    python recipes/table.py FOLDER [--workers 6]
+
+The same command goes on where it was stopped. Small models leave a GPU idle between their steps, so processes share it;
+the seconds in the table are those of a shared GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+from infomax.baselines import CITATION
+from infomax.table import make_table
+
+WALKS = ("DeepWalk", "DeepWalk + features")
+# Data set, methods, runs; the longest first.
+PARTS = [
+    ("ppi", ("GraphSAGE-LSTM",), 1),
+    ("ppi", ("GraphSAGE-pool",), 1),
+    ("ppi", ("GraphSAGE-GCN", "GraphSAGE-mean"), 1),
+    *(("pubmed", (method,), 10) for method in WALKS),
+    ("generated-reddit", ("Raw features", "LP", "Random-Init", "GCN", "FastGCN", "Avg. pooling"), 1),
+    ("ppi", ("Raw features", "Random-Init", "DGI", "GCN", "FastGCN", "Avg. pooling"), 5),
+    *((name, WALKS, 20) for name in ("cora", "citeseer")),
+    *((name, ("Planetoid",), 20) for name in CITATION),
+    *((name, ("Raw features", "LP", "Random-Init", "DGI", "GCN"), 50) for name in CITATION),
+]
+
+
+def make(folder: Path, part: tuple[str, tuple[str, ...], int]) -> None:
+    """One part, in a process of its own."""
+    dataset, methods, runs = part
+    make_table(folder, datasets=[dataset], methods=methods, runs=runs)
+    print(f"{dataset}: {', '.join(methods)}", flush=True)
+
+
+def main() -> None:
+    """Make all parts, and the table of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--workers", type=int, default=6)
+    options = parser.parse_args()
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        list(pool.map(partial(make, options.folder), PARTS))
+    make_table(options.folder, datasets=[], methods=[])
+
+
+if __name__ == "__main__":
+    main()
