@@ -183,9 +183,12 @@ def test_other_features_are_refused_by_name(graph, change, message):
 
 
 def test_more_memory_than_there_is_is_refused_with_the_number(graph, monkeypatch):
+    fitted = DGI(dim=8, epochs=1).fit(graph)
     monkeypatch.setattr(memory, "available_bytes", lambda device: 1000)
     with pytest.raises(InputError, match=r"expected .* (kB|MB) free .* found 1.0 kB"):
         DGI(dim=512).fit(graph)
+    with pytest.raises(InputError, match="kB free"):
+        fitted.transform(graph)
 
 
 def test_bad_settings_are_refused(graph):

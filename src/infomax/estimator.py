@@ -144,8 +144,9 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         check_features("features", graph.feature_names, self.feature_names_)
         device = choose_device(self.device)
-        scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
         encoder = self.model_.to(device).encoder
+        memory.require(memory.embedding_bytes(graph, encoder.out_dim), device)
+        scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
         return Embeddings(to_host(embed(encoder, WholeView.of(scaled, encoder.rule, device))), graph.ids)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:

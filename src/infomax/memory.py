@@ -25,10 +25,18 @@ def training_bytes(graph: Graph, dim: int, *, fan_out: Sequence[int] = (), batch
     return features + edges * (int(graph.adjacency.nnz) + n) + activations + weights
 
 
+def embedding_bytes(graph: Graph, out_dim: int) -> int:
+    """Peak bytes of embedding a graph: the layer before, the layer itself and a product; features, and messages."""
+    n, f = graph.num_nodes, graph.num_features
+    features = 24 * int(graph.features.nnz) if sparse.issparse(graph.features) else 8 * n * f
+    return 12 * n * out_dim + features + 28 * (int(graph.adjacency.nnz) + n)
+
+
 def available_bytes(device: torch.device) -> int:
     """Bytes that a training may take on the device now."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + held
     free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     info = Path("/proc/meminfo")
     if info.exists():

@@ -26,7 +26,7 @@ class Settings:
 
     steps: int = 1000
     lr: float = 1e-4
-    """Ten times the authors', for they take seventeen times as many steps on PPI."""
+    """Chosen on validation graphs. The authors take seventeen times as many steps on PPI, and tried 2e-6 and less."""
     batch: int = 512
     negatives: int = 20
     walk: int = 4
