@@ -23,7 +23,7 @@ from infomax.views import WholeView
 
 CPU = torch.device("cpu")
 SAGE = sage.Settings(steps=3, batch=16, negatives=4, fan_out=(3, 2), dim=4)
-POOLING = pooling.Settings(hidden=8, dim=4, lr=1e-2, epochs=3, batch=16, fan_out=(3, 2))
+POOLING = pooling.Settings(hidden=8, dim=4, lr=1e-2, epochs=3, looks=3, batch=16, fan_out=(3, 2))
 FAST = fast.Settings(dim=8, draws=8, batch=16, epochs=3)
 
 
