@@ -23,14 +23,14 @@ from infomax.views import WholeView
 
 CPU = torch.device("cpu")
 SAGE = sage.Settings(steps=3, batch=16, negatives=4, fan_out=(3, 2), dim=4)
-POOLING = pooling.Settings(hidden=8, dim=4, lr=1e-2, epochs=3, looks=3, batch=16, fan_out=(3, 2))
+POOLING = pooling.Settings(hidden=8, dim=4, lr=1e-2, epochs=3, looks=1, batch=16, fan_out=(3, 2))
 FAST = fast.Settings(dim=8, draws=8, batch=16, epochs=3)
 
 
 def communities(groups: int = 4, size: int = 24, *, many: bool = False, separate: bool = False) -> Graph:
     """Groups of two communities each, told apart by the features' mean over a neighbourhood, hardly by a node's own.
 
-    The last group is unseen, and every fifth of the seen is not for training. ``many``: a label for each community, and
+    The last group is unseen, and every fifth of the seen is for validation. ``many``: a label for each community, and
     one that every node has; else one label a node.
     """
     rng = np.random.default_rng(0)
@@ -45,7 +45,12 @@ def communities(groups: int = 4, size: int = 24, *, many: bool = False, separate
         np.stack(np.nonzero(near)),
         features,
         labels={"y": labels},
-        splits={"train": seen & (np.arange(n) % 5 > 0), "test": ~seen, "seen": seen},
+        splits={
+            "train": seen & (np.arange(n) % 5 > 0),
+            "validation": seen & (np.arange(n) % 5 == 0),
+            "test": ~seen,
+            "seen": seen,
+        },
         groups=group if separate else None,
     )
 
@@ -211,6 +216,22 @@ def test_training_is_blind_to_the_unseen(row, separate, monkeypatch):
     assert torch.isfinite(first).all()
     assert torch.equal(first, poisoned)
     assert not torch.equal(first, reseeded)
+
+
+def test_average_pooling_keeps_what_does_best_on_validation_nodes():
+    graph = communities()
+    codes, liked = torch.from_numpy(graph.labels["y"][graph.splits["seen"]]), iter([0.2, 0.7, 0.7, 0.1])
+    looks: list[torch.Tensor] = []
+
+    def judge(model: torch.nn.Module) -> float:
+        looks.append(model.head.detach().clone())
+        return next(liked)
+
+    settings = dataclasses.replace(POOLING, epochs=8, looks=4)
+    model = pooling.train(graph.seen(), codes, settings, 0, CPU, judge)
+    assert len(looks) == 4
+    assert torch.equal(model.head, looks[1])
+    assert not torch.equal(model.head, looks[2])
 
 
 def test_vectors_of_unseen_nodes_hear_their_neighbours():
