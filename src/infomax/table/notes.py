@@ -40,8 +40,9 @@ NOTES = {
         "to Yang et al. (2016): walks of ten, windows of three, 50 dimensions."
     ),
     "DeepWalk + features": (
-        "The paper does not tell how the two are scaled. Ours are features as DGI has them beside vectors of length 1, "
-        "better on validation nodes than vectors as they were learnt."
+        "The paper does not tell how the two are scaled. Ours are features of length 1 beside vectors as they were "
+        "learnt, of four ways the best on validation nodes of all three graphs. Features as DGI has them beside "
+        "vectors of length 1, three runs, have 70.9, 52.2 and 70.0 %: nearer the paper on Citeseer, further on Pubmed."
     ),
     "Planetoid": (
         "Ours is the transductive Planetoid-T, whose authors have 75.7, 62.9 and 75.7 %. The 64.7 and 77.2 % that the "
