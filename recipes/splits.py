@@ -3,8 +3,8 @@
     python recipes/splits.py [cora citeseer pubmed] [--splits 50] [--device cuda]
 
 20 nodes a class to train on and 1,000 to test on, drawn at random, as Yang et al. (2016) drew theirs: the figures that
-the paper prints for both rows are of their paper. Whether they are of the split that came to be the public one is not
-known.
+the paper prints for both rows are of their paper. Their program keeps files for transductive methods apart from those
+that came to be the public split; which nodes they hold is not known here.
 DeepWalk's vectors know no labels: one run of it serves all splits.
 """
 
