@@ -23,20 +23,21 @@ class Replay:
         self.function, self.generator = function, generator
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.first: Tensor | None = None
         self.batch: Tensor | None = None
+        self.held: tuple[Tensor, int] | None = None
         self.last = False
         self.stream = torch.cuda.Stream(generator.device)
 
     def __call__(self, batch: Tensor, last: bool) -> None:
         """Do the function's work on a batch."""
         if self.batch is None:
-            self.first, self.batch, self.last = batch, batch.clone(), last
+            self.batch, self.last = batch.clone(), last
         if batch.shape != self.batch.shape or last != self.last or self.calls < WARM_UP:
             self._plain(batch, last)
             return
-        if batch is not self.first:
+        if self.held is None or self.held[0] is not batch or self.held[1] != batch._version:
             self.batch.copy_(batch)
+            self.held = batch, batch._version
         if self.graph is None:
             self._record()
         assert self.graph is not None  # noqa: S101
@@ -64,14 +65,16 @@ def record(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, function: Cal
     """
     collecting = gc.isenabled()
     gc.disable()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        graph.capture_begin()
-        function()
-        graph.capture_end()
-    torch.cuda.current_stream().wait_stream(stream)
-    if collecting:
-        gc.enable()
+    try:
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            graph.capture_begin()
+            function()
+            graph.capture_end()
+        torch.cuda.current_stream().wait_stream(stream)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def repeat(function: Callable[[], None], times: int, device: torch.device) -> None:
