@@ -64,6 +64,13 @@ def test_training_is_the_same_compiled_and_plain(monkeypatch):
     assert abs(compiled - plain).max() < 1e-4 * abs(plain).max()
 
 
+def test_kernels_are_compiled_where_nothing_can_be_kept():
+    from infomax import cpu
+
+    from_nowhere = eval("lambda x: x + 1")  # a function without a file, beside which numba could keep its code
+    assert cpu._compiled(from_nowhere)(1) == 2
+
+
 def test_inverse(generator):
     rows = torch.randperm(50, generator=generator)
     assert (rows[kernels.inverse(rows)] == torch.arange(50)).all()

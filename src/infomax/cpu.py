@@ -17,8 +17,17 @@ import torch
 from numba import njit
 from torch import Tensor
 
-# Sums may be reordered, so that they run on vector units; a NaN stays one.
-_compiled = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+
+def _compiled(function):
+    """The function, compiled; the machine code is kept beside this file or in the user's cache, if either can be written.
+
+    Sums may be reordered, so that they run on vector units; a NaN stays one.
+    """
+    settings = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+    try:
+        return njit(cache=True, **settings)(function)
+    except RuntimeError:  # nowhere to keep it
+        return njit(**settings)(function)
 
 
 @_compiled
