@@ -19,7 +19,7 @@ from torch import Tensor
 
 
 def _compiled(function):
-    """The function, compiled; the machine code is kept beside this file or in the user's cache, if either can be written.
+    """The function, compiled; the machine code is kept beside this file or in the user's cache, if one can be written.
 
     Sums may be reordered, so that they run on vector units; a NaN stays one.
     """
