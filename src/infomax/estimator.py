@@ -211,9 +211,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             training.restore(tensors, values)
 
         def save() -> None:
-            if not training.finished:
-                tensors, values = training.state()
-                checkpoints.save(checkpoint, tensors, values | {"fingerprint": fingerprint})
+            tensors, values = training.state()
+            checkpoints.save(checkpoint, tensors, values | {"fingerprint": fingerprint})
 
         def pause(training: Training) -> None:
             nonlocal saved

@@ -65,6 +65,17 @@ def test_resumed_within_an_epoch(tmp_path, monkeypatch, preset, after):
     assert curves[0] == curves[1]
 
 
+def test_interrupted_at_its_very_end_nothing_is_trained_again(tmp_path, graph):
+    trained = []
+    with pytest.raises(KeyboardInterrupt):
+        DGI(dim=8, epochs=5).fit(graph, run=tmp_path / "run", progress=Stop(5))
+    DGI(dim=8, epochs=5).fit(graph, run=tmp_path / "run", progress=trained.append)
+    assert trained == []
+    DGI(dim=8, epochs=5).fit(graph, run=tmp_path / "whole")
+    runs = (tmp_path / name / "model.safetensors" for name in ("run", "whole"))
+    assert len({run.read_bytes() for run in runs}) == 1
+
+
 def test_killed_at_any_write_leaves_something_to_resume(tmp_path, graph, monkeypatch):
     """The machine stops at the k-th file that is moved into place, for every k, and the run is begun again."""
     monkeypatch.setattr(estimator, "CHECKPOINT_SECONDS", 0.0)
