@@ -12,9 +12,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from infomax import DGI, Graph, InputError, memory
+from infomax.contrast import fusable
 from infomax.corruptions import flip_and_shuffle, flip_edges
 from infomax.encoders import GCN, Encoder
+from infomax.initialisation import glorot
 from infomax.readouts import DiffPool, Set2Set
+from infomax.views import WholeGraph
 
 
 def test_scikit_learns_law(graph):
@@ -189,6 +192,63 @@ def test_more_memory_than_there_is_is_refused_with_the_number(graph, monkeypatch
         DGI(dim=512).fit(graph)
     with pytest.raises(InputError, match="kB free"):
         fitted.transform(graph)
+
+
+def test_a_run_whose_vectors_would_not_fit_is_refused_before_it_is_trained(tmp_path, graph, monkeypatch):
+    monkeypatch.setattr(memory, "embedding_bytes", lambda graph, out_dim: 1 << 60)
+    trained = []
+    with pytest.raises(InputError, match="memory"):
+        DGI(dim=8, epochs=2).fit(graph, run=tmp_path / "run", progress=trained.append)
+    assert trained == []
+
+
+class Tanh(GCN):
+    """An heir of GCN with another end."""
+
+    def layer(self, k, view, h):
+        return torch.tanh(self.linear(k, view, h))
+
+
+class Twice(Encoder):
+    """Two weights that are made on the way, and one that does not learn."""
+
+    rule, depth = "symmetric", 1
+
+    def __init__(self, in_dim, dim, *, generator=None):
+        super().__init__()
+        self.out_dim = dim
+        self.first, self.second = (glorot((dim, in_dim), generator=generator) for _ in range(2))
+        self.frozen = torch.nn.Parameter(torch.ones(dim), requires_grad=False)
+
+    def layer(self, k, view, h):
+        return self.frozen * (view.pooled(h, self.first.T) - view.pooled(h, self.second.T))
+
+
+def test_heirs_of_the_papers_encoder_are_trained_as_they_are_written(graph):
+    model = DGI(dim=8, encoder=Tanh, epochs=1).fit(graph)
+    assert not fusable(model.model_, model.preset_.objective)
+    assert abs(model.transform(graph).vectors).max() < 1
+
+
+def test_weights_made_on_the_way_are_not_mistaken_for_each_other(graph):
+    vectors = DGI(dim=8, encoder=Twice, epochs=0).fit_transform(graph).vectors
+    assert abs(vectors).max() > 1e-3
+    trained = DGI(dim=8, encoder=Twice, epochs=3, lr=0.01).fit(graph)
+    assert (trained.model_.encoder.frozen == 1).all()
+    assert (trained.transform(graph).vectors != vectors).any()
+
+
+def test_a_lost_training_tells_the_epoch(graph):
+    with pytest.raises(InputError, match="epoch 2"):
+        DGI(dim=8, epochs=40, lr=1e30).fit(graph)
+
+
+def test_a_regime_has_as_many_batches_as_it_says(graph):
+    class Wrong(WholeGraph):
+        steps = 2
+
+    with pytest.raises(InputError, match="2 batches an epoch"):
+        DGI(dim=8, views=Wrong, epochs=2).fit(graph)
 
 
 def test_bad_settings_are_refused(graph):

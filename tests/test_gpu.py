@@ -41,9 +41,12 @@ def test_contrast(n, m, d, generator):
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_bias_prelu(parts, generator):
-    tensors = [torch.randn(5), torch.tensor([0.4]), torch.randn(70, 5)]
+    def draw(*shape):
+        return torch.randn(shape, generator=generator)
+
+    tensors = [draw(5), torch.tensor([0.4]), draw(70, 5)]
     if parts == 2:
-        tensors = [torch.randn(205), torch.tensor([0.4]), torch.randn(70, 5), torch.randn(70, 200)]
+        tensors = [draw(205), torch.tensor([0.4]), draw(70, 5), draw(200, 70).T]
     outcomes = []
     for batch in pairs(*tensors):
         leaves = [t.requires_grad_() for t in batch]

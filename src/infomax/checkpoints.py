@@ -18,7 +18,7 @@ from infomax.io.atomic import replacing
 
 def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
     """Write tensors and JSON values to one file; it appears whole or not at all."""
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in sorted(tensors.items())}
     text = json.dumps(values, sort_keys=True)
     # One entry, since safetensors does not fix the order of several: the same content is the same bytes.
     with replacing(path) as temporary:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from infomax import kernels
 from infomax.discriminators import Bilinear
-from infomax.encoders import GCN, Encoder, MeanPool
+from infomax.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
 from infomax.objectives import binary_cross_entropy
 from infomax.readouts import SigmoidMean
 from infomax.views import View, shuffle_of
@@ -45,10 +45,9 @@ def contrast(model: Model, objective: Objective, positive: View, negative: View)
 
 
 def fusable(model: Model, objective: Objective) -> bool:
-    """Whether the parts are the paper's own, whose gradient is known in closed form."""
+    """Whether the parts are the paper's own, and not heirs of them, whose gradient is known in closed form."""
     return (
-        isinstance(model.encoder, Encoder)
-        and model.encoder.ends_in_prelu
+        type(model.encoder) in (GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool)
         and type(model.readout) is SigmoidMean
         and type(model.discriminator) is Bilinear
         and objective is binary_cross_entropy

@@ -17,6 +17,9 @@ import torch
 from numba import njit
 from torch import Tensor
 
+PIECE = 256
+"""Rows that are added up in single precision; a longer sum would lose its small terms."""
+
 
 def _compiled(function):
     """The function, compiled; the machine code is kept beside this file or in the user's cache, if one can be written.
@@ -55,48 +58,57 @@ def _product(starts, columns, values, y, source, out, target, add, begin, end):
 @_compiled
 def _activated(z, bias, slope, begin, end):
     """The sum of h = PReLU(z + b) over rows, ``[d]``."""
-    sums = np.zeros_like(bias)
-    for i in range(begin, end):
-        row = z[i]
-        for k in range(len(bias)):
-            u = row[k] + bias[k]
-            sums[k] += u if u > 0 else slope * u
+    sums = np.zeros(len(bias))
+    for first in range(begin, end, PIECE):
+        part = np.zeros_like(bias)
+        for i in range(first, min(first + PIECE, end)):
+            row = z[i]
+            for k in range(len(bias)):
+                u = row[k] + bias[k]
+                part[k] += u if u > 0 else slope * u
+        sums += part
     return sums
 
 
 @_compiled
 def _scored(z, bias, slope, v, offset, sign, total, g, begin, end):
     """Loss and number of right scores, and g h over rows, ``[d]``; g is the gradient by each score."""
-    loss, right, sums, h = 0.0, 0, np.zeros_like(bias), np.empty_like(bias)
-    for i in range(begin, end):
-        row, score = z[i], offset
-        for k in range(len(bias)):
-            u = row[k] + bias[k]
-            h[k] = u if u > 0 else slope * u
-            score += h[k] * v[k]
-        margin = sign * float(score)
-        small = np.exp(-abs(margin))
-        loss += np.log1p(small) + max(-margin, 0.0)
-        right += margin > 0
-        slant = z.dtype.type(-sign / total * ((small if margin > 0 else 1.0) / (1 + small)))
-        g[i] = slant
-        for k in range(len(bias)):
-            sums[k] += slant * h[k]
+    loss, right, sums, h = 0.0, 0, np.zeros(len(bias)), np.empty_like(bias)
+    for first in range(begin, end, PIECE):
+        part = np.zeros_like(bias)
+        for i in range(first, min(first + PIECE, end)):
+            row, score = z[i], offset
+            for k in range(len(bias)):
+                u = row[k] + bias[k]
+                h[k] = u if u > 0 else slope * u
+                score += h[k] * v[k]
+            margin = sign * float(score)
+            small = np.exp(-abs(margin))
+            loss += np.log1p(small) + max(-margin, 0.0)
+            right += margin > 0
+            slant = z.dtype.type(-sign / total * ((small if margin > 0 else 1.0) / (1 + small)))
+            g[i] = slant
+            for k in range(len(bias)):
+                part[k] += slant * h[k]
+        sums += part
     return loss, right, sums
 
 
 @_compiled
 def _through(z, bias, slope, g, v, c, begin, end):
     """Turn z into its gradient, that of h being g v + c; the gradients of bias and slope."""
-    sums, slope_grad = np.zeros_like(bias), 0.0
-    for i in range(begin, end):
-        row, slant, along = z[i], g[i], z.dtype.type(0)
-        for k in range(len(bias)):
-            u, grad = row[k] + bias[k], slant * v[k] + c[k]
-            along += min(u, z.dtype.type(0)) * grad
-            row[k] = grad if u > 0 else slope * grad
-            sums[k] += row[k]
-        slope_grad += along
+    sums, slope_grad = np.zeros(len(bias)), 0.0
+    for first in range(begin, end, PIECE):
+        part = np.zeros_like(bias)
+        for i in range(first, min(first + PIECE, end)):
+            row, slant, along = z[i], g[i], z.dtype.type(0)
+            for k in range(len(bias)):
+                u, grad = row[k] + bias[k], slant * v[k] + c[k]
+                along += min(u, z.dtype.type(0)) * grad
+                row[k] = grad if u > 0 else slope * grad
+                part[k] += row[k]
+            slope_grad += along
+        sums += part
     return sums, slope_grad
 
 
@@ -129,22 +141,22 @@ def contrast(
     """As `infomax.kernels.contrast`; z and z_negative are overwritten by their gradients."""
     n, total = len(z), len(z) + len(z_negative)
     b, a, o = bias.numpy(), slope.numpy()[0], offset.numpy()[()]
-    summary = torch.sigmoid(torch.from_numpy(sum(_rows(_activated, z, b, a))) / n)
+    summary = torch.sigmoid(torch.from_numpy(sum(_rows(_activated, z, b, a)) / n).to(z.dtype))
     v = weight @ summary
     slants = [np.empty(len(part), b.dtype) for part in (z, z_negative)]
     scored = _rows(_scored, z, b, a, v.numpy(), o, 1, total, slants[0])
     scored += _rows(_scored, z_negative, b, a, v.numpy(), o, -1, total, slants[1])
     loss, right, v_sum = (sum(parts) for parts in zip(*scored, strict=True))
-    v_grad = torch.from_numpy(v_sum)
+    v_grad = torch.from_numpy(v_sum).to(z.dtype)
     c = (v_grad @ weight) * summary * (1 - summary) / n
     through = _rows(_through, z, b, a, slants[0], v.numpy(), c.numpy())
     through += _rows(_through, z_negative, b, a, slants[1], v.numpy(), np.zeros_like(b))
     bias_grad, slope_grad = (sum(parts) for parts in zip(*through, strict=True))
-    offset_grad = float(slants[0].sum() + slants[1].sum())
+    offset_grad = float(slants[0].sum(dtype=np.float64) + slants[1].sum(dtype=np.float64))
     return z.new_tensor([loss / total, right / total, float(summary.std(correction=0))]), (
         z,
         z_negative,
-        torch.from_numpy(bias_grad),
+        torch.from_numpy(bias_grad).to(z.dtype),
         z.new_tensor([slope_grad]),
         torch.outer(v_grad, summary),
         z.new_tensor(offset_grad).view_as(offset),

@@ -25,8 +25,6 @@ class Encoder(nn.Module):
     """The normalisation of the propagation it wants."""
     depth: int
     out_dim: int
-    ends_in_prelu = False
-    """Whether the last layer is PReLU over what `linear` gives, with the last of ``biases`` and ``slopes``."""
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """The outcome of layer k, from that of the layer before; None stands for the features."""
@@ -55,7 +53,6 @@ class GCN(Encoder):
     """Graph convolutions, ``H = PReLU(D^-1/2 Â D^-1/2 X Θ + b)``, one or more. For citation graphs."""
 
     rule: Rule = "symmetric"
-    ends_in_prelu = True
 
     def __init__(self, in_dim: int, dim: int, *, layers: int = 1, generator: torch.Generator | None = None) -> None:
         super().__init__()
@@ -85,7 +82,6 @@ class SkipMeanPool(Encoder):
     """
 
     rule: Rule = "mean"
-    ends_in_prelu = True
 
     def __init__(self, in_dim: int, dim: int, *, layers: int = 3, generator: torch.Generator | None = None) -> None:
         super().__init__()
@@ -116,7 +112,6 @@ class DenseSkipMeanPool(Encoder):
 
     rule: Rule = "mean"
     depth = 3
-    ends_in_prelu = True
 
     def __init__(self, in_dim: int, dim: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from infomax import checkpoints, memory, runs
-from infomax.contrast import Model
+from infomax.contrast import Model, fusable
 from infomax.corruptions import REPLAYABLE
 from infomax.embedding import Embeddings, embed, to_host
 from infomax.errors import InputError
@@ -105,6 +105,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
                 raises leaves a checkpoint behind.
         """
         self.preset_ = self.settings()
+        for name in ("health_", "_course"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         device = choose_device(self.device)
         memory.require(memory.training_bytes(graph, self.preset_.dim, **bound(self.preset_.views)), device)
         folder = None if run is None else Path(run)
@@ -113,6 +115,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         self.scaler_ = Scaler.fit(seen.features, self.preset_.scale)
         first, second = (int(word) for word in np.random.SeedSequence(self.seed).generate_state(2, np.uint64))
         self.model_ = build(self.preset_, graph.num_features, torch.Generator().manual_seed(first)).to(device)
+        if folder is not None:  # whose report needs the vectors
+            memory.require(memory.embedding_bytes(seen, self.model_.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, features=self.scaler_.transform(seen.features))
         training = Training(
             self.model_,
@@ -122,12 +126,11 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             epochs=self.preset_.epochs,
             patience=self.preset_.patience,
             generator=torch.Generator(device).manual_seed(second),
-            replayable=self.preset_.corruption in REPLAYABLE,
+            replayable=self.preset_.corruption in REPLAYABLE and fusable(self.model_, self.preset_.objective),
         )
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.begin(folder, graph, self.preset_.describe(), self.seed, self.device)
         self._run(training, None if folder is None else folder / runs.CHECKPOINT, progress)
-        self.__dict__.pop("health_", None)  # of an earlier fit
         self._course = course(training)
         if folder is not None:
             self._finish(folder)
@@ -136,7 +139,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
     @cached_property
     def health_(self) -> dict[str, Any]:
         """The report of the training; made when it is first asked for, since it takes an embedding and its spectrum."""
-        self._check_fitted()
+        if not hasattr(self, "_course"):
+            raise NotFittedError("There is no finished training to report on: call fit(graph).")
         return self._course | shape(self.transform(self.graph_.seen()).vectors)
 
     def transform(self, graph: Graph) -> Embeddings:
@@ -248,7 +252,10 @@ def choose_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         torch.empty(0, device=name)
-        return torch.device(name)
+        device = torch.device(name)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # where kernels are launched
+        return device
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"device {name}", "a device of this machine", f"none ({reason})", "Use auto or cpu.") from None

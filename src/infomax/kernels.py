@@ -194,6 +194,11 @@ def adam(
     waited: Tensor | None = None,
 ) -> None:
     """A step of Adam, counted; if ``waited`` is 0 and there is room, the weights before it are ``kept``."""
+    # The kernels walk through memory: a gradient must lie there as its weight does.
+    gradients = [
+        gradient if gradient.stride() == weight.stride() else torch.empty_like(weight).copy_(gradient)
+        for weight, gradient in zip(weights, gradients, strict=True)
+    ]
     if kernels := _gpu(weights[0]):
         kernels.adam(weights, gradients, means, variances, count, lr, kept, waited)
         return
@@ -207,7 +212,7 @@ def adam(
     # What `torch.optim.Adam` runs, which takes 1.5 s to import a compiler first.
     torch._fused_adam_(
         weights,
-        list(gradients),
+        gradients,
         means,
         variances,
         [],
@@ -229,7 +234,7 @@ def _leaky(u: Tensor, slope: Tensor) -> Tensor:
 
 def _through(grad: Tensor, u: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The gradient of a PReLU's input, of the bias in it, and of the slope."""
-    slope_grad = torch.dot(grad.reshape(-1), u.clamp(max=0).view(-1)).view(1)
+    slope_grad = torch.dot(grad.reshape(-1), u.clamp(max=0).reshape(-1)).view(1)
     if u.is_cuda:
         grad = torch.where(u > 0, grad, grad * slope)
     else:

@@ -30,9 +30,10 @@ class Replay:
 
     def __call__(self, batch: Tensor, last: bool) -> None:
         """Do the function's work on a batch."""
-        if self.batch is None:
+        odd = self.batch is None or batch.shape != self.batch.shape or last != self.last
+        if self.batch is None or (odd and self.calls == 1):  # a training that goes on may begin with an epoch's last
             self.batch, self.last = batch.clone(), last
-        if batch.shape != self.batch.shape or last != self.last or self.calls < WARM_UP:
+        if odd or self.calls < WARM_UP:
             self._plain(batch, last)
             return
         if self.held is None or self.held[0] is not batch or self.held[1] != batch._version:
@@ -45,10 +46,11 @@ class Replay:
 
     def _plain(self, batch: Tensor, last: bool) -> None:
         self.calls += 1
-        self.stream.wait_stream(torch.cuda.current_stream())
+        here = torch.cuda.current_stream(self.stream.device)
+        self.stream.wait_stream(here)
         with torch.cuda.stream(self.stream):
             self.function(batch, last)
-        torch.cuda.current_stream().wait_stream(self.stream)
+        here.wait_stream(self.stream)
 
     def _record(self) -> None:
         assert self.batch is not None  # noqa: S101
@@ -66,12 +68,13 @@ def record(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, function: Cal
     collecting = gc.isenabled()
     gc.disable()
     try:
-        stream.wait_stream(torch.cuda.current_stream())
+        here = torch.cuda.current_stream(stream.device)
+        stream.wait_stream(here)
         with torch.cuda.stream(stream):
             graph.capture_begin()
             function()
             graph.capture_end()
-        torch.cuda.current_stream().wait_stream(stream)
+        here.wait_stream(stream)
     finally:
         if collecting:
             gc.enable()

@@ -61,7 +61,7 @@ class Training:
         self.device = generator.device
         gpu = self.device.type == "cuda"
         self.stride = STRIDE if gpu and views.steps == 1 else 1
-        self.weights = list(model.parameters())
+        self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimiser = Adam(self.weights, lr)
         self.ledger = Ledger(self.weights, views.steps, patience, STRIDE)
         self.loss_alone = torch.tensor([1.0, 0, 0], device=self.device)
@@ -74,28 +74,36 @@ class Training:
 
     def run(self, pause: Callable[[Training], None] = lambda training: None) -> None:
         """Train to the end; ``pause`` is called whenever the history has been read back, and within long epochs."""
+        self.began = time.perf_counter()
         while not self.finished:
-            began = time.perf_counter()
             stop = min(len(self.history) + self.stride, self.epochs)
             with tensor_cores():
                 for _ in range(len(self.history), stop):
                     self._epoch(pause)
             self._read_back()
-            self.seconds += time.perf_counter() - began
-            pause(self)
+            self._pause(pause)
         if self.ledger.kept is not None:
             torch._foreach_copy_(self.optimiser.weights, self.ledger.kept)
 
     def _epoch(self, pause: Callable[[Training], None]) -> None:
         """Train one epoch, or the rest of one."""
+        number = 0
         for number, batch in enumerate(self._batches(), start=1):
             if number > self.position:
                 self.step(batch, number == self.views.steps)
                 self.position = number
                 if number < self.views.steps and time.monotonic() - self.paused > PAUSE_SECONDS:
-                    pause(self)
+                    self._pause(pause)
                     self.paused = time.monotonic()
+        if number != self.views.steps:
+            raise InputError("views", f"{self.views.steps} batches an epoch, as its steps say", str(number))
         self.position = 0
+
+    def _pause(self, pause: Callable[[Training], None]) -> None:
+        """Pause; the clock stops meanwhile."""
+        self.seconds += time.perf_counter() - self.began
+        pause(self)
+        self.began = time.perf_counter()
 
     def _batches(self) -> Iterable[Tensor]:
         """The batches of the epoch; of one that was interrupted, the same ones again."""
@@ -124,10 +132,9 @@ class Training:
             self.finished = True
             del self.history[self.kept_epoch + self.patience + 1 :]
         self.finished |= len(self.history) >= self.epochs
-        if self.history[-1].loss != self.history[-1].loss:
-            raise InputError(
-                f"training, epoch {len(self.history)}", "a finite loss", "NaN", "Lower the learning rate (lr)."
-            )
+        lost = next((epoch for epoch, record in enumerate(self.history, 1) if record.loss != record.loss), None)
+        if lost is not None:
+            raise InputError(f"training, epoch {lost}", "a finite loss", "NaN", "Lower the learning rate (lr).")
 
     @property
     def kept_epoch(self) -> int:

@@ -9,15 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
-from torch.nn.functional import pad
 
 from infomax.errors import InputError
-from infomax.graph import Features, Graph
+from infomax.graph import Graph
 from infomax.kernels import gather_tree, permute, pool_tree
 from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
-from infomax.propagation import Operand, Propagation, Rule, operand
+from infomax.propagation import Operand, Propagation, Rule, halved, placed, times
 from infomax.trees import Tree
 
 
@@ -70,13 +68,16 @@ class WholeView:
     features: Operand
     propagation: Propagation
     rows: Tensor | None = None
-    products: dict[int, Tensor] = field(default_factory=dict)
-    """X Θ by Θ. Shuffling rows commutes with the linear map, so a view and its shuffled negative share the product."""
+    products: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    """Θ and X Θ, by Θ, which is kept so that its id stays its own.
+
+    Shuffling rows commutes with the linear map, so a view and its shuffled negative share the product.
+    """
 
     @classmethod
     def of(cls, graph: Graph, rule: Rule, device: torch.device) -> WholeView:
         """The view of a graph, on the device."""
-        return cls(_placed(graph.features, device), Propagation.of(graph, rule, device))
+        return cls(placed(graph.features, device), Propagation.of(graph, rule, device))
 
     def fresh(self) -> WholeView:
         """The same view for another step, when the weights have moved."""
@@ -91,8 +92,8 @@ class WholeView:
         if h is not None:
             return h @ weight
         if id(weight) not in self.products:
-            self.products[id(weight)] = _times(self.features, weight)
-        y = self.products[id(weight)]
+            self.products[id(weight)] = weight, times(self.features, weight)
+        y = self.products[id(weight)][1]
         return y if self.rows is None else permute(y, self.rows)
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
@@ -125,13 +126,13 @@ class BlockView:
         if h is not None:
             return self.carry(h) @ weight
         x = self.view.features
-        return _times(self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop), weight)
+        return times(self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop), weight)
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ of theirs; H Θ is computed once for all blocks."""
         if id(weight) not in self.view.products:
-            self.view.products[id(weight)] = self.view.own(h, weight)
-        return self.view.propagation.operand.rows(self.start, self.stop) @ self.view.products[id(weight)]
+            self.view.products[id(weight)] = weight, self.view.own(h, weight)
+        return self.view.propagation.operand.rows(self.start, self.stop) @ self.view.products[id(weight)][1]
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class PatchView:
         if id(h) not in self.inputs:
             sides = self._gather(self.features) if h is None else pool_tree(h, *self._tree(self._levels(h)))
             self.inputs[id(h)] = (h, *sides)  # H itself is kept, so that its id stays its own
-        return _times(self.inputs[id(h)][1 + side], weight)
+        return times(self.inputs[id(h)][1 + side], weight)
 
     def _gather(self, table: Any) -> tuple[Tensor, Tensor]:
         sizes = level_sizes(len(self.rows), self.fan_out)
@@ -187,39 +188,6 @@ class PatchView:
         """The sizes of the levels that H holds."""
         sizes = level_sizes(len(self.rows), self.fan_out)
         return next(sizes[:count] for count in range(1, len(sizes) + 1) if sum(sizes[:count]) == len(h))
-
-
-DENSE_SHARE, DENSE_BYTES = 0.03, 1 << 30
-"""Sparse features are laid out on a GPU if so many of them are there: its matrix units make up for the zeros."""
-
-HALF_ENDS = 65504.0
-
-
-def _placed(features: Features, device: torch.device) -> Operand:
-    """Features on the device; dense ones on a GPU with zeros up to 32 bytes a row, which its matrix units ask for."""
-    if device.type != "cuda":
-        return operand(features, device)
-    size = features.shape[0] * features.shape[1]
-    if sparse.issparse(features) and features.nnz >= DENSE_SHARE * size and 4 * size <= DENSE_BYTES:
-        features = features.toarray()
-    x = operand(features, device)
-    return pad(x, (0, -x.shape[1] % 8)) if isinstance(x, Tensor) else x
-
-
-def _halved(x: Operand) -> Operand:
-    """Dense features on a GPU in half precision: half the bytes to gather, rounded as tf32 products would round them.
-
-    Both have ten bits of mantissa; half precision ends at 65,504.
-    """
-    if isinstance(x, Tensor) and x.is_cuda and float(x.abs().max()) < HALF_ENDS:
-        return x.half()
-    return x
-
-
-def _times(x: Operand, weight: Tensor) -> Tensor:
-    """X Θ, where X may have been padded."""
-    missing = x.shape[1] - len(weight) if isinstance(x, Tensor) else 0
-    return x @ (pad(weight, (0, 0, 0, missing)) if missing else weight)
 
 
 class WholeGraph:
@@ -260,7 +228,7 @@ class Patches:
         if rule != "mean":
             raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule!r}")
         self.fan_out, self.batch, self.corruption = tuple(fan_out), batch, corruption
-        self.features = _halved(_placed(graph.features, device))
+        self.features = halved(placed(graph.features, device))
         self.neighbours = Neighbours.of(graph, device)
         self.n = graph.num_nodes
         self.steps = -(-self.n // batch)

@@ -150,7 +150,7 @@ def train(
     settings: Settings,
     seed: int,
     device: torch.device,
-    judge: Callable[[AveragePooling], float] = lambda model: 0.0,
+    judge: Callable[[AveragePooling], float],
 ) -> AveragePooling:
     """The model that a judge likes best of those on its way through a graph; the first of equals.
 
@@ -171,7 +171,8 @@ def train(
             label_loss(logits, targets).backward()
             optimiser.step()
         schedule.step()
-        if number % (settings.epochs // settings.looks) == 0 and (score := judge(model)) > best:
+        due = number % max(1, settings.epochs // settings.looks) == 0 or number == settings.epochs
+        if due and (score := judge(model)) > best:
             best, kept = score, {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(kept)
     return model

@@ -43,6 +43,7 @@ class BiasPReLU(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:  # noqa: D102
+        parts = tuple(part.contiguous() for part in parts)
         ctx.save_for_backward(bias, slope, *parts)
         n, width = len(parts[0]), len(bias)
         out = parts[0].new_empty(n, width)

@@ -227,6 +227,7 @@ def contrast(
     z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """As `infomax.kernels.contrast`; z and z_negative are overwritten by their gradients."""
+    z, z_negative = z.contiguous(), z_negative.contiguous()
     found = judge(z, z_negative, bias, slope, weight, offset)
     for part, g, c in ((z, found.g, found.c), (z_negative, found.g[len(z) :], None)):
         n, d = part.shape

@@ -28,8 +28,8 @@ def _stir(x, keys, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr):
 
 
 @triton.jit
-def _permute(keys, out, n, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
-    i, which = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.program_id(1)
+def _permute(keys, out, n, blocks, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
+    i, which = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK), tl.program_id(0) // blocks
     keys += which * ROUNDS
     x = _stir(i.to(tl.int64), keys, low, high, ROUNDS)
     # Whoever lands beyond n walks on along its cycle until it is back: what is left is a permutation of n.
@@ -45,5 +45,6 @@ def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
     )
     out = torch.empty(count, n, dtype=torch.int64, device=generator.device)
     bits = max((n - 1).bit_length(), 6)
-    _permute[triton.cdiv(n, BLOCK), count](keys, out, n, bits // 2, bits - bits // 2, ROUNDS, BLOCK)
+    blocks = triton.cdiv(n, BLOCK)
+    _permute[(count * blocks,)](keys, out, n, blocks, bits // 2, bits - bits // 2, ROUNDS, BLOCK)
     return out

@@ -94,7 +94,7 @@ def adam(
     sizes = tuple(weight.numel() for weight in weights)
     _adam[triton.cdiv(max(sizes), BLOCK), len(sizes)](
         tuple(weights),
-        tuple(gradient.contiguous() for gradient in gradients),
+        tuple(gradients),
         tuple(means),
         tuple(variances),
         tuple(kept or weights),

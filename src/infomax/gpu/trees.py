@@ -63,6 +63,7 @@ class PoolTree(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:  # noqa: D102
+        h = h.contiguous()
         ctx.tree, ctx.share, ctx.rows = tree, share, len(h)
         inner, d = len(tree.first), h.shape[1]
         out = h.new_empty(inner, d)
