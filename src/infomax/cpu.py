@@ -164,20 +164,13 @@ def contrast(
 
 
 def shuffle_contrast(
-    matrix: Tensor,
-    transpose: Tensor,
-    rows: Tensor,
-    y: Tensor,
-    bias: Tensor,
-    slope: Tensor,
-    weight: Tensor,
-    offset: Tensor,
+    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """As `infomax.kernels.shuffle_contrast`; nothing is gathered before it is used."""
     z, z_negative = product(matrix, y), product(matrix, y, source=rows)
-    record, (grad, grad_negative, *others) = contrast(z, z_negative, bias, slope, weight, offset)
+    record, (grad, grad_negative, *gradients) = contrast(z, z_negative, *others)
     back = product(transpose, grad)
-    return record, (product(transpose, grad_negative, out=back, target=rows), *others)
+    return record, (product(transpose, grad_negative, out=back, target=rows), *gradients)
 
 
 def _rows(kernel: Callable[..., Any], z: Tensor, *arguments: Any) -> list[Any]:

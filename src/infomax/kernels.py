@@ -137,25 +137,18 @@ def contrast(
 
 @torch.no_grad()
 def shuffle_contrast(
-    matrix: Any,
-    transpose: Any,
-    rows: Tensor,
-    y: Tensor,
-    bias: Tensor,
-    slope: Tensor,
-    weight: Tensor,
-    offset: Tensor,
+    matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """`contrast` of a graph and its shuffle, z = P Y and P Y[rows], with the gradient by Y in place of those by z.
 
-    ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared.
+    ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared; the others are as there.
     """
     if kernels := _gpu(y) or _cpu(y):
-        return kernels.shuffle_contrast(matrix, transpose, rows, y, bias, slope, weight, offset)  # type: ignore[no-any-return]
+        return kernels.shuffle_contrast(matrix, transpose, rows, y, *others)  # type: ignore[no-any-return]
     z, z_negative = product(matrix, y), product(matrix, y.index_select(0, rows))
-    record, (grad, grad_negative, *others) = contrast(z, z_negative, bias, slope, weight, offset)
+    record, (grad, grad_negative, *gradients) = contrast(z, z_negative, *others)
     back = product(transpose, grad_negative).index_select(0, inverse(rows))
-    return record, (back.add_(product(transpose, grad)), *others)
+    return record, (back.add_(product(transpose, grad)), *gradients)
 
 
 def inverse(rows: Tensor) -> Tensor:

@@ -236,18 +236,11 @@ def contrast(
 
 
 def shuffle_contrast(
-    matrix: Cut,
-    transpose: Cut,
-    rows: Tensor,
-    y: Tensor,
-    bias: Tensor,
-    slope: Tensor,
-    weight: Tensor,
-    offset: Tensor,
+    matrix: Cut, transpose: Cut, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """As `infomax.kernels.shuffle_contrast`."""
     z, z_negative, inverse = pair(matrix, y, rows)
-    found = judge(z, z_negative, bias, slope, weight, offset)
+    found, (bias, slope, *_) = judge(z, z_negative, *others), others
     y_grad = pair_gradient(transpose, z, z_negative, rows, inverse, bias, slope, found.g, found.v, found.c)
     return found.record, (y_grad, *found.gradients)
 
