@@ -127,12 +127,13 @@ class Training:
         self.optimiser.step(gradients, self.ledger.kept if last else None, self.ledger.waited)  # 5. descend
 
     def _read_back(self) -> None:
-        self.history += [Record(*row) for row in self.ledger.read()]
+        before, new = len(self.history), [Record(*row) for row in self.ledger.read()]
+        self.history += new
         if self.patience is not None and int(self.ledger.waited) >= self.patience:
             self.finished = True
             del self.history[self.kept_epoch + self.patience + 1 :]
         self.finished |= len(self.history) >= self.epochs
-        lost = next((epoch for epoch, record in enumerate(self.history, 1) if record.loss != record.loss), None)
+        lost = next((epoch for epoch, record in enumerate(new, before + 1) if record.loss != record.loss), None)
         if lost is not None:
             raise InputError(f"training, epoch {lost}", "a finite loss", "NaN", "Lower the learning rate (lr).")
 
