@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from infomax.errors import InputError
 from infomax.kernels import permutation, permutations
-from infomax.propagation import Propagation
+from infomax.propagation import Propagation, SparseOperand
 from infomax.views import PatchView, WholeView
 
 DENSE_RATE = 0.02
@@ -52,11 +51,12 @@ def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> Patch
 
 
 def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -> WholeView:
-    """The same graph with dropout on its input features; what is left is scaled up."""
-    if not isinstance(view.features, Tensor):
-        raise InputError("drop_features", "dense features", "sparse ones", "Shuffle them instead: shuffle_features.")
-    kept = torch.rand(view.features.shape, generator=generator, device=generator.device) >= rate
-    return dataclasses.replace(view, features=view.features * kept / (1 - rate), products={})
+    """The same graph with dropout on its input features; what is left is scaled up. Sparse ones stay sparse."""
+    x = view.features if isinstance(view.features, Tensor) else view.features.matrix.to_sparse_coo()
+    kept = torch.rand(x.shape, generator=generator, device=generator.device) >= rate
+    left = x * kept / (1 - rate)
+    features = SparseOperand(left.to_sparse_csr()) if left.is_sparse else left
+    return dataclasses.replace(view, features=features, products={})
 
 
 REPLAYABLE = (shuffle_features, shuffle_within_patches)

@@ -153,6 +153,18 @@ def test_many_graphs_pair_each_graph_with_another(generator):
     assert 0.7 < dropped < 0.95  # 0.7 of the entries were zero before
 
 
+def test_sparse_features_of_many_graphs_train_as_dense_ones_do():
+    """From the same seed, for what is dropped is the same."""
+    graph = many()
+    losses, vectors = [], []
+    for features in (graph.features, sparse.csr_array(graph.features)):
+        model = DGI(preset="many-graphs", dim=8, epochs=5, scale="none", device="cpu")
+        vectors.append(model.fit_transform(dataclasses.replace(graph, features=features)).vectors)
+        losses.append(model.health_["curve"]["loss"])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+    np.testing.assert_allclose(vectors[1], vectors[0], rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("preset", ["whole-graph", "mean-pool", "patches", "many-graphs"])
 def test_training_never_sees_the_unseen(preset):
     """Every unseen node is poisoned with NaN and given other edges: training is the same, bit for bit."""
