@@ -253,7 +253,7 @@ def choose_device(name: str) -> torch.device:
     try:
         torch.empty(0, device=name)
         device = torch.device(name)
-        if device.type == "cuda":
+        if device.type == "cuda" and device.index is not None:
             torch.cuda.set_device(device)  # where kernels are launched
         return device
     except (RuntimeError, AssertionError) as error:
