@@ -17,7 +17,7 @@ from infomax.errors import InputError
 from infomax.estimator import DGI, choose_device
 from infomax.evaluation.probes import PROBES, Probe
 from infomax.evaluation.protocol import PAPER, Printed, Row, summarise
-from infomax.evaluation.splits import Splits, encode_labels, random_splits
+from infomax.evaluation.splits import Splits, encode_labels, known, random_splits
 from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 
@@ -99,15 +99,16 @@ def compare(model: DGI, codes: NDArray[Any], splits: Sequence[Splits], probe: Pr
     for method, embed in (("DGI", model.transform), ("Random-Init", untrained.fit_transform)):
         began = time.perf_counter()
         rows.append(vectors_row(method, embed(graph).vectors, codes, splits, probe, began))
-    return [*rows, raw_features(graph, codes, splits, probe, model.preset_.scale)]
+    return [*rows, raw_features(graph, codes, splits, probe, model.preset_.scale, metric=rows[0].metric)]
 
 
 def vectors_row(
     method: str, vectors: NDArray[np.float32], codes: NDArray[Any], splits: Iterable[Splits], probe: Probe, began: float
 ) -> Row:
     """The row of one encoder's vectors ``[N, d]``: the mean over splits."""
-    score = float(np.mean([probe(vectors, codes, split).value for split in splits]))
-    return summarise(method, [score], time.perf_counter() - began, None)
+    scores = [probe(vectors, codes, split) for split in splits]
+    mean = float(np.mean([score.value for score in scores]))
+    return summarise(method, [mean], time.perf_counter() - began, None, scores[0].metric)
 
 
 def raw_features(
@@ -136,11 +137,12 @@ def labelled(graph: Graph, column: str | None = None) -> tuple[NDArray[Any], Spl
     return values if values.ndim == 2 else encode_labels(values)[0], graph.splits
 
 
-def splits_for(codes: NDArray[np.int64], own: Splits | None, count: int = 10) -> tuple[list[Splits], str]:
-    """The splits to score on, and their name: a graph's own, else ``count`` random stratified ones."""
+def splits_for(codes: NDArray[Any], own: Splits | None, count: int = 10) -> tuple[list[Splits], str]:
+    """The splits to score on, and their name: a graph's own, else ``count`` random ones, stratified by class."""
     if own is not None and set(PARTS) <= set(own):
         return [own], "the data set's split"
-    return random_splits(codes, seed=0, count=count)[0], f"mean of {count} random splits 10/10/80 %"
+    strata = codes if codes.ndim == 1 else known(codes) - 1
+    return random_splits(strata, seed=0, count=count)[0], f"mean of {count} random splits 10/10/80 %"
 
 
 def choose_probe(name: str) -> Probe:

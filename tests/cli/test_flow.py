@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -178,6 +179,66 @@ def test_evaluate_gives_a_run_and_its_file_the_same_score(run, folder, tmp_path)
         assert 34 < row["mean"] <= 100  # in percent, and better than one guess in three
     assert [row["mean"] for row in first["rows"]] == [row["mean"] for row in second["rows"]]
     assert [row["mean"] for row in third["rows"]] == [first["rows"][0]["mean"]]
+
+
+FLAGS = ("warm", "light")
+
+
+@pytest.fixture(scope="module")
+def flags():
+    """Two labels that a node has, has not, or of which the second is not known."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(60) % 3
+    values = np.stack([(kind != 2) ^ (rng.random(60) < 0.1), kind != 0], axis=1).astype(np.int8)
+    values[7, 1] = -1
+    return values
+
+
+@pytest.fixture(scope="module")
+def flagged(flags, tmp_path_factory):
+    """A folder whose node table has them as two columns of 0, 1 and nothing."""
+    folder = write_graph(tmp_path_factory.mktemp("graph") / "flagged")
+    with (folder / "nodes.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    cells = [["" if flag < 0 else flag for flag in row] for row in flags.tolist()]
+    write_table(folder / "nodes.csv", [[*head, *FLAGS], *(row + more for row, more in zip(rows, cells, strict=True))])
+    return folder
+
+
+def test_several_labels_a_node_are_scored_by_micro_f1(flagged, flags, tmp_path, monkeypatch):
+    """Whether they are columns of the run, columns of a table, or one matrix of the graph."""
+    from infomax.evaluation.probes import PROBES, paper_probe
+    from infomax.evaluation.splits import random_splits
+    from infomax.io.npz import write_npz
+
+    quick = partial(paper_probe, steps=10)
+    monkeypatch.setitem(PROBES, "paper", quick)
+    run, whole, vectors = tmp_path / "run", tmp_path / "whole", tmp_path / "v.csv"
+    own, table = (
+        [word for flag in FLAGS for word in ("--labels", f"{where}{flag}")] for where in ("", f"{flagged}/nodes.csv:")
+    )
+    settings = ("--dim", DIM, "--epochs", 5)
+    assert infomax("train", flagged, "--labels", "kind", *own, "--out", run, *settings).code == 0
+    graph = read_graph(flagged, labels=("kind", *FLAGS))
+    write_npz(replace(graph, labels={"flags": flags}), tmp_path / "whole.npz")
+    assert infomax("train", tmp_path / "whole.npz", "--out", whole, *settings).code == 0
+    assert infomax("embed", run, "--out", vectors).code == 0
+    found = []
+    for number, words in enumerate([(run, *own), (run, *table), (whole,), (vectors, *table)]):
+        outcome = infomax("evaluate", *words, "--json", tmp_path / f"{number}.json")
+        assert outcome.code == 0, outcome.err
+        assert "59 labelled nodes" in outcome.out
+        found.append(json.loads((tmp_path / f"{number}.json").read_text()))
+    means = [[row["mean"] for row in result["rows"]] for result in found]
+    assert means[0] == means[1] == means[2]
+    assert means[3] == means[0][:1]
+    assert [row["method"] for row in found[0]["rows"]] == ["DGI", "Random-Init", "Raw features"]
+    assert {(result["probe"], row["metric"]) for result in found for row in result["rows"]} == {("paper", "micro-F1")}
+    splits, _ = random_splits(np.where((flags < 0).any(axis=1), -1, 0), seed=0, count=10)
+    embedded = DGI.load(run).transform(graph).vectors
+    assert means[0][0] == pytest.approx(np.mean([quick(embedded, flags, split).value for split in splits]))
+    refused(infomax("evaluate", run, *own, "--probe", "validated"), "one label a node", "Use the paper's probe")
+    refused(infomax("evaluate", run, *own, "--labels", "kind"), "labels kind", "0 or 1", '"red"', "Name one column")
 
 
 def test_neighbours_are_those_of_the_library(run, vectors):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infomax.errors import InputError
-from infomax.evaluation.splits import encode_labels, random_splits
+from infomax.evaluation.splits import encode_flags, encode_labels, known, random_splits
 
 
 def test_text_labels():
@@ -24,6 +24,20 @@ def test_integer_labels_are_sorted_as_numbers():
 def test_labels_that_no_probe_can_use_are_refused(column):
     with pytest.raises(InputError, match="labels"):
         encode_labels(column)
+
+
+def test_flags_in_every_spelling():
+    table = np.array([["0", "1.0"], ["", "True"], ["false", "1"]], dtype=object)
+    codes = encode_flags(table, "labels")
+    assert codes.tolist() == [[0, 1], [-1, 1], [0, 1]]
+    assert known(codes).tolist() == [True, False, True]
+    np.testing.assert_array_equal(encode_flags(codes.astype(float), "labels"), codes)
+
+
+@pytest.mark.parametrize("column", [np.array(["0", "red"], dtype=object), np.array([0, 2]), np.array([0.5, 1.0])])
+def test_what_is_no_flag_is_refused(column):
+    with pytest.raises(InputError, match=r'labels kind: expected 0 or 1, .* found "(red|2|0.5)"'):
+        encode_flags(column, "labels kind")
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(0, 5))

@@ -10,7 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Json, ProbeName
+from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,14 +23,22 @@ if TYPE_CHECKING:
 def evaluate(
     source: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="A run folder, or a file that embed wrote.")],
     labels: Annotated[
-        str | None,
-        typer.Option(metavar="nodes.csv:COLUMN", help="Labels by node id, in a table; or a column of the run."),
+        list[str] | None,
+        typer.Option(
+            metavar="nodes.csv:COLUMN",
+            help="Labels by node id, in a table; or a column of the run. Repeated: columns of 0 and 1, a label each.",
+        ),
     ] = None,
     dataset: Annotated[str | None, typer.Option(metavar="NAME", help="Take labels and split of a data set.")] = None,
-    probe: ProbeName = "validated",
+    probe: Annotated[
+        str | None,
+        typer.Option(
+            metavar=PROBE_NAMES, help=f"{PROBE_HELP}  [default: validated; paper where a node may have several labels]"
+        ),
+    ] = None,
     json: Json = None,
 ) -> None:
-    """Score vectors with a linear probe.
+    """Score vectors with a linear probe: by accuracy, or by micro-F1 where a node may have several labels.
 
     A run is scored beside the same encoder untrained (Random-Init) and beside its raw features.
     """
@@ -38,59 +46,81 @@ def evaluate(
     from infomax.embedding import Embeddings
     from infomax.errors import InputError
     from infomax.estimator import DGI
+    from infomax.evaluation.splits import known
     from infomax.runs import write_json
 
-    measure, began = choose_probe(probe), time.monotonic()
+    began = time.monotonic()
     if not source.exists():
         raise InputError(str(source), "a run folder, or a file that embed wrote", "nothing of that name")
-    if source.is_dir():
-        model = DGI.load(source)
-        codes, own = _labels(model.graph_.ids, labels, dataset, model.graph_)
-        splits, name = splits_for(codes, own)
-        rows = compare(model, codes, splits, measure)
+    scored = DGI.load(source) if source.is_dir() else Embeddings.read(source)
+    graph, ids = (scored.graph_, scored.graph_.ids) if isinstance(scored, DGI) else (None, scored.ids)
+    codes, own = _labels(ids, labels or [], dataset, graph)
+    splits, name = splits_for(codes, own)
+    probe = probe or ("validated" if codes.ndim == 1 else "paper")
+    measure = choose_probe(probe)
+    if isinstance(scored, DGI):
+        rows = compare(scored, codes, splits, measure)
     else:
-        embeddings = Embeddings.read(source)
-        codes, own = _labels(embeddings.ids, labels, dataset, None)
-        splits, name = splits_for(codes, own)
-        rows = [vectors_row(str(source), embeddings.vectors, codes, splits, measure, time.perf_counter())]
+        rows = [vectors_row(str(source), scored.vectors, codes, splits, measure, time.perf_counter())]
     values = [row.to_dict() for row in rows]
-    show.scores(f"{probe} probe, {name}, {int((codes >= 0).sum()):,} labelled nodes", values)
+    show.scores(f"{probe} probe, {name}, {int(known(codes).sum()):,} labelled nodes", values)
     if json is not None:
         write_json(json, {"source": str(source), "probe": probe, "split": name, "rows": values})
         show.wrote(json, began)
 
 
 def _labels(
-    ids: NDArray[Any], labels: str | None, dataset: str | None, graph: Graph | None
+    ids: NDArray[Any], labels: list[str], dataset: str | None, graph: Graph | None
 ) -> tuple[NDArray[Any], Splits | None]:
-    """Codes ``[N]`` of the nodes, and the split that comes with them."""
+    """Codes of the nodes, ``[N]`` or, of several labels a node, ``[N, C]``; and the split that comes with them."""
     import numpy as np
 
     from infomax.datasets import load_dataset
     from infomax.errors import InputError
-    from infomax.evaluation.splits import encode_labels
+    from infomax.evaluation.splits import encode_flags, encode_labels
+
+    if labels and dataset is not None:
+        raise InputError("evaluate", "--labels or --dataset", "both")
+    graph = graph if dataset is None else load_dataset(dataset)
+    columns = {label: _column(ids, label, graph) for label in labels or [""]}
+    first = next(iter(columns.values()))
+    if len(columns) == 1 and first.ndim == 1:
+        codes: NDArray[Any] = encode_labels(first)[0]
+    else:
+        codes = np.column_stack([encode_flags(column, f"labels {label}".strip()) for label, column in columns.items()])
+    if graph is None or any(":" in label for label in columns):
+        return codes, None
+    return codes, {part: _aligned(ids, graph.ids.tolist(), mask, False) for part, mask in graph.splits.items()}
+
+
+def _column(ids: NDArray[Any], label: str, graph: Graph | None) -> NDArray[Any]:
+    """The labels of the nodes ``[N]`` or ``[N, C]``, of a table or of the graph (the first, unless named)."""
+    import numpy as np
+
+    from infomax.errors import InputError
     from infomax.io import read_labels
 
-    if labels is not None and dataset is not None:
-        raise InputError("evaluate", "--labels or --dataset", "both")
-    if labels is not None and ":" in labels:
-        path, column = labels.rsplit(":", 1)
-        known, splits = read_labels(path, column), {}
-    else:
-        graph = graph if dataset is None else load_dataset(dataset)
-        if graph is None or not graph.labels:
-            raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
-        column = labels or next(iter(graph.labels))
-        if column not in graph.labels:
-            raise InputError("--labels", f"one of {', '.join(graph.labels)}", column)
-        known = dict(zip(map(str, graph.ids.tolist()), graph.labels[column].tolist(), strict=True))
-        splits = {name: dict(zip(known, mask.tolist(), strict=True)) for name, mask in graph.splits.items()}
-    names = [str(identifier) for identifier in ids.tolist()]
-    if known.keys().isdisjoint(names):
+    if ":" in label:
+        table = read_labels(*label.rsplit(":", 1))
+        return _aligned(ids, list(table), np.array(list(table.values()), dtype=object), "")
+    if graph is None or not graph.labels:
+        raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
+    if label and label not in graph.labels:
+        raise InputError("--labels", f"one of {', '.join(graph.labels)}", label)
+    values = graph.labels[label or next(iter(graph.labels))]
+    return _aligned(ids, graph.ids.tolist(), values, "" if values.dtype == object else -1)
+
+
+def _aligned(ids: NDArray[Any], known: list[Any], values: NDArray[Any], missing: str | int) -> NDArray[Any]:
+    """The values ``[M, ...]`` of the known nodes as those of other nodes ``[N]``, by the text of their ids."""
+    import numpy as np
+
+    from infomax.errors import InputError
+
+    position = {str(identifier): row for row, identifier in enumerate(known)}
+    rows = [position.get(str(identifier), -1) for identifier in ids.tolist()]
+    if max(rows) < 0:
         remedy = "An .npy holds no ids: embed to another format."
         raise InputError("labels", "some of these nodes", f"none of them among {len(known):,} ids", remedy)
-    missing = "" if any(isinstance(value, str) for value in known.values()) else -1
-    column_values = [known.get(name, missing) for name in names]
-    codes, _ = encode_labels(np.array(column_values, dtype=object if missing == "" else np.int64))
-    masks = {part: np.array([mask.get(name, False) for name in names]) for part, mask in splits.items()}
-    return codes, masks or None
+    # What is not found is row -1, the last.
+    return np.concatenate([values, np.full((1, *values.shape[1:]), missing)])[rows]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from infomax.errors import InputError
 from infomax.evaluation.metrics import accuracy, micro_f1
-from infomax.evaluation.splits import Splits
+from infomax.evaluation.splits import Splits, known
 from infomax.optimiser import Adam
 from infomax.replay import repeat
 
@@ -174,8 +174,7 @@ def _rows(vectors: Vectors, codes: NDArray[Any], splits: Splits, name: str) -> N
     """The rows of one part of the split whose label is known."""
     if vectors.shape[0] != len(codes):
         raise InputError("labels", f"{vectors.shape[0]}, one a vector", str(len(codes)))
-    known = codes >= 0 if codes.ndim == 1 else (codes >= 0).all(axis=1)
-    rows = np.flatnonzero(splits[name] & known) if name in splits else np.empty(0, np.int64)
+    rows = np.flatnonzero(splits[name] & known(codes)) if name in splits else np.empty(0, np.int64)
     if len(rows) == 0:
         raise InputError(f"split {name!r}", "at least one labelled node", "none")
     return rows

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.errors import InputError
+from infomax.errors import InputError, shorten
 
 Splits: TypeAlias = Mapping[str, NDArray[np.bool_]]
 """Name ("train", "validation", "test") -> ``[N]`` bool."""
@@ -34,6 +34,27 @@ def encode_labels(column: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
     encoded = np.full(len(column), -1, dtype=np.int64)
     encoded[known] = codes
     return encoded, [str(name) for name in classes]
+
+
+def encode_flags(values: NDArray[Any], where: str) -> NDArray[np.int8]:
+    """Codes (1: the node has the label, 0: it has not, -1: unknown) of flags, as numbers or text, of any shape."""
+    if values.dtype.kind in "OUS":
+        flags = np.array([_FLAGS.get(str(flag).lower(), np.nan) for flag in values.flat]).reshape(values.shape)
+    else:
+        flags = values
+    wrong = ~np.isin(flags, (-1, 0, 1))
+    if wrong.any():
+        remedy = "Name one column of classes, or several columns of 0 and 1."
+        raise InputError(where, "0 or 1, as a node may have several labels", shorten(values[wrong][0]), remedy)
+    return flags.astype(np.int8)
+
+
+_FLAGS = {"": -1, "-1": -1, "0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
+
+
+def known(codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """The labelled nodes ``[N]``, of codes ``[N]`` or ``[N, C]``: those that lack none."""
+    return np.asarray((codes >= 0).reshape(len(codes), -1).all(axis=1))
 
 
 def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> tuple[list[Splits], NDArray[np.int64]]:
