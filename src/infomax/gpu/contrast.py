@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from infomax.gpu.launch import follow, kernel
 from infomax.gpu.products import Cut, pair, pair_gradient
 from infomax.gpu.sums import column_sums
 
@@ -22,8 +23,9 @@ PROGRAMS = 512
 """About so many programs a view, of one warp each, so that nothing in them waits for another."""
 
 
-@triton.jit
+@kernel
 def _activation_sums(z, bias, sums, n, d, repeats, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    follow()
     j = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     b = tl.load(bias + j, j < d, 0.0)[None, :]
     above, below = tl.zeros((COLUMNS,), tl.float32), tl.zeros((COLUMNS,), tl.float32)
@@ -41,8 +43,9 @@ def _activation_sums(z, bias, sums, n, d, repeats, ROWS: tl.constexpr, COLUMNS: 
     tl.store(sums + 2 * d, count, j < d)
 
 
-@triton.jit
+@kernel
 def _direction(sums, slope, weight, summary, v, pull, n, d, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    follow()
     i, j = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDTH)
     below = tl.load(sums + d + j, j < d, 0.0)
     s = tl.sigmoid((tl.load(sums + j, j < d, 0.0) + tl.load(slope) * below) / n)
@@ -53,7 +56,7 @@ def _direction(sums, slope, weight, summary, v, pull, n, d, ROWS: tl.constexpr, 
     tl.store(summary + j, s, (j < d) & (tl.program_id(0) == 0))
 
 
-@triton.jit
+@kernel
 def _scores(
     z,
     z_negative,
@@ -71,6 +74,7 @@ def _scores(
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
+    follow()
     block, j = tl.program_id(0), tl.arange(0, WIDTH)
     label = 1.0
     base, count, first = z, n, 0
@@ -107,7 +111,7 @@ def _scores(
     tl.store(sums + 3 * d + 2, tl.sum(slants))
 
 
-@triton.jit
+@kernel
 def _finish(
     plain,
     weighed,
@@ -127,6 +131,7 @@ def _finish(
     COLUMNS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
+    follow()
     i, j = tl.arange(0, WIDTH), tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     a, slant = tl.load(slope), tl.load(weighed + 3 * d + 2)
     below = tl.load(weighed + d + i, i < d, 0.0)
@@ -152,8 +157,9 @@ def _finish(
         tl.store(slope_grad, tl.sum(tl.load(v + i, i < d, 0.0) * below + tl.load(pull + i, i < d, 0.0) * v_grad))
 
 
-@triton.jit
+@kernel
 def _through(z, bias, slope, g, v, c, n, d, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    follow()
     i, j = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = (i < n)[:, None] & (j < d)[None, :]
     place = z + i[:, None].to(tl.int64) * d + j[None, :]

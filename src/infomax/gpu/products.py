@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from infomax.gpu.launch import follow, kernel
+
 LONGEST = 32
 """Entries of a row that one program adds up. What a longer one has left is cut to pieces, added up beside it."""
 
@@ -63,9 +65,10 @@ def _fetch(place, there):
     return tl.load(place, there, 0, volatile=True)
 
 
-@triton.jit
+@kernel
 def _product(first, last, columns, values, y, rows, inverse, out, n, d, COLUMNS: tl.constexpr, CHUNK: tl.constexpr):
     """A piece times Y; the second half of a grid of two layers times ``Y[rows]``."""
+    follow()
     piece, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     shuffled = tl.program_id(2) == 1
     begin, end = tl.load(first + piece), tl.load(last + piece)
@@ -89,9 +92,10 @@ def _product(first, last, columns, values, y, rows, inverse, out, n, d, COLUMNS:
             tl.store(inverse + tl.load(rows + piece), piece)
 
 
-@triton.jit
+@kernel
 def _fold(out, spare, long, left, target, height, d, COLUMNS: tl.constexpr):
     """Add what is left of a long row to it: to row ``target[i]`` of ``out`` instead of i where there is a target."""
+    follow()
     at = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     layer = tl.program_id(2).to(tl.int64) * height * d
     row = tl.load(long + tl.program_id(0))
@@ -123,7 +127,7 @@ def _through(begin, end, columns, values, z, bias, slope, g, v, c, d, at, CHUNK:
     return total
 
 
-@triton.jit
+@kernel
 def _pair_gradient(
     first,
     last,
@@ -145,6 +149,7 @@ def _pair_gradient(
     CHUNK: tl.constexpr,
 ):
     """Rows of both views; then the pieces left of the one, and those left of the other."""
+    follow()
     row, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     b, along, push = tl.load(bias + at, at < d, 0.0), tl.load(v + at, at < d, 0.0), tl.load(c + at, at < d, 0.0)
     a, total = tl.load(slope), tl.zeros((COLUMNS,), tl.float32)
@@ -171,7 +176,7 @@ def pair(matrix: Cut, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """``P Y`` and ``P Y[rows]``, ``[N, d]`` each, and the inverse of the permutation ``rows`` ``[N]``."""
     y, (n, d) = y.contiguous(), y.shape
     z, inverse = y.new_empty(2, len(matrix.first), d), torch.empty_like(rows)
-    _product[*_grid(z[0]), 2](*matrix.pieces, y, rows, inverse, z, n, d, CHUNK=4, **_shape(d))
+    _product[*_grid(z[0]), 2](*matrix.pieces, y, rows, inverse, z, n, d, CHUNK=8, **_shape(d))
     fold(matrix, z, z[0, n:], None)
     return z[0, :n], z[1, :n], inverse
 
@@ -192,7 +197,7 @@ def pair_gradient(
     (n, d), left = z.shape, len(transpose.first) - transpose.rows
     out = z.new_empty(n + 2 * left, d)
     _pair_gradient[_grid(out)](
-        *transpose.pieces, z, z_negative, inverse, bias, slope, g, v, c, out, n, left, d, CHUNK=4, **_shape(d)
+        *transpose.pieces, z, z_negative, inverse, bias, slope, g, v, c, out, n, left, d, CHUNK=8, **_shape(d)
     )
     fold(transpose, out, out[n:], None)
     fold(transpose, out, out[n + left :], rows)
