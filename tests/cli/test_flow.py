@@ -285,6 +285,17 @@ def test_graph_in_every_form_is_the_same_graph(folder, tmp_path):
         assert any(fact.startswith("memory to train") for fact in facts)
 
 
+def test_labels_of_any_kind_are_counted(tmp_path, flags):
+    from infomax.io.npz import write_npz
+
+    labels = {"one": np.full(60, 4), "two": np.arange(60) % 3 - 1, "flags": flags}
+    write_npz(Graph.from_arrays([[0], [1]], np.eye(60), labels=labels), tmp_path / "g.npz")
+    outcome = infomax("info", tmp_path / "g.npz")
+    assert outcome.code == 0, outcome.err
+    told = " ".join(outcome.out.replace("│", " ").split())  # where lines break is the terminal's
+    assert "one (1 class), two (2 classes), flags (2 labels a node may have)" in told
+
+
 def test_an_edge_table_alone_is_a_graph(tmp_path):
     path = write_table(tmp_path / "edges.csv", [["source", "target"], ["b", "a"], ["a", "c"], ["a", "c"], ["c", "c"]])
     outcome = infomax("info", path)

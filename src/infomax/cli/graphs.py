@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Directed, GraphArgument, Labels, open_graph
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 datasets = typer.Typer(help="The data sets that infomax knows by name.", invoke_without_command=True)
 app.add_typer(datasets, name="datasets")
@@ -32,7 +35,7 @@ def info(
     stored = "sparse" if sparse.issparse(source.features) else "dense"
     filled = source.features.count_nonzero() if stored == "sparse" else np.count_nonzero(source.features)
     kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
-    columns = [f"{name} ({_classes(column)} classes)" for name, column in source.labels.items()]
+    columns = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
     rows: list[tuple[str, object]] = [
         ("nodes", f"{source.num_nodes:,}"),
         ("edges", f"{source.num_edges:,}{kind}"),
@@ -48,10 +51,12 @@ def info(
     show.table(graph, ("", ""), rows)
 
 
-def _classes(column: object) -> int:
-    from infomax.evaluation.splits import encode_labels
-
-    return len(encode_labels(column)[1])  # type: ignore[arg-type]
+def _classes(column: NDArray[Any]) -> str:
+    """How many, of a column ``[N]``, or of flags ``[N, C]``."""
+    if column.ndim == 2:
+        return f"{column.shape[1]} labels a node may have"
+    count = len(set(column.tolist()) - {"", None, -1})
+    return f"{count} class" + ("" if count == 1 else "es")
 
 
 @datasets.callback()
