@@ -66,8 +66,12 @@ def test_classes_come_from_a_table_a_column_or_nowhere(run, tmp_path):
     found = classes(graph, f"{table}:size")
     assert dict(zip(graph.ids.tolist(), found.tolist(), strict=True))[IDS[3]] == "big"
     assert sorted(found[found != ""].tolist()) == ["big", "small"]
-    numbered = Graph.from_arrays([[0], [1]], np.eye(3), labels={"many": np.eye(3), "one": np.array([4, -1, 0])})
-    assert classes(numbered, None).tolist() == ["4", "", "0"]
+    labels = {"many": np.eye(5), "kind": np.full(5, 7), "name": np.arange(5), "size": np.array([4, -1, 0, 4, 4])}
+    numbered = Graph.from_arrays([[0], [1]], np.eye(5), labels=labels)
+    assert classes(numbered, None).tolist() == ["4", "", "0", "4", "4"]
+    assert classes(numbered, "kind").tolist() == ["7"] * 5
+    del labels["size"]
+    assert classes(Graph.from_arrays([[0], [1]], np.eye(5), labels=labels), None) is None
     assert classes(Graph.from_arrays([[0], [1]], np.eye(3)), None) is None
 
 

@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
@@ -63,6 +64,16 @@ def test_the_command_line_writes_every_node_once(tmp_path, graph, extension):
         assert header == ["id", "cluster"]
     assert [name for name, _ in rows] == [str(row) for row in range(40)]
     assert {number for _, number in rows} == {"0", "1", "2"}
+
+
+def test_labels_that_cannot_be_compared_are_left_out(tmp_path, graph):
+    labels = {"alone": np.zeros(40, int), "flags": np.ones((40, 2), np.uint8), "pair": np.arange(40) % 2}
+    DGI(8, epochs=0).fit(dataclasses.replace(graph, labels=labels)).save(tmp_path / "run")
+    result = CliRunner().invoke(app, ["cluster", str(tmp_path / "run"), "-k", "2", "--out", str(tmp_path / "c.csv")])
+    assert result.exit_code == 0, result.output
+    assert "mostly, by pair" in result.output
+    assert "alone" not in result.output
+    assert len((tmp_path / "c.csv").read_text().splitlines()) == 41
 
 
 @pytest.mark.parametrize(("asked", "told"), [(["-k", "0"], "-k"), (["-k", "41"], "-k"), (["--out", "x.doc"], "x.doc")])

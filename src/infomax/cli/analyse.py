@@ -69,7 +69,7 @@ def analyse(
 
 
 def classes(graph: Graph, labels: str | None) -> NDArray[Any] | None:
-    """The class of each node ``[N]`` as text ("" = unknown): of a table, of a column of the graph, or of its first."""
+    """The class of each node ``[N]`` as text ("" = unknown): of a table, a column, or the first that can be split."""
     import numpy as np
 
     from infomax.errors import InputError
@@ -79,9 +79,20 @@ def classes(graph: Graph, labels: str | None) -> NDArray[Any] | None:
         known = read_labels(*labels.rsplit(":", 1))
         return np.array([known.get(str(identifier), "") for identifier in graph.ids.tolist()], dtype=object)
     columns = {name: column for name, column in graph.labels.items() if column.ndim == 1}
-    if labels is None and not columns:
+    labels = labels or next((name for name, column in columns.items() if _can_be_split(column)), None)
+    if labels is None:
         return None
-    if labels is not None and labels not in columns:
+    if labels not in columns:
         raise InputError("--labels", f"one of {', '.join(columns)}" if columns else "nodes.csv:COLUMN", labels)
-    column = columns[labels or next(iter(columns))]
-    return np.array(["" if label == -1 else str(label) for label in column.tolist()], dtype=object)
+    return np.array(["" if label == -1 else str(label) for label in columns[labels].tolist()], dtype=object)
+
+
+def _can_be_split(column: NDArray[Any]) -> bool:
+    """Whether a column ``[N]`` has two classes or more, and one of three nodes: a name has not, nor has a constant."""
+    from infomax.errors import InputError
+    from infomax.evaluation.splits import encode_labels, random_splits
+
+    try:
+        return bool(random_splits(encode_labels(column)[0], seed=0))
+    except InputError:
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,9 +55,10 @@ def cluster(
         if not 1 <= number <= len(embeddings):
             raise InputError("-k", f"auto, or a number from 1 to {len(embeddings):,}", k)
     clusters = clustering.cluster(embeddings.vectors, number, seed=seed)
-    _show(model.graph_, clusters)
     if out is not None:
         FORMATS[out.suffix.lower()](out, embeddings.ids, clusters)
+    _show(model.graph_, clusters)
+    if out is not None:
         show.wrote(f"{out} ({len(embeddings):,} nodes, {clusters.max() + 1} clusters)", began)
 
 
@@ -64,10 +66,14 @@ def _show(graph: Graph, clusters: NDArray[Any]) -> None:
     """The clusters with the label that is most frequent in each, and how well they agree with every label."""
     import numpy as np
 
+    from infomax.errors import InputError
     from infomax.evaluation.clustering import agreement
     from infomax.evaluation.splits import encode_labels
 
-    labels = {name: encode_labels(column) for name, column in graph.labels.items() if column.ndim == 1}
+    labels = {}
+    for name, column in graph.labels.items():
+        with suppress(InputError):  # one class, or several labels a node: nothing to compare with
+            labels[name] = encode_labels(column)
     rows = []
     for number, size in enumerate(np.bincount(clusters)):
         row = [number, f"{size:,}"]
