@@ -124,7 +124,7 @@ def raw_features(
 ) -> Row:
     """The row of the scaled features themselves; one score a probe's initialisation, each the mean over splits."""
     began = time.perf_counter()
-    features = Scaler.fit(graph.seen().features, scale).transform(graph.features)
+    features = Scaler.of_seen(graph, scale).transform(graph.features)
     scores = np.mean([probe(features, codes, split, device=device).values for split in splits], axis=0)
     return summarise("Raw features", scores.tolist(), time.perf_counter() - began, paper, metric)
 

@@ -112,7 +112,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         folder = None if run is None else Path(run)
         self.graph_, self.feature_names_ = graph, graph.feature_names
         seen = graph.seen()
-        self.scaler_ = Scaler.fit(seen.features, self.preset_.scale)
+        self.scaler_ = Scaler.of_seen(graph, self.preset_.scale)
         first, second = (int(word) for word in np.random.SeedSequence(self.seed).generate_state(2, np.uint64))
         self.model_ = build(self.preset_, graph.num_features, torch.Generator().manual_seed(first)).to(device)
         if folder is not None:  # whose report needs the vectors

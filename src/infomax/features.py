@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.errors import InputError
-from infomax.graph import Features
+from infomax.graph import Features, Graph
 
 Scale = Literal["auto", "rows", "columns", "none"]
 
@@ -47,6 +47,12 @@ class Scaler:
         deviation = np.where(variance > 1e-12 * np.maximum(mean**2, 1e-30), np.sqrt(np.maximum(variance, 0)), 1)
         centre = np.zeros_like(mean) if sparse.issparse(features) else mean
         return cls(kind, centre.astype(np.float32), deviation.astype(np.float32))
+
+    @classmethod
+    def of_seen(cls, graph: Graph, kind: Scale = "auto") -> Scaler:
+        """Fit to what training sees: the split "seen", or all nodes where there is none."""
+        seen = graph.splits.get("seen")
+        return cls.fit(graph.features if seen is None else graph.features[seen], kind)
 
     def transform(self, features: Features) -> Features:
         """Scaled features ``[N, F]``, sparse where they came sparse."""

@@ -23,7 +23,7 @@ from infomax.baselines.inductive import (
     keep,
     known,
     label_loss,
-    standardised,
+    rescaled,
     training_codes,
 )
 from infomax.evaluation.metrics import accuracy, micro_f1
@@ -182,7 +182,7 @@ def average_pooling(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings | None = None
 ) -> NDArray[Any]:
     """Predictions for every node, shaped as the codes are; the trained layers run over the whole graph."""
-    scaled, targets = standardised(graph), training_codes(graph, codes, device)
+    scaled, targets = rescaled(graph, "columns"), training_codes(graph, codes, device)
     settings = settings or (ONE_GRAPH if graph.groups is None else MANY_GRAPHS)
     everything = whole(scaled, device)
     held_out = graph.splits["validation"] & (codes.reshape(len(codes), -1) >= 0).all(axis=1)

@@ -116,7 +116,7 @@ def with_features(
     Features are scaled as DGI has them and then to length 1, beside vectors as they were learnt: of four ways the best
     on validation nodes. A probe of 100 steps leans on whatever is large.
     """
-    features = normalize(Scaler.fit(graph.seen().features, scale).transform(graph.features))
+    features = normalize(Scaler.of_seen(graph, scale).transform(graph.features))
     vectors = deepwalk(graph, codes, seed, device, settings).cpu().numpy()
     if sparse.issparse(features):
         return sparse.csr_array(sparse.hstack([vectors, features]), dtype=np.float32)

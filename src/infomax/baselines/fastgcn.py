@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from infomax.baselines.inductive import classes, decide, generators, known, label_loss, standardised, training_codes
+from infomax.baselines.inductive import classes, decide, generators, known, label_loss, rescaled, training_codes
 from infomax.embedding import embed
 from infomax.encoders import Encoder
 from infomax.graph import Graph
@@ -125,6 +125,6 @@ def fastgcn(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> NDArray[Any]:
     """Predictions for every node, shaped as the codes are; the trained layers run over the whole graph, unsampled."""
-    scaled, targets = standardised(graph), training_codes(graph, codes, device)
+    scaled, targets = rescaled(graph, "columns"), training_codes(graph, codes, device)
     model = train(scaled.seen(), targets, settings, seed, device)
     return decide(embed(model, WholeView.of(scaled, model.rule, device)), codes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +21,10 @@ from infomax.baselines.inductive import (
     keep,
     known,
     label_loss,
+    rescaled,
     training_codes,
 )
-from infomax.features import Scale, Scaler
+from infomax.features import Scale
 from infomax.graph import Graph
 from infomax.initialisation import glorot
 from infomax.propagation import Operand, Propagation, operand
@@ -72,37 +73,53 @@ def product(x: Operand, weight: Tensor, drop: Drop) -> Tensor:
     return embedding_bag(columns, weight, starts, mode="sum", per_sample_weights=values, include_last_offset=True)
 
 
-def gcn(
-    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = NARROW
-) -> NDArray[Any]:
-    """Predictions for every node, shaped as the codes are; trained on what is seen, then run over the whole graph."""
+def train(
+    graph: Graph,
+    codes: Tensor,
+    settings: Settings,
+    seed: int,
+    device: torch.device,
+    validation_loss: Callable[[GCN], float],
+) -> GCN:
+    """The model after its last epoch. Codes are ``[n]`` or ``[n, C]``, -1 where a node is not for training."""
     first, draws = generators(seed, device)
-    scaler = Scaler.fit(graph.seen().features, settings.scale)
-    scaled = dataclasses.replace(graph, features=scaler.transform(graph.features))
-    seen, whole = (
-        (operand(part.features, device), Propagation.of(part, "symmetric", device)) for part in (scaled.seen(), scaled)
-    )
-    targets = training_codes(graph, codes, device)
-    held_out = torch.from_numpy(np.flatnonzero(graph.splits["validation"])).to(device)
-    checks = torch.from_numpy(codes[graph.splits["validation"]]).to(device)
-    rows, check_rows = known(targets), known(checks)
-
-    drop = dropout(settings.dropout, draws)
-    model = GCN(graph.num_features, settings.hidden, classes(targets), first).to(device)
+    model = GCN(graph.num_features, settings.hidden, classes(codes), first).to(device)
     groups: list[dict[str, Any]] = [
         {"params": [model.first], "weight_decay": settings.decay},
         {"params": [model.second]},
     ]
     optimiser = torch.optim.Adam(groups, lr=settings.lr, fused=True)
+    inputs, rows, drop = whole(graph, device), known(codes), dropout(settings.dropout, draws)
     losses: list[float] = []
     for _ in range(settings.epochs):
         optimiser.zero_grad()
-        label_loss(model(*seen, drop)[rows], targets[rows]).backward()
+        label_loss(model(*inputs, drop)[rows], codes[rows]).backward()
         optimiser.step()
-        with torch.no_grad():
-            losses.append(float(label_loss(model(*whole)[held_out[check_rows]], checks[check_rows])))
+        losses.append(validation_loss(model))
         before = losses[-settings.window - 1 : -1]
         if len(before) == settings.window and losses[-1] > np.mean(before):
             break
+    return model
+
+
+def whole(graph: Graph, device: torch.device) -> tuple[Operand, Propagation]:
+    """What a model reads of a graph: its features ``[N, F]``, and P."""
+    return operand(graph.features, device), Propagation.of(graph, "symmetric", device)
+
+
+def gcn(
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = NARROW
+) -> NDArray[Any]:
+    """Predictions for every node, shaped as the codes are; trained on what is seen, then run over the whole graph."""
+    scaled, targets = rescaled(graph, settings.scale), training_codes(graph, codes, device)
+    everything = whole(scaled, device)
+    held_out = np.flatnonzero(graph.splits["validation"] & (codes.reshape(len(codes), -1)[:, 0] >= 0))
+    rows, checks = (torch.from_numpy(values).to(device) for values in (held_out, codes[held_out]))
+
+    @torch.no_grad()
+    def validation_loss(model: GCN) -> float:
+        return float(label_loss(model(*everything)[rows], checks))
+
+    model = train(scaled.seen(), targets, settings, seed, device, validation_loss)
     with torch.no_grad():
-        return decide(model(*whole), codes)
+        return decide(model(*everything), codes)

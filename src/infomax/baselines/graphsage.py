@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import normalize, softplus
 
-from infomax.baselines.inductive import generators, standardised
+from infomax.baselines.inductive import generators, rescaled
 from infomax.graph import Graph
 from infomax.initialisation import glorot
 from infomax.patches import Neighbours, by_level, sample_patches
@@ -181,7 +181,7 @@ def graphsage(
     aggregator: str, graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> NDArray[np.float32]:
     """Vectors ``[N, 2 dim]``; the codes are not looked at."""
-    scaled = standardised(graph)
+    scaled = rescaled(graph, "columns")
     return vectors(train(aggregator, scaled.seen(), settings, seed, device), scaled, settings, seed, device)
 
 

@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from infomax.features import Scaler
+from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 
 Drop = Callable[[Tensor], Tensor]
 
 
-def standardised(graph: Graph) -> Graph:
-    """The graph with its features standardised over the nodes that training sees."""
-    scaler = Scaler.fit(graph.seen().features, "columns")
-    return dataclasses.replace(graph, features=scaler.transform(graph.features))
+def rescaled(graph: Graph, scale: Scale) -> Graph:
+    """The graph with its features scaled, by the nodes that training sees."""
+    return dataclasses.replace(graph, features=Scaler.of_seen(graph, scale).transform(graph.features))
 
 
 def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.Generator]:

@@ -48,7 +48,7 @@ def embed(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **
 
 def raw_features(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any) -> Any:
     """The features ``[N, F]``, scaled as DGI sees them."""
-    return Scaler.fit(graph.seen().features, DGI(**settings).settings().scale).transform(graph.features)
+    return Scaler.of_seen(graph, DGI(**settings).settings().scale).transform(graph.features)
 
 
 def _ours(run: Callable[..., Any], seeded: bool = True, **change: Any) -> Baseline:
