@@ -64,6 +64,26 @@ def test_splits_differ_and_the_seed_decides():
     assert (first[0]["train"] != random_splits(codes, seed=5)[0][0]["train"]).any()
 
 
+def test_a_split_is_one_permutation_a_class_in_order():
+    """The law that every score ever printed rests on: a seed's split is the same for ever."""
+    codes = np.random.default_rng(1).integers(-1, 12, 200) * 5
+    splits, _ = random_splits(codes, seed=2, count=2)
+    generator = np.random.default_rng(2)
+    for split in splits:
+        for code in range(0, 60, 5):
+            members = generator.permutation(np.flatnonzero(codes == code))
+            tenth = max(1, round(len(members) / 10))
+            assert set(members[:tenth]) == set(np.flatnonzero(split["train"] & (codes == code)))
+            assert set(members[tenth : 2 * tenth]) == set(np.flatnonzero(split["validation"] & (codes == code)))
+
+
+def test_thousands_of_classes_are_split_in_one_pass(monkeypatch):
+    codes, passes, flatnonzero = np.arange(6000) // 3, [], np.flatnonzero
+    monkeypatch.setattr(np, "flatnonzero", lambda mask: passes.append(len(mask)) or flatnonzero(mask))
+    random_splits(codes, seed=0, count=2)
+    assert sum(passes) <= len(codes)
+
+
 def test_nothing_to_split_is_told():
     with pytest.raises(InputError, match="three nodes"):
         random_splits(np.array([0, 1, 1, -1]), seed=0)

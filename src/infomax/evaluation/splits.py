@@ -67,14 +67,17 @@ def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> tuple[
         codes: ``[N]``, -1 where unknown.
     """
     generator = np.random.default_rng(seed)
-    classes, sizes = np.unique(codes[codes >= 0], return_counts=True)
+    labelled = np.flatnonzero(codes >= 0)
+    classes, sizes = np.unique(codes[labelled], return_counts=True)
     if not (sizes >= 3).any():
         raise InputError("labels", "a class of three nodes or more", f"at most {max(sizes, default=0)} nodes a class")
+    # One sort, not a pass over the nodes a class: there may be thousands. Stable, so that the seed alone decides.
+    groups = np.split(labelled[np.argsort(codes[labelled], kind="stable")], np.cumsum(sizes)[:-1])
     splits: list[Splits] = []
     for _ in range(count):
         masks = {name: np.zeros(len(codes), dtype=bool) for name in ("train", "validation", "test")}
-        for code in classes[sizes >= 3]:
-            members = generator.permutation(np.flatnonzero(codes == code))
+        for group in (group for group in groups if len(group) >= 3):
+            members = generator.permutation(group)
             tenth = max(1, round(len(members) / 10))
             for mask, rows in zip(masks.values(), np.split(members, [tenth, 2 * tenth]), strict=True):
                 mask[rows] = True
