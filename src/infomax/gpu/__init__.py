@@ -8,7 +8,7 @@ from infomax.gpu.activations import BiasPReLU
 from infomax.gpu.contrast import contrast, shuffle_contrast
 from infomax.gpu.permutations import permutations
 from infomax.gpu.products import Cut, product
-from infomax.gpu.training import adam, note
+from infomax.gpu.step import adam, note
 from infomax.gpu.trees import PoolTree, gather_tree
 
 __all__ = [
