@@ -111,6 +111,31 @@ def test_test_labels_decide_nothing_but_the_score(case, name):
     assert again.value == 0
 
 
+@pytest.mark.parametrize(("chosen", "better"), [(0.1, 100.0), (100.0, 0.1)])
+def test_validation_chooses_even_where_the_test_nodes_prefer_another(chosen, better, monkeypatch):
+    vectors, codes, splits = blobs(d=30, spread=9.0)
+    for part, cost in (("validation", chosen), ("test", better)):  # labelled as a regression of that cost predicts
+        with monkeypatch.context() as patch:
+            patch.setattr("infomax.evaluation.probes.COSTS", (cost,))
+            codes[splits[part]] = validated_probe(vectors, codes, {**splits, "test": splits[part]}).predictions[0]
+    score = validated_probe(vectors, codes, splits)
+    assert score.chosen == {"C": chosen}
+    assert score.value < 1
+
+
+@pytest.mark.parametrize(("name", "many"), [("paper", False), ("paper", True), ("validated", False)])
+def test_test_vectors_teach_nothing(name, many):
+    """What is predicted of a test node does not depend on the others: of those, not even the scale is learnt."""
+    vectors, codes, splits = blobs(spread=4.0)
+    vectors *= np.logspace(-1, 1, 8, dtype=np.float32)
+    labels = np.eye(4, dtype=np.uint8)[codes] if many else codes
+    poisoned, half = vectors.copy(), np.flatnonzero(splits["test"])[::2]
+    poisoned[half] = 1000 * poisoned[half] + 500
+    honest, again = (PROBES[name](x, labels, splits).predictions for x in (vectors, poisoned))
+    np.testing.assert_array_equal(again[:, 1::2], honest[:, 1::2])
+    assert (again[:, ::2] != honest[:, ::2]).any()
+
+
 @pytest.mark.parametrize("name", PROBES)
 def test_unknown_labels_are_in_no_part(case, name):
     vectors, codes, splits = case
