@@ -120,6 +120,13 @@ def test_run_folder_tells_its_settings(run):
     assert {path.stat().st_mode for path in run.iterdir()} == {(run / "config.json").stat().st_mode}
 
 
+def test_a_log_tells_how_many_epochs_of_how_many(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("infomax.cli.show.LOG_SECONDS", -1)
+    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 3)
+    assert "epochs: 2 of 3, loss 0." in infomax(*common, "--out", tmp_path / "known").err
+    assert "epochs: 2, loss 0." in infomax(*common, "--patience", 3, "--out", tmp_path / "patient").err
+
+
 def test_epochs_with_patience_stop_early_or_at_the_limit(folder, tmp_path):
     common = ("train", folder, "--labels", "kind", "--dim", 4, "--lr", 0.2, "--patience", 3)
     assert infomax(*common, "--epochs", 500, "--out", tmp_path / "early").code == 0

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from infomax.evaluation.protocol import PAPER, summarise
+from infomax.evaluation.protocol import PAPER, score_text, summarise
 
 
 def test_a_row_is_the_promised_json():
@@ -20,6 +20,12 @@ def test_micro_f1_stays_a_fraction_and_one_run_has_no_deviation():
     assert row["mean"] == pytest.approx(0.64)
     assert row["std"] == 0
     assert row["paper"] is None
+
+
+def test_a_score_is_told_as_the_paper_tells_it():
+    assert score_text(82.251, 0.649, "accuracy") == "82.3 ± 0.6"
+    assert score_text(0.638, 0.002, "micro-F1") == "0.638 ± 0.002"
+    assert score_text(68.0, None, "accuracy") == score_text(68.0, 0.0, "accuracy") == "68.0"
 
 
 def test_the_papers_table_is_whole():

@@ -82,13 +82,12 @@ class Steps:
             self.bar.stop()
 
     def at(self, done: int, note: str = "", total: int | None = None) -> None:
-        """So many are done."""
-        self.bar.update(self.task, completed=done, note=note, total=self.total if total is None else total)
+        """So many are done, of a total that may be told here first."""
+        total = self.total if total is None else total
+        self.bar.update(self.task, completed=done, note=note, total=total)
         if not log.console.is_terminal and time.monotonic() - self.said > LOG_SECONDS:
             self.said = time.monotonic()
-            log.print(
-                f"{self.title}: {done}" + (f" of {self.total}" if self.total else "") + (f", {note}" if note else "")
-            )
+            log.print(f"{self.title}: {done}" + (f" of {total}" if total else "") + (f", {note}" if note else ""))
 
 
 @contextmanager
@@ -147,23 +146,19 @@ def health(report: dict[str, Any]) -> None:
 
 def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
     """Rows of a results table, as `evaluation.protocol.Row.to_dict` gives them."""
+    from infomax.evaluation.protocol import score_text
+
     rows = list(rows)
     columns = {
         "method": [row["method"] for row in rows],
         "metric": ["accuracy in %" if row["metric"] == "accuracy" else row["metric"] for row in rows],
-        "score": [deviation(row["mean"], row["std"], row["metric"]) for row in rows],
-        "paper": [deviation(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
+        "score": [score_text(row["mean"], row["std"], row["metric"]) for row in rows],
+        "paper": [score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
         "runs": [row["runs"] for row in rows],
         "seconds": [f"{row['seconds']:.1f}" for row in rows],
     }
     filled = {name: cells for name, cells in columns.items() if any(cells)}  # the paper has not every row
     table(title, filled, zip(*filled.values(), strict=True))
-
-
-def deviation(mean: float, std: float | None, metric: str) -> str:
-    """``82.2 ± 0.6`` in percent, ``0.638 ± 0.002`` as a fraction."""
-    digits = 1 if metric == "accuracy" else 3
-    return f"{mean:.{digits}f}" if not std else f"{mean:.{digits}f} ± {std:.{digits}f}"
 
 
 def wrote(path: object, began: float) -> None:

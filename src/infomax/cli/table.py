@@ -12,10 +12,6 @@ def reproduce(out: Path, *, datasets: str | None, methods: str | None, runs: int
     from infomax.table import DATASETS, METHODS, make_table
     from infomax.table.page import TITLES
 
-    def follow(done: int, total: int, note: str) -> None:
-        steps.total = total
-        steps.at(done, note)
-
     began = time.monotonic()
     with show.Steps("table", None) as steps:
         table = make_table(
@@ -25,7 +21,7 @@ def reproduce(out: Path, *, datasets: str | None, methods: str | None, runs: int
             runs=runs,
             probe=probe,
             device=device,
-            progress=follow,
+            progress=lambda done, total, note: steps.at(done, note, total),
         )
     for name in dict.fromkeys(row["dataset"] for row in table["rows"]):
         rows = [row | {"method": row["method"] + (" *" if row["differs"] else "")} for row in table["rows"]]

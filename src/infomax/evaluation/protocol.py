@@ -46,6 +46,12 @@ def summarise(
     return Row(method, metric, float(values.mean()), std, len(values), paper, seconds)
 
 
+def score_text(mean: float, std: float | None, metric: str) -> str:
+    """``82.2 ± 0.6`` in percent, ``0.638 ± 0.002`` as a fraction."""
+    digits = 1 if metric == "accuracy" else 3
+    return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if std else "")
+
+
 # Table 2 of the paper, top: accuracy in percent.
 _TRANSDUCTIVE: dict[str, tuple[Printed, Printed, Printed]] = {
     # method                cora         citeseer      pubmed

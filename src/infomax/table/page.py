@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any, NamedTuple
 
-from infomax.evaluation.protocol import PAPER
+from infomax.evaluation.protocol import PAPER, score_text
 from infomax.table.notes import NOTES, USES
 
 TITLES = {
@@ -82,16 +82,11 @@ def _markdown_cell(row: dict[str, Any]) -> str:
 
 
 def _score(row: dict[str, Any]) -> str:
-    return _number(row["mean"], row["std"], row["metric"])
+    return score_text(row["mean"], row["std"], row["metric"])
 
 
 def _paper(row: dict[str, Any]) -> str:
-    return _number(row["paper"]["mean"], row["paper"]["std"], row["metric"])
-
-
-def _number(mean: float, std: float | None, metric: str) -> str:
-    digits = 1 if metric == "accuracy" else 3
-    return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if std else "")
+    return score_text(**row["paper"], metric=row["metric"])
 
 
 def _mark(row: dict[str, Any]) -> str:
