@@ -42,6 +42,16 @@ def test_sparse_columns_stay_sparse():
     np.testing.assert_allclose(scaled.toarray(), BAG / BAG.std(0), rtol=1e-5)
 
 
+@pytest.mark.parametrize("fitted", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_a_small_deviation_from_a_large_mean_is_not_lost(fitted):
+    """A year among many nodes; beside it a column far from zero in half of the rows."""
+    years = 2000 + 5 * np.random.default_rng(1).standard_normal(200_000)
+    table = np.column_stack([years, np.arange(len(years)) % 2 * 1e6 + 1e-3 * years]).astype(np.float32)
+    deviation = Scaler.fit(fitted(table), "columns").deviation
+    np.testing.assert_allclose(deviation, table.std(axis=0, dtype=np.float64), rtol=1e-6)
+    np.testing.assert_allclose(deviation[0], 5, rtol=0.01)
+
+
 @pytest.mark.parametrize("kind", ["rows", "columns", "none"])
 @pytest.mark.parametrize("fitted", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_the_same_table_scales_alike_dense_and_sparse(kind, fitted):

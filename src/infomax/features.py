@@ -40,11 +40,9 @@ class Scaler:
             kind = "rows" if _bag_like(features) else "columns"
         if kind != "columns":
             return cls(kind)
-        mean = np.asarray(features.mean(axis=0, dtype=np.float64)).reshape(-1)
-        square = features.multiply(features) if sparse.issparse(features) else np.square(features, dtype=np.float64)
-        variance = np.asarray(square.mean(axis=0)).reshape(-1) - mean**2
+        mean, variance = _moments(features)
         # A constant column carries nothing: it is centred and otherwise left alone.
-        deviation = np.where(variance > 1e-12 * np.maximum(mean**2, 1e-30), np.sqrt(np.maximum(variance, 0)), 1)
+        deviation = np.where(variance > 1e-12 * np.maximum(mean**2, 1e-30), np.sqrt(variance), 1)
         centre = np.zeros_like(mean) if sparse.issparse(features) else mean
         return cls(kind, centre.astype(np.float32), deviation.astype(np.float32))
 
@@ -66,6 +64,16 @@ class Scaler:
             dense = features.toarray() if sparse.issparse(features) else features
             return _standardised(dense, self.mean, self.deviation)
         return features
+
+
+def _moments(features: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and variance ``[F]`` of the columns: deviations are squared, as a difference of squares would cancel."""
+    if not sparse.issparse(features):
+        return features.mean(axis=0, dtype=np.float64), features.var(axis=0, dtype=np.float64)
+    (n, f), columns = features.shape, features.indices
+    mean = np.bincount(columns, features.data, f) / n
+    zeros = n - np.bincount(columns, minlength=f)
+    return mean, (np.bincount(columns, (features.data - mean[columns]) ** 2, f) + zeros * mean**2) / n
 
 
 def _standardised(x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray[np.float32]) -> NDArray[np.float32]:
