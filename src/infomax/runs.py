@@ -27,7 +27,7 @@ from infomax import checkpoints
 from infomax.errors import InputError
 from infomax.features import Scaler
 from infomax.graph import Graph
-from infomax.io.atomic import make_folder, replacing
+from infomax.io.atomic import check_place, make_folder, replacing
 from infomax.io.npz import read_npz, write_npz
 
 FORMAT = 1
@@ -49,6 +49,9 @@ class Run:
 def begin(folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str) -> None:
     """Open a run folder: its settings and its graph."""
     make_folder(folder)
+    check_place(folder / GRAPH)
+    for name in (MODEL, CHECKPOINT):  # before all else: an old one beside the new graph would pass for its own
+        (folder / name).unlink(missing_ok=True)
     write_npz(graph, folder / GRAPH)
     described = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
     config = {
@@ -131,16 +134,32 @@ def refuse_model(folder: Path) -> None:
 
 def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
     """What a checkpoint belongs to: resuming with anything else is refused."""
-    digest = hashlib.sha256()
-    matrices = [graph.adjacency, graph.features]
-    for array in [part for m in matrices for part in ((m.indptr, m.indices, m.data) if sparse.issparse(m) else (m,))]:
-        digest.update(np.ascontiguousarray(array).data)
     return {
-        "graph": digest.hexdigest(),
+        **graph_fingerprint(graph),
         "settings": json.dumps(settings, sort_keys=True),
         "seed": str(seed),
         "device": device,
     }
+
+
+def graph_fingerprint(graph: Graph) -> dict[str, str]:
+    """What a training takes from a graph, hashed part by part."""
+    return {
+        "graph": digest(graph.adjacency, graph.features),
+        "grouping": digest(graph.groups),
+        "list of ids": digest(graph.ids),
+        "set of seen nodes": digest(graph.splits.get("seen")),
+    }
+
+
+def digest(*values: Any) -> str:
+    """SHA-256 of arrays and sparse matrices, or of None."""
+    content = hashlib.sha256()
+    for value in values:
+        for part in (value.indptr, value.indices, value.data) if sparse.issparse(value) else (value,):
+            array = np.ascontiguousarray(part)
+            content.update(json.dumps(array.tolist()).encode() if array.dtype == object else array.data)
+    return content.hexdigest()
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

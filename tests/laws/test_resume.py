@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import shutil
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,32 +77,31 @@ def test_interrupted_at_its_very_end_nothing_is_trained_again(tmp_path, graph):
     assert len({run.read_bytes() for run in runs}) == 1
 
 
+def outlives(k: int, work: Callable[[], object]) -> bool:
+    """Whether the work ends although the machine stops at the k-th file that is moved into place."""
+    moves, replace = [None] * (k - 1) + [SystemExit("killed")], Path.replace
+
+    def move(self: Path, target: Path) -> None:
+        if moves and (end := moves.pop(0)):
+            raise end
+        replace(self, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", move)
+        try:
+            work()
+        except SystemExit:
+            return False
+    return True
+
+
 def test_killed_at_any_write_leaves_something_to_resume(tmp_path, graph, monkeypatch):
     """The machine stops at the k-th file that is moved into place, for every k, and the run is begun again."""
     monkeypatch.setattr(estimator, "CHECKPOINT_SECONDS", 0.0)
     expected = DGI(dim=4, epochs=4).fit(graph).transform(graph).vectors
-    move = os.replace
-    from pathlib import Path
-
     for k in range(1, 20):
-        run, count = tmp_path / str(k), 0
-
-        def dying(self, target, k=k):
-            nonlocal count
-            count += 1
-            if count == k:
-                raise SystemExit("killed")
-            move(self, target)
-            return target
-
-        monkeypatch.setattr(Path, "replace", dying)
-        try:
-            DGI(dim=4, epochs=4).fit(graph, run=run)
-            finished = True
-        except SystemExit:
-            finished = False
-        monkeypatch.undo()
-        monkeypatch.setattr(estimator, "CHECKPOINT_SECONDS", 0.0)
+        run = tmp_path / str(k)
+        finished = outlives(k, lambda run=run: DGI(dim=4, epochs=4).fit(graph, run=run))
         if finished:
             break
         DGI(dim=4, epochs=4).fit(graph, run=run)
@@ -109,6 +109,34 @@ def test_killed_at_any_write_leaves_something_to_resume(tmp_path, graph, monkeyp
         np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, expected)
     assert finished
     assert k > 5
+
+
+@pytest.mark.parametrize("how", ["fit over a model", "save over a model", "save over a checkpoint"])
+def test_killed_while_a_run_is_replaced_mixes_nothing(tmp_path, how):
+    graphs = [random_graph(), random_graph(seed=8)]
+    models = [DGI(dim=4, epochs=4).fit(graph) for graph in graphs]
+    for k in range(1, 20):
+        run = tmp_path / str(k)
+        if how == "save over a checkpoint":
+            with pytest.raises(KeyboardInterrupt):
+                DGI(dim=4, epochs=4).fit(graphs[0], run=run, progress=Stop(2))
+        else:
+            models[0].save(run)
+        if how == "fit over a model":
+            finished = outlives(k, lambda run=run: DGI(dim=4, epochs=4).fit(graphs[1], run=run))
+        else:
+            finished = outlives(k, lambda run=run: models[1].save(run, overwrite=True))
+        if not finished:
+            with pytest.raises(InputError, match="expected a finished run"):
+                DGI.load(run)
+            DGI(dim=4, epochs=4).fit(graphs[0], run=run)
+        loaded, expected = DGI.load(run), models[finished]
+        vectors = loaded.transform(loaded.graph_).vectors
+        np.testing.assert_array_equal(vectors, expected.transform(expected.graph_).vectors)
+        if finished:
+            break
+    assert finished
+    assert k > 4
 
 
 def test_moved_folder_gives_the_same_vectors(tmp_path):
@@ -157,8 +185,25 @@ def test_other_settings_do_not_resume(tmp_path, graph):
         DGI(dim=4, epochs=5, seed=1).fit(graph, run=tmp_path)
     with pytest.raises(InputError, match="of another settings"):
         DGI(dim=4, epochs=6).fit(graph, run=tmp_path)
-    with pytest.raises(InputError, match="of another graph"):
-        DGI(dim=4, epochs=5).fit(random_graph(seed=8), run=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "other"),
+    [
+        ({"adjacency": random_graph(seed=8).adjacency}, "graph"),
+        ({"features": random_graph(seed=8).features}, "graph"),
+        ({"groups": np.arange(40) // 40}, "grouping"),
+        ({"ids": np.array([f"n{row}" for row in range(40)], dtype=object)}, "list of ids"),
+        ({"splits": {"seen": np.arange(40) < 39}}, "set of seen nodes"),
+        ({"splits": {}}, "set of seen nodes"),
+    ],
+)
+def test_another_graph_does_not_resume(tmp_path, graph, change, other):
+    graph = dataclasses.replace(graph, splits={"seen": np.arange(40) < 30})
+    with pytest.raises(KeyboardInterrupt):
+        DGI(dim=4, epochs=5).fit(graph, run=tmp_path, progress=Stop(2))
+    with pytest.raises(InputError, match=f"of this {other}, found one of another {other}"):
+        DGI(dim=4, epochs=5).fit(dataclasses.replace(graph, **change), run=tmp_path)
 
 
 def test_another_format_is_refused(tmp_path, graph):
