@@ -65,6 +65,21 @@ def test_a_contrast_of_many_nodes_is_a_sample():
     np.testing.assert_allclose(pair.positives, model.transform(GRAPH).vectors[pair.nodes], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_contrast_is_drawn_among_the_seen_nodes(regime):
+    graph, preset = REGIMES[regime]
+    seen = np.arange(graph.num_nodes) % 3 > 0
+    graph = replace(graph, splits={"seen": seen})
+    model = DGI(preset=preset, device="cpu").fit(graph)
+    pair = studies.contrast(model)
+    assert sorted(pair.nodes.tolist()) == np.flatnonzero(seen).tolist()
+    assert set(pair.places.tolist()) <= set(pair.nodes.tolist())
+    if regime != "patches":  # whose vectors are sampled
+        vectors = np.zeros((graph.num_nodes, preset.dim), dtype=np.float32)
+        vectors[seen] = model.transform(graph.seen()).vectors
+        np.testing.assert_allclose(pair.positives, vectors[pair.nodes], rtol=1e-4, atol=1e-6)
+
+
 CHAPTERS = ["projections", "scores", "activations", "dimensions", "health", "theory"]
 
 
@@ -97,8 +112,8 @@ def test_an_analysis_without_labels_leaves_out_what_needs_them(monkeypatch):
 
 
 def study(folder, **changes):
-    arguments = {"rates": [1e-3, 0.5], "runs": 1, "device": "cpu", **changes}
-    return studies.corruption_study(GRAPH, arguments.pop("preset", SMALL), CODES, SPLITS, folder, **arguments)
+    given = {"graph": GRAPH, "preset": SMALL, "codes": CODES, "splits": SPLITS, "rates": [1e-3, 0.5], "runs": 1}
+    return studies.corruption_study(folder=folder, device="cpu", **(given | changes))
 
 
 def test_a_study_trains_every_point_once_and_goes_on_where_it_stopped(tmp_path):
@@ -134,8 +149,17 @@ def test_a_study_agrees_with_a_training_of_its_own(tmp_path):
 
 def test_what_a_study_refuses(tmp_path):
     study(tmp_path, rates=[0.5], runs=1)
-    with pytest.raises(InputError, match=r"corruption\.json: expected a corruption study of this graph"):
-        study(tmp_path, preset=replace(SMALL, dim=9))
+    turned = np.roll(np.arange(60), 1)
+    for other in (
+        {"preset": replace(SMALL, dim=9)},
+        {"graph": replace(GRAPH, features=GRAPH.features[turned])},
+        {"graph": replace(GRAPH, adjacency=GRAPH.adjacency[turned][:, turned])},
+        {"codes": CODES[turned]},
+        {"splits": [*SPLITS, *SPLITS]},
+        {"splits": [SPLITS[0] | {"train": SPLITS[0]["test"], "test": SPLITS[0]["train"]}]},
+    ):
+        with pytest.raises(InputError, match=r"corruption\.json: expected a corruption study of this graph"):
+            study(tmp_path, **other)
     with pytest.raises(InputError, match="whole graph"):
         study(tmp_path, preset=PRESETS["patches"])
 

@@ -32,7 +32,7 @@ from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import Splits, encode_labels
 from infomax.graph import Graph
 from infomax.presets import Part, Preset
-from infomax.runs import read_json, write_json
+from infomax.runs import digest, graph_fingerprint, read_json, write_json
 from infomax.views import ManyGraphs, Patches, Views, WholeGraph
 
 SAMPLE, ITERATIONS = 4000, 1000
@@ -163,7 +163,7 @@ def contrast(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Contrast:
     As many pairs of views as it takes to have ``limit`` of each, or all there are. The terms add up to the score for
     every discriminator that is linear in h, as the bilinear one is.
     """
-    graph, preset, device = model.graph_, model.preset_, choose_device(model.device)
+    graph, preset, device = model.graph_.seen(), model.preset_, choose_device(model.device)
     parts = model.model_.to(device)
     scaled = dataclasses.replace(graph, features=model.scaler_.transform(graph.features))
     views = preset.views(scaled, parts.encoder.rule, preset.corruption, device)
@@ -184,7 +184,8 @@ def contrast(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Contrast:
         if sum(len(pair[0]) for pair in pairs) >= limit:
             break
     nodes, positives, terms, places, negatives, negative_terms = map(np.concatenate, zip(*pairs, strict=True))
-    return Contrast(nodes, places, positives, negatives, terms, negative_terms, float(bias))
+    seen = np.flatnonzero(model.graph_.splits.get("seen", np.ones(graph.num_nodes)))  # the row of each in the graph
+    return Contrast(seen[nodes], seen[places], positives, negatives, terms, negative_terms, float(bias))
 
 
 def _nodes(views: Views, batch: torch.Tensor, graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -229,7 +230,7 @@ def corruption_study(
     if getattr(preset.views, "func", preset.views) is not WholeGraph:
         raise InputError("corruption study", "a run that trains on the whole graph", "one on patches or many graphs")
     path = folder / "corruption.json"
-    numbers = _begin_study(path, graph, preset)
+    numbers = _begin_study(path, graph, preset, codes, splits)
     done = {(row["corruption"], row["rho"], row["seed"]) for row in numbers["rows"]}
     # Seeds outermost: interrupted, the study still holds whole curves.
     kinds = [(NONE, None), (FEATURES, None), *((kind, rho) for rho in rates for kind in (EDGES, BOTH))]
@@ -247,14 +248,24 @@ def corruption_study(
     return numbers
 
 
-def _begin_study(path: Path, graph: Graph, preset: Preset) -> dict[str, Any]:
+def _begin_study(
+    path: Path, graph: Graph, preset: Preset, codes: NDArray[np.int64], splits: Sequence[Splits]
+) -> dict[str, Any]:
     """What a study is of, and the rows it has already."""
     settings = {name: value for name, value in preset.describe().items() if name != "corruption"}
-    begun = {"nodes": graph.num_nodes, "edges": graph.num_edges, "settings": settings, "epochs_at_most": EPOCHS}
+    masks = [split[name] for split in splits for name in sorted(split)]
+    begun = {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "settings": settings,
+        "epochs_at_most": EPOCHS,
+        "sha256": graph_fingerprint(graph) | {"labels": digest(codes), "splits": digest(*masks)},
+    }
     if not path.exists():
         return {**begun, "rows": []}
     found = read_json(path)
     if {name: found.get(name) for name in begun} != begun:
         remedy = "Choose another folder, or remove the file."
-        raise InputError(str(path), "a corruption study of this graph and these settings", "another", remedy)
+        expected = "a corruption study of this graph, these labels, splits and settings"
+        raise InputError(str(path), expected, "another", remedy)
     return found
