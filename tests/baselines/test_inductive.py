@@ -13,6 +13,7 @@ from graphs import random_graph
 from infomax import Graph
 from infomax.baselines import average_pooling as pooling
 from infomax.baselines import fastgcn as fast
+from infomax.baselines import gcn
 from infomax.baselines import graphsage as sage
 from infomax.baselines.inductive import keep
 from infomax.embedding import embed
@@ -25,6 +26,7 @@ CPU = torch.device("cpu")
 SAGE = sage.Settings(steps=3, batch=16, negatives=4, fan_out=(3, 2), dim=4)
 POOLING = pooling.Settings(hidden=8, dim=4, lr=1e-2, epochs=3, looks=1, batch=16, fan_out=(3, 2))
 FAST = fast.Settings(dim=8, draws=8, batch=16, epochs=3)
+WIDE = dataclasses.replace(gcn.WIDE, epochs=3)
 
 
 def communities(groups: int = 4, size: int = 24, *, many: bool = False, separate: bool = False) -> Graph:
@@ -166,7 +168,7 @@ def test_patches_of_every_neighbour_are_the_whole_graph(generator):
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one label", "many labels"])
-@pytest.mark.parametrize("method", ["patches", "graphs", "fastgcn"])
+@pytest.mark.parametrize("method", ["patches", "graphs", "fastgcn", "gcn"])
 def test_supervised_rows_learn_and_carry_over(method, many):
     """Trained on three groups, they name the communities of the fourth, which they have never seen."""
     graph = communities(many=many, separate=method == "graphs")
@@ -174,6 +176,8 @@ def test_supervised_rows_learn_and_carry_over(method, many):
     if method == "fastgcn":
         settings = dataclasses.replace(FAST, draws=24, epochs=30, lr=1e-2)
         predicted = fast.fastgcn(graph, codes, 0, CPU, settings)
+    elif method == "gcn":
+        predicted = gcn.gcn(graph, codes, 0, CPU, dataclasses.replace(WIDE, epochs=20))
     else:
         settings = dataclasses.replace(POOLING, epochs=20, lr=1e-2)
         predicted = pooling.average_pooling(graph, codes, 0, CPU, settings)
@@ -186,6 +190,7 @@ ROWS = {
     **{name: (sage, partial(sage.graphsage, name), SAGE) for name in sage.AGGREGATORS},
     "average pooling": (pooling, pooling.average_pooling, POOLING),
     "fastgcn": (fast, fast.fastgcn, FAST),
+    "gcn": (gcn, gcn.gcn, WIDE),
 }
 
 
