@@ -11,6 +11,7 @@ from graphs import random_graph
 from shell import IDS, KINDS, infomax, refused, write_graph, write_table
 
 from infomax import DGI, Graph, comparison, datasets, studies
+from infomax.analysis.theory import theory
 from infomax.cli.analyse import classes
 from infomax.evaluation.splits import encode_labels, random_splits
 
@@ -75,19 +76,21 @@ def test_classes_come_from_a_table_a_column_or_nowhere(run, tmp_path):
     assert classes(Graph.from_arrays([[0], [1]], np.eye(3)), None) is None
 
 
-def test_theory_is_printed():
-    outcome = infomax("reproduce", "theory")
+def test_theory_is_printed_and_told_as_json(tmp_path):
+    outcome = infomax("reproduce", "theory", "--json", tmp_path / "theory.json")
     assert outcome.code == 0, outcome.err
     assert "1/22 = 0.045" in outcome.out
+    assert json.loads((tmp_path / "theory.json").read_text()) == json.loads(json.dumps(theory().numbers))
 
 
 def test_the_corruption_study_is_trained_printed_and_drawn(cora, tmp_path):
     words = ("reproduce", "corruption", "--points", 2, "--out", tmp_path / "study", "--device", "cpu")
-    outcome = infomax(*words)
+    outcome = infomax(*words, "--json", tmp_path / "too.json")
     assert outcome.code == 0, outcome.err
     assert "10⁻⁶" in outcome.out
     assert "Random-Init gives" in outcome.out
     study = json.loads((tmp_path / "study" / "corruption.json").read_text())
+    assert study == json.loads((tmp_path / "too.json").read_text())
     assert len(study["rows"]) == 6
     assert study["settings"]["dim"] == 16
     assert {path.suffix for path in (tmp_path / "study").iterdir()} == {".png", ".svg", ".json"}
@@ -97,11 +100,13 @@ def test_the_corruption_study_is_trained_printed_and_drawn(cora, tmp_path):
 
 def test_all_figures_are_set_beside_the_paper(cora, tmp_path, monkeypatch):
     monkeypatch.setattr(studies, "write_report", lambda *page: list(page[-1]))
-    words = ("reproduce", "figures", "--points", 0, "--out", tmp_path, "--device", "cpu")
+    numbers = tmp_path / "numbers.json"
+    words = ("reproduce", "figures", "--points", 0, "--out", tmp_path, "--device", "cpu", "--json", numbers)
     outcome = infomax(*words)
     assert outcome.code == 0, outcome.err
     assert "0.234" in outcome.out
     assert "over half" in outcome.out
+    assert "silhouette" in json.loads(numbers.read_text())["projections"]
     model = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
-    assert infomax(*words).out.splitlines()[:-1] == outcome.out.splitlines()[:-1]  # but for the seconds
+    assert infomax(*words).out.splitlines()[:-2] == outcome.out.splitlines()[:-2]  # but for the seconds
     assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == model  # not trained again

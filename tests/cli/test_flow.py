@@ -354,6 +354,14 @@ def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
     assert rows["DGI"]["paper"] == {"mean": 82.3, "std": 0.6}
 
 
+def test_the_table_is_written_as_json_where_asked_too(monkeypatch, tmp_path):
+    monkeypatch.setattr("infomax.table.load_dataset", lambda name: split_graph("class"))
+    words = ("--datasets", "cora", "--methods", "Raw features", "--runs", 1, "--device", "cpu")
+    outcome = infomax("reproduce", "table", *words, "--out", tmp_path / "table", "--json", tmp_path / "t.json")
+    assert outcome.code == 0, outcome.err
+    assert (tmp_path / "t.json").read_text() == (tmp_path / "table" / "table.json").read_text()
+
+
 @pytest.mark.usefixtures("quick_probe")
 def test_demo_leaves_vectors_report_and_picture(monkeypatch, tmp_path):
     from infomax import datasets

@@ -186,6 +186,12 @@ def test_a_place_that_cannot_be_written(folder, run, blocked):
         ("neighbours RUN zebra", ["node", '"zebra"']),
         ("neighbours nowhere zebra", ["nowhere", "a run folder"]),
         ("reproduce coar", ["cora", "coar"]),
+        ("reproduce cora --methods DGI", ["reproduce cora", "--probe", "found --methods", "reproduce table."]),
+        ("reproduce cora --out X", ["found --out", "reproduce table, corruption, theory, figures."]),
+        ("reproduce theory --runs 2", ["reproduce theory", "found --runs", "table, DATASET, corruption, figures."]),
+        ("reproduce table --points 2", ["reproduce table", "found --points", "corruption, figures."]),
+        ("reproduce figures --dataset cora", ["found --dataset", "reproduce corruption."]),
+        ("reproduce ppi --probe validated", ["validated probe", "one label a node", "Use the paper's probe"]),
     ],
     ids=str,
 )

@@ -24,17 +24,16 @@ SUPERVISED = "supervised GCN (paper)"
 STUDIES = ("corruption", "theory", "figures")
 
 
-def reproduce(what: str, out: Path | None, *, dataset: str, runs: int, points: int, device: str) -> None:
-    """One of `STUDIES`."""
+def reproduce(what: str, out: Path | None, *, dataset: str, runs: int, points: int, device: str) -> dict[str, Any]:
+    """One of `STUDIES`, and its numbers."""
     if what == "theory":
-        theory(out)
-    elif what == "corruption":
-        corruption(out or Path(what), dataset=dataset, runs=runs, points=points, device=device)
-    else:
-        figures(out or Path(what), runs=runs, points=points, device=device)
+        return theory(out)
+    if what == "corruption":
+        return corruption(out or Path(what), dataset=dataset, runs=runs, points=points, device=device)
+    return figures(out or Path(what), runs=runs, points=points, device=device)
 
 
-def theory(out: Path | None) -> None:
+def theory(out: Path | None) -> dict[str, Any]:
     """Lemma 1 on the graphs of four nodes, printed; as a figure, too, where there is a folder for it."""
     from infomax.analysis.report import write_chapter
     from infomax.analysis.theory import theory
@@ -49,9 +48,10 @@ def theory(out: Path | None) -> None:
         make_folder(out)
         write_chapter(out, chapter)
         show.wrote(f"{out}/theory.png, .svg and .json", began)
+    return chapter.numbers
 
 
-def corruption(out: Path, *, dataset: str, runs: int, points: int, device: str) -> None:
+def corruption(out: Path, *, dataset: str, runs: int, points: int, device: str) -> dict[str, Any]:
     """Accuracy against the rate of flipped edges, trained, printed and drawn."""
     from infomax.analysis.corruption import corruption
     from infomax.analysis.report import write_chapter
@@ -65,9 +65,10 @@ def corruption(out: Path, *, dataset: str, runs: int, points: int, device: str) 
     show.out.print(chapter.story[-1])
     write_chapter(out, chapter)
     show.wrote(f"{out}/corruption.png, .svg and .json", began)
+    return chapter.numbers
 
 
-def figures(out: Path, *, runs: int, points: int, device: str) -> None:
+def figures(out: Path, *, runs: int, points: int, device: str) -> dict[str, Any]:
     """Every figure of the paper on Cora, with its settings, and our numbers beside its own."""
     import numpy as np
 
@@ -102,6 +103,7 @@ def figures(out: Path, *, runs: int, points: int, device: str) -> None:
         )
     show.table("Cora: ours beside the paper's", ("", "ours", "paper"), beside_paper(numbers))
     show.wrote(f"{out}/{FILES}", began)
+    return numbers
 
 
 def beside_paper(numbers: dict[str, dict[str, Any]]) -> list[tuple[str, str, str]]:

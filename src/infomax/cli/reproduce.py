@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +12,19 @@ from infomax.cli import figures, show, table
 from infomax.cli.app import app
 from infomax.cli.options import Device, Json, ProbeName
 
+OPTIONS = {
+    "table": ("runs", "probe", "device", "datasets", "methods", "out"),
+    "DATASET": ("runs", "probe", "device"),
+    "corruption": ("runs", "device", "dataset", "points", "out"),
+    "theory": ("out",),
+    "figures": ("runs", "device", "points", "out"),
+}
+"""What each part takes, beside --json."""
+
 
 @app.command()
 def reproduce(
+    context: typer.Context,
     what: Annotated[
         str,
         typer.Argument(
@@ -48,26 +58,49 @@ def reproduce(
     ] = None,
 ) -> None:
     """Make the paper's numbers, beside what the paper printed."""
-    if what == "table":
-        table.reproduce(
-            out or Path("table"), datasets=datasets, methods=methods, runs=runs or 50, probe=probe, device=device
-        )
-        return
-    if what in figures.STUDIES:
-        figures.reproduce(what, out, dataset=dataset, runs=runs or 1, points=points, device=device)
-        return
-    from infomax import comparison
+    from infomax.comparison import EXPERIMENTS
     from infomax.errors import InputError
     from infomax.runs import write_json
 
-    began, runs = time.monotonic(), runs or 50
-    if what not in comparison.EXPERIMENTS:
-        known = ", ".join(("table", *comparison.EXPERIMENTS, *figures.STUDIES))
-        raise InputError("reproduce", f"one of {known}", what)
-    comparison.choose_probe(probe)
-    with show.Steps(what, 2 * runs) as steps:
-        result = comparison.reproduce(what, runs=runs, probe=probe, device=device, progress=steps.at)
-    show.scores(f"{what}: {probe} probe, the data set's split, ± over encoders", result["rows"])
+    began = time.monotonic()
+    known = ("table", *EXPERIMENTS, *figures.STUDIES)
+    if what not in known:
+        raise InputError("reproduce", f"one of {', '.join(known)}", what)
+    _refuse_others(context, what)
+    if what == "table":
+        result = table.reproduce(
+            out or Path(what), datasets=datasets, methods=methods, runs=runs or 50, probe=probe, device=device
+        )
+    elif what in figures.STUDIES:
+        result = figures.reproduce(what, out, dataset=dataset, runs=runs or 1, points=points, device=device)
+    else:
+        result = _rows(what, runs=runs or 50, probe=probe, device=device)
     if json is not None:
         write_json(json, result)
         show.wrote(json, began)
+
+
+def _refuse_others(context: typer.Context, what: str) -> None:
+    """Refuse an option that this part would not heed."""
+    from infomax.errors import InputError
+
+    own = (*OPTIONS.get(what, OPTIONS["DATASET"]), "json")
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in (*own, "what") and source is not None and source.name == "COMMANDLINE":
+            others = ", ".join(part for part, names in OPTIONS.items() if name in names)
+            expected = ", ".join(f"--{option}" for option in own)
+            raise InputError(f"reproduce {what}", expected, f"--{name}", f"It is an option of reproduce {others}.")
+
+
+def _rows(dataset: str, *, runs: int, probe: str, device: str) -> dict[str, Any]:
+    """DGI's rows of the table for one data set, printed."""
+    from infomax import comparison
+    from infomax.evaluation.probes import check_probe
+
+    comparison.choose_probe(probe)
+    check_probe(probe, several=dataset == "ppi")  # the one data set of several labels a node
+    with show.Steps(dataset, 2 * runs) as steps:
+        result = comparison.reproduce(dataset, runs=runs, probe=probe, device=device, progress=steps.at)
+    show.scores(f"{dataset}: {probe} probe, the data set's split, ± over encoders", result["rows"])
+    return result

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 
-def reproduce(out: Path, *, datasets: str | None, methods: str | None, runs: int, probe: str, device: str) -> None:
-    """Run some of the paper's Table 2, or go on with it, and print all that the folder holds."""
+def reproduce(
+    out: Path, *, datasets: str | None, methods: str | None, runs: int, probe: str, device: str
+) -> dict[str, Any]:
+    """Run some of the paper's Table 2, or go on with it, and print and return all that the folder holds."""
     from infomax.cli import show
     from infomax.table import DATASETS, METHODS, make_table
     from infomax.table.page import TITLES
@@ -33,6 +36,7 @@ def reproduce(out: Path, *, datasets: str | None, methods: str | None, runs: int
     for name, reason in table["absent"].items():
         show.out.print(f"{name} is left out. {reason}")
     show.wrote(f"{out}/table.json, .md and .html", began)
+    return table
 
 
 def _words(text: str | None) -> list[str]:
