@@ -129,6 +129,17 @@ def test_mistakes_are_told(small, tmp_path):
         make_table(tmp_path, datasets=["cora"], methods=["LP"], runs=1, probe="validated")
 
 
+def test_a_probe_of_one_label_is_refused_before_anything_runs(small, tmp_path):
+    refusal = "expected paper or converged for ppi, .* found validated"
+    with pytest.raises(InputError, match=refusal):
+        make_table(tmp_path, datasets=["cora", "ppi"], methods=CHEAP, runs=1, probe="validated")
+    assert not any(tmp_path.iterdir())
+    with pytest.raises(InputError, match=refusal):
+        comparison.reproduce("ppi", probe="validated", progress=lambda *_: pytest.fail("it ran"))
+    asked = {"datasets": ["ppi"], "methods": ["GCN"], "runs": 1}  # it predicts: nothing to probe
+    assert len(make_table(tmp_path, **asked, probe="validated")["rows"]) == 1
+
+
 @pytest.mark.parametrize(
     ("method", "values", "differs"),
     [

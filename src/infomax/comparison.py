@@ -32,12 +32,13 @@ class Experiment:
 
     ``settings`` are `DGI`'s. ``tests`` maps what a row's name ends in to the split it is scored on. ``metric`` is the
     paper's for the data set: where a node has one label, accuracy and micro-F1 are one number, told in percent or as a
-    fraction.
+    fraction. ``several_labels``: a node may have more than one.
     """
 
     settings: dict[str, Any]
     tests: dict[str, str] = field(default_factory=lambda: {"": "test"})
     metric: str = "accuracy"
+    several_labels: bool = False
 
 
 # The paper's widths: Pubmed's is half, "due to memory limitations".
@@ -45,7 +46,7 @@ EXPERIMENTS = {
     "cora": Experiment({"dim": 512, "scale": "rows"}),
     "citeseer": Experiment({"dim": 512, "scale": "rows"}),
     "pubmed": Experiment({"dim": 256, "scale": "rows"}),
-    "ppi": Experiment({"preset": "many-graphs"}, metric="micro-F1"),
+    "ppi": Experiment({"preset": "many-graphs"}, metric="micro-F1", several_labels=True),
     "reddit": Experiment({"preset": "patches"}, metric="micro-F1"),
     "generated-reddit": Experiment({"preset": "patches"}, metric="micro-F1"),
     "debian": Experiment({"dim": 256, "epochs": 120}),
@@ -63,9 +64,9 @@ def reproduce(
     A run is one encoder with a seed of its own, 0 to runs - 1; the deviation is over encoders. Raw features have no
     encoder: theirs is over the initialisations of the probe. Nothing is chosen on test nodes.
     """
+    measures = {"": choose_probe(probe, [dataset])}
     graph, experiment = load_dataset(dataset), EXPERIMENTS[dataset]
     codes, splits = labelled(graph)
-    measures = {"": choose_probe(probe)}
     if codes.ndim == 2:  # a trained and an untrained encoder come level where the probe converges: said beside the row
         measures[", converged probe"] = choose_probe("converged")
     tests = {name: {**splits, "test": splits[part]} for name, part in experiment.tests.items()}
@@ -145,8 +146,12 @@ def splits_for(codes: NDArray[Any], own: Splits | None, count: int = 10) -> tupl
     return random_splits(strata, seed=0, count=count)[0], f"mean of {count} random splits 10/10/80 %"
 
 
-def choose_probe(name: str) -> Probe:
-    """The probe of that name."""
+def choose_probe(name: str, datasets: Iterable[str] = ()) -> Probe:
+    """The probe of that name, to score data sets of `EXPERIMENTS` with."""
     if name not in PROBES:
         raise InputError("probe", f"one of {', '.join(PROBES)}", name)
+    several = ", ".join(dataset for dataset in datasets if EXPERIMENTS[dataset].several_labels)
+    if name == "validated" and several:
+        remedy = "Choose one of these, or other data sets."
+        raise InputError("probe", f"paper or converged for {several}, with several labels a node", name, remedy)
     return PROBES[name]

@@ -84,7 +84,8 @@ def make_table(
     """
     names = [_known("--datasets", name, METHODS["DGI"].runs) for name in datasets]
     rows = [_known("--methods", name, METHODS) for name in methods]
-    measure, place = choose_probe(probe), choose_device(device)
+    probed = {name for name in names for row in rows if METHODS[row].kind == "vectors" and name in METHODS[row].runs}
+    measure, place = choose_probe(probe, probed), choose_device(device)
     absent: dict[str, str] = {}
     cells = [Cell(folder, name, row, probe) for name in names for row in rows if name in METHODS[row].runs]
     total, done = sum(len(cell.missing(runs)) for cell in cells), 0
