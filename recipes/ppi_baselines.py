@@ -26,7 +26,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.preprocessing import normalize
 
 from infomax.baselines import average_pooling, fastgcn, graphsage
-from infomax.baselines.inductive import standardised
+from infomax.baselines.inductive import rescaled
 from infomax.datasets import load_dataset
 from infomax.evaluation.metrics import micro_f1
 from infomax.evaluation.probes import paper_probe
@@ -40,9 +40,9 @@ PARTS = ("validation", "test")
 # weight by no more than its rate a step, here 0.0035 and 0.00035 in all.
 GRAPHSAGE = [graphsage.SETTINGS, graphsage.Settings(steps=17_541, lr=2e-6)]
 CANDIDATES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
-    "Raw features": (lambda graph, *_: standardised(graph).features, [None]),
+    "Raw features": (lambda graph, *_: rescaled(graph, "columns").features, [None]),
     **{name: (run, GRAPHSAGE) for name, run in graphsage.ROWS.items()},
-    "FastGCN": (fastgcn.fastgcn, [fastgcn.Settings(), fastgcn.Settings(dim=512, lr=1e-2)]),
+    "FastGCN": (fastgcn.fastgcn, [fastgcn.REDDIT, fastgcn.PPI]),
     "Avg. pooling": (
         average_pooling.average_pooling,
         [average_pooling.MANY_GRAPHS],

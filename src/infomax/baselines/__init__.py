@@ -76,7 +76,10 @@ BASELINES: dict[str, Baseline] = {
         "predictions",
         {name: partial(planetoid.planetoid, settings=settings) for name, settings in _PLANETOID.items()},
     ),
-    "FastGCN": Baseline("predictions", dict.fromkeys(INDUCTIVE, fastgcn.fastgcn)),
+    "FastGCN": Baseline(
+        "predictions",
+        dict.fromkeys(INDUCTIVE, fastgcn.fastgcn) | {"ppi": partial(fastgcn.fastgcn, settings=fastgcn.PPI)},
+    ),
     "Avg. pooling": Baseline("predictions", dict.fromkeys(INDUCTIVE, average_pooling.average_pooling)),
 }
 """Name, as `evaluation.protocol.PAPER` spells it -> the baseline; in the order of the paper's table.

@@ -20,7 +20,7 @@ from infomax.views import View, WholeView
 
 @dataclass(frozen=True)
 class Settings:
-    """One place for every number; the authors' for Reddit, but for ``epochs``."""
+    """One place for every number; the authors', but for ``epochs``."""
 
     dim: int = 128
     draws: int = 400
@@ -29,11 +29,17 @@ class Settings:
     epochs: int = 30
 
 
-SETTINGS = Settings()
+REDDIT = Settings()
+"""The authors'."""
+PPI = Settings(lr=1e-2)
+"""The rate was chosen on validation graphs."""
 
 
 class TwoLayers(Encoder):
-    """``P ReLU(P X Θ + b) Θ' + b'``: logits ``[N, C]`` a view."""
+    """``P ReLU(P X Θ) Θ'``: logits ``[N, C]`` a view; no biases, as the authors have it.
+
+    With a bias, nodes that hear nothing of a sample teach it the commonest class.
+    """
 
     rule: Rule = "symmetric"
     depth = 2
@@ -43,11 +49,10 @@ class TwoLayers(Encoder):
         self.out_dim = outputs
         widths = ((in_dim, dim), (dim, outputs))
         self.weights = nn.ParameterList(glorot(shape, generator=generator) for shape in widths)
-        self.biases = nn.ParameterList(torch.zeros(width) for _, width in widths)
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """One convolution; ReLU after the first."""
-        outcome: Tensor = view.pooled(h, self.weights[k]) + self.biases[k]
+        outcome: Tensor = view.pooled(h, self.weights[k])
         return outcome.relu() if k == 0 else outcome
 
 
@@ -80,26 +85,30 @@ class Importance:
     """Draws nodes in proportion to the squared length of their column of P: those that tell most, most often.
 
     Shapes:
-        chance: ``[N]``, sums to 1
-        keys: ``[E]`` row * N + column of P's entries, ascending; values: ``[E]``
+        chance: ``[N]``
+        starts: ``[N + 1]``, columns, values: ``[E]``, P's rows
     """
 
     def __init__(self, propagation: Propagation) -> None:
-        matrix, self.n = propagation.operand.matrix, propagation.n
-        starts, columns, self.values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
-        rows = torch.repeat_interleave(torch.arange(self.n, device=starts.device), starts.diff())
-        self.keys = rows * self.n + columns
-        squares = torch.zeros(self.n, dtype=torch.float64, device=starts.device)
-        squares.index_add_(0, columns, self.values.double() ** 2)
-        self.chance = squares / squares.sum()
+        matrix, n = propagation.operand.matrix, propagation.n
+        self.starts, self.columns, self.values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+        self.chance = torch.zeros(n, dtype=torch.float64, device=self.starts.device)
+        self.chance.index_add_(0, self.columns, self.values.double() ** 2)
 
     def draw(self, batch: Tensor, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Nodes ``[t]``, drawn with replacement, and the weights ``[B, t]`` of what they tell a batch ``[B]``."""
-        drawn = torch.multinomial(self.chance, count, replacement=True, generator=generator)
-        wanted = batch[:, None] * self.n + drawn
-        at = torch.searchsorted(self.keys, wanted).clamp_(max=len(self.keys) - 1)
-        entries = torch.where(self.keys[at] == wanted, self.values[at], 0)
-        return drawn, entries / (count * self.chance[drawn]).to(entries.dtype)
+        """Nodes ``[t]``, drawn with replacement, and the weights ``[B, t]`` of what they tell a batch ``[B]``.
+
+        Only nodes that tell the batch something are drawn.
+        """
+        first, sizes = self.starts[batch], self.starts.diff()[batch]
+        row = torch.repeat_interleave(torch.arange(len(batch), device=batch.device), sizes)
+        entry = torch.arange(len(row), device=batch.device) + (first - sizes.cumsum(0) + sizes)[row]
+        told, place = torch.unique(self.columns[entry], return_inverse=True)
+        chance = self.chance[told] / self.chance[told].sum()
+        drawn = torch.multinomial(chance, count, replacement=True, generator=generator)
+        dense = self.values.new_zeros(len(batch), len(told))
+        dense[row, place] = self.values[entry]
+        return told[drawn], dense[:, drawn] / (count * chance[drawn]).to(dense.dtype)
 
 
 def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: torch.device) -> TwoLayers:
@@ -122,7 +131,7 @@ def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: to
 
 
 def fastgcn(
-    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = REDDIT
 ) -> NDArray[Any]:
     """Predictions for every node, shaped as the codes are; the trained layers run over the whole graph, unsampled."""
     scaled, targets = rescaled(graph, "columns"), training_codes(graph, codes, device)
