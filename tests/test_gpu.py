@@ -57,15 +57,17 @@ def test_bias_prelu(parts, generator):
         torch.testing.assert_close(a.cpu().double(), b, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("n", [30, 3000])
-def test_product(n, generator):
-    """With long rows, which are cut, and without."""
-    dense = torch.randn(40, n, generator=generator) * (torch.rand(40, n, generator=generator) < 0.3)
-    dense[7] = 0
-    y = torch.randn(n, 200, generator=generator)
+@pytest.mark.parametrize("d", [200, 512, 1024])
+@pytest.mark.parametrize(("m", "n"), [(40, 30), (40, 3000), (2500, 40), (2, 5000)])
+def test_product(m, n, d, generator):
+    """With long rows, which are cut, and without; in tiles where Y is short and wide; rows without an entry."""
+    dense = torch.randn(m, n, generator=generator) * (torch.rand(m, n, generator=generator) < 0.3)
+    dense[1] = 0
+    y = torch.randn(n, d, generator=generator)
     matrix = kernels.prepare(dense.to_sparse_csr().to(GPU))
-    assert len(matrix.long) == (39 if n == 3000 else 0)
+    assert len(matrix.cut.long) == (0 if n < 100 else m - 1)
     torch.testing.assert_close(kernels.product(matrix, y.to(GPU)).cpu(), dense @ y, rtol=1e-4, atol=1e-4)
+    assert ("tiles" in vars(matrix)) == (n <= 4096 and d >= 512)
 
 
 def test_shuffle_contrast(generator):

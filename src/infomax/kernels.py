@@ -21,7 +21,7 @@ LARGE = 1 << 19
 def prepare(matrix: Tensor) -> Any:
     """A CSR matrix as `product` multiplies by it best."""
     kernels = _gpu(matrix.values())
-    return kernels.Cut.of(matrix) if kernels else matrix
+    return kernels.Sparse(matrix) if kernels else matrix
 
 
 def product(matrix: Any, y: Tensor) -> Tensor:

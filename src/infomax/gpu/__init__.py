@@ -7,14 +7,14 @@ order in which blocks end: the same seed gives the same bits.
 from infomax.gpu.activations import BiasPReLU
 from infomax.gpu.contrast import contrast, shuffle_contrast
 from infomax.gpu.permutations import permutations
-from infomax.gpu.products import Cut, product
+from infomax.gpu.products import Sparse, product
 from infomax.gpu.step import adam, note
 from infomax.gpu.trees import PoolTree, gather_tree
 
 __all__ = [
     "BiasPReLU",
-    "Cut",
     "PoolTree",
+    "Sparse",
     "adam",
     "contrast",
     "gather_tree",

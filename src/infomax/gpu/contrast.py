@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from infomax.gpu.launch import follow, kernel
-from infomax.gpu.products import Cut, pair, pair_gradient
+from infomax.gpu.products import Sparse, pair, pair_gradient
 from infomax.gpu.sums import column_sums
 
 TILE = 2048
@@ -242,7 +242,7 @@ def contrast(
 
 
 def shuffle_contrast(
-    matrix: Cut, transpose: Cut, rows: Tensor, y: Tensor, *others: Tensor
+    matrix: Sparse, transpose: Sparse, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """As `infomax.kernels.shuffle_contrast`."""
     z, z_negative, inverse = pair(matrix, y, rows)

@@ -2,58 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from infomax.gpu import tiles
+from infomax.gpu.cuts import Cut, blocks, fold, shape
 from infomax.gpu.launch import follow, kernel
 
 LONGEST = 32
 """Entries of a row that one program adds up. What a longer one has left is cut to pieces, added up beside it."""
+CHUNK = 8
+"""Rows that a program has on their way at once."""
 
 
-@dataclass(frozen=True)
-class Cut:
-    """A CSR matrix ``[M, N]`` whose long rows are cut.
+class Sparse:
+    """A CSR matrix ``[M, N]`` as the kernels want it; each form is made when first asked for."""
 
-    Piece p has the entries ``first[p] : last[p]``. The first M pieces begin the rows; the other E are what is left of
-    the H long rows, in order.
+    def __init__(self, matrix: Tensor) -> None:
+        self.matrix = matrix
 
-    Shapes:
-        first, last: ``[M + E]``; columns, values: ``[nnz]``
-        long: ``[H]``, the long rows; left: ``[H + 1]``, where the pieces left of each begin, counted from M
-    """
+    @cached_property
+    def cut(self) -> Cut:
+        """For a program a row."""
+        return Cut.of(self.matrix, LONGEST)
 
-    rows: int
-    first: Tensor
-    last: Tensor
-    columns: Tensor
-    values: Tensor
-    long: Tensor
-    left: Tensor
-
-    @classmethod
-    def of(cls, matrix: Tensor) -> Cut:
-        """The matrix, cut."""
-        starts, m = matrix.crow_indices(), matrix.shape[0]
-        begin, end = starts[:-1], starts[1:]
-        pieces = ((end - begin + LONGEST - 1) // LONGEST - 1).clamp(min=0)
-        long = torch.nonzero(pieces)[:, 0]
-        left = torch.cat([starts.new_zeros(1), pieces[long].cumsum(0)])
-        row = torch.repeat_interleave(long, pieces[long])
-        number = torch.arange(len(row), device=row.device) - torch.repeat_interleave(left[:-1], pieces[long])
-        more = begin[row] + LONGEST * (number + 1)
-        first = torch.cat([begin, more])
-        last = torch.cat([torch.minimum(begin + LONGEST, end), torch.minimum(more + LONGEST, end[row])])
-        return cls(m, first, last, matrix.col_indices(), matrix.values(), long, left)
-
-    @property
-    def pieces(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """What a kernel reads."""
-        return self.first, self.last, self.columns, self.values
+    @cached_property
+    def tiles(self) -> tiles.Tiles:
+        """For a program a slice."""
+        return tiles.Tiles.of(self.matrix)
 
 
 @triton.jit
@@ -90,22 +70,6 @@ def _product(first, last, columns, values, y, rows, inverse, out, n, d, COLUMNS:
     if rows is not None:  # noqa: SIM102  the one is known when compiling
         if shuffled & (tl.program_id(1) == 0) & (piece < n):
             tl.store(inverse + tl.load(rows + piece), piece)
-
-
-@kernel
-def _fold(out, spare, long, left, target, height, d, COLUMNS: tl.constexpr):
-    """Add what is left of a long row to it: to row ``target[i]`` of ``out`` instead of i where there is a target."""
-    follow()
-    at = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    layer = tl.program_id(2).to(tl.int64) * height * d
-    row = tl.load(long + tl.program_id(0))
-    if target is not None:
-        row = tl.load(target + row)
-    place = out + layer + row * d + at
-    total = tl.load(place, at < d, 0.0)
-    for piece in range(tl.load(left + tl.program_id(0)), tl.load(left + tl.program_id(0) + 1)):
-        total += tl.load(spare + layer + piece * d + at, at < d, 0.0)
-    tl.store(place, total, at < d)
 
 
 @triton.jit
@@ -163,26 +127,29 @@ def _pair_gradient(
     tl.store(out + row * d + at, total, at < d)
 
 
-def product(matrix: Cut, y: Tensor) -> Tensor:
-    """A matrix ``[M, N]`` times a dense ``[N, D]``."""
+def product(matrix: Sparse, y: Tensor) -> Tensor:
+    """A matrix ``[M, N]`` times a dense ``[N, d]``."""
     y, d = y.contiguous(), y.shape[1]
-    out = y.new_empty(len(matrix.first), d)
-    _product[_grid(out)](*matrix.pieces, y, None, None, out, matrix.rows, d, CHUNK=8, **_shape(d))
-    fold(matrix, out, out[matrix.rows :], None)
-    return out[: matrix.rows]
+    if tiles.fits(y):
+        return tiles.product(matrix.tiles, y)
+    cut = matrix.cut
+    out = y.new_empty(len(cut.first), d)
+    _product[len(out), blocks(d)](*cut.pieces, y, None, None, out, cut.rows, d, CHUNK=CHUNK, **shape(d))
+    fold(cut, out, out[cut.rows :], None)
+    return out[: cut.rows]
 
 
-def pair(matrix: Cut, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def pair(matrix: Sparse, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """``P Y`` and ``P Y[rows]``, ``[N, d]`` each, and the inverse of the permutation ``rows`` ``[N]``."""
-    y, (n, d) = y.contiguous(), y.shape
-    z, inverse = y.new_empty(2, len(matrix.first), d), torch.empty_like(rows)
-    _product[*_grid(z[0]), 2](*matrix.pieces, y, rows, inverse, z, n, d, CHUNK=8, **_shape(d))
-    fold(matrix, z, z[0, n:], None)
+    y, (n, d), cut = y.contiguous(), y.shape, matrix.cut
+    z, inverse = y.new_empty(2, len(cut.first), d), torch.empty_like(rows)
+    _product[len(cut.first), blocks(d), 2](*cut.pieces, y, rows, inverse, z, n, d, CHUNK=CHUNK, **shape(d))
+    fold(cut, z, z[0, n:], None)
     return z[0, :n], z[1, :n], inverse
 
 
 def pair_gradient(
-    transpose: Cut,
+    transpose: Sparse,
     z: Tensor,
     z_negative: Tensor,
     rows: Tensor,
@@ -194,33 +161,12 @@ def pair_gradient(
     c: Tensor,
 ) -> Tensor:
     """The gradient of Y ``[N, d]`` behind `pair`; see `infomax.gpu.contrast.Judgement`."""
-    (n, d), left = z.shape, len(transpose.first) - transpose.rows
+    (n, d), cut = z.shape, transpose.cut
+    left = len(cut.first) - n
     out = z.new_empty(n + 2 * left, d)
-    _pair_gradient[_grid(out)](
-        *transpose.pieces, z, z_negative, inverse, bias, slope, g, v, c, out, n, left, d, CHUNK=8, **_shape(d)
+    _pair_gradient[len(out), blocks(d)](
+        *cut.pieces, z, z_negative, inverse, bias, slope, g, v, c, out, n, left, d, CHUNK=CHUNK, **shape(d)
     )
-    fold(transpose, out, out[n:], None)
-    fold(transpose, out, out[n + left :], rows)
+    fold(cut, out, out[n:], None)
+    fold(cut, out, out[n + left :], rows)
     return out[:n]
-
-
-def fold(matrix: Cut, out: Tensor, spare: Tensor, target: Tensor | None) -> None:
-    """Add what is left of long rows to ``out``, ``[rows, d]`` or several of them."""
-    if len(matrix.long):
-        d, layers = out.shape[-1], out.shape[0] if out.dim() == 3 else 1
-        grid = (len(matrix.long), triton.cdiv(d, _columns(d)), layers)
-        shape = _shape(d)
-        _fold[grid](out, spare, matrix.long, matrix.left, target, out.shape[-2], d, **shape)
-
-
-def _columns(d: int) -> int:
-    return min(max(triton.next_power_of_2(d), 32), 512)
-
-
-def _grid(out: Tensor) -> tuple[int, int]:
-    return len(out), triton.cdiv(out.shape[1], _columns(out.shape[1]))
-
-
-def _shape(d: int) -> dict[str, int]:
-    """Four columns a thread: 16 bytes, the most that one load brings."""
-    return {"COLUMNS": _columns(d), "num_warps": max(_columns(d) // 128, 1)}
