@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from infomax.errors import InputError, shorten
+from infomax import door
+from infomax.errors import InputError
 
 Features: TypeAlias = Any
 """``[N, F]`` float32: an array, or a `scipy.sparse.csr_array`, whose types scipy does not tell."""
@@ -31,7 +30,8 @@ class Graph:
         features: ``[N, F]`` float32, a dense array or CSR.
         ids: ``[N]``, int64 or str objects, unique, in input order.
         feature_names: F names.
-        labels: name -> ``[N]`` str objects ("" = unknown) or integers (-1 = unknown), or ``[N, C]`` 0/1 of uint8.
+        labels: name -> ``[N]`` str objects ("" = unknown; None and NaN become that) or integers (-1 = unknown), or
+            ``[N, C]`` 0/1 of uint8.
         splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named "seen", training sees
             those nodes and the edges among them, and nothing else.
         groups: ``[N]`` integers, which of several graphs a node belongs to; no edge joins two. None: it is one graph.
@@ -67,11 +67,6 @@ class Graph:
     def weighted(self) -> bool:
         """Whether any edge weighs other than 1."""
         return bool((self.adjacency.data != 1).any())
-
-    @cached_property
-    def position(self) -> dict[Hashable, int]:
-        """Id -> row."""
-        return {identifier: row for row, identifier in enumerate(self.ids.tolist())}
 
     def __repr__(self) -> str:
         arrows = "directed edges" if self.directed else "edges"
@@ -125,7 +120,7 @@ class Graph:
             raise InputError("edges", "an array of shape [2, E]", f"shape {list(edges.shape)}")
         if edges.dtype.kind not in "iu":
             raise InputError("edges", "row numbers (integers)", f"dtype {edges.dtype}")
-        n = _count_nodes(num_nodes, features, columns.get("ids"), edges)
+        n = door.count_nodes(num_nodes, features, columns.get("ids"), edges)
         outside = (edges < 0) | (edges >= n)
         if outside.any():
             bad = int(np.argmax(outside.any(axis=0)))
@@ -158,11 +153,11 @@ class Graph:
         if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
             raise InputError("adjacency", "a square matrix", f"shape {list(adjacency.shape)}")
         n = int(adjacency.shape[0])
-        matrix, dropped = _clean(adjacency, directed, binary)
+        matrix, dropped = door.clean(adjacency, directed, binary)
         if features is None:
             features, names = degree_features(matrix)
             feature_names = names
-        values = _check_features(features, n)
+        values = door.check_features(features, n)
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
         if len(feature_names) != values.shape[1]:
@@ -170,11 +165,13 @@ class Graph:
         return cls(
             adjacency=matrix,
             features=values,
-            ids=check_ids(np.arange(n) if ids is None else ids, n),
+            ids=door.check_ids(np.arange(n) if ids is None else ids, n),
             feature_names=tuple(map(str, feature_names)),
-            labels={name: _check_rows(f"labels[{name!r}]", column, n) for name, column in (labels or {}).items()},
-            splits={name: _check_rows(f"splits[{name!r}]", mask, n, bool) for name, mask in (splits or {}).items()},
-            groups=None if groups is None else _check_groups(groups, matrix),
+            labels={name: door.check_labels(f"labels[{name!r}]", values, n) for name, values in (labels or {}).items()},
+            splits={
+                name: door.check_column(f"splits[{name!r}]", mask, n, bool) for name, mask in (splits or {}).items()
+            },
+            groups=None if groups is None else door.check_groups(groups, matrix),
             directed=directed,
             dropped=dropped,
         )
@@ -190,7 +187,7 @@ class Graph:
         columns = {}
         for name in names:
             if name in wanted:
-                columns[name] = np.array([str(attributes.get(name, "")) for _, attributes in nodes], dtype=object)
+                columns[name] = np.fromiter((attributes.get(name) for _, attributes in nodes), dtype=object)
                 continue
             try:
                 columns[name] = np.array([float(attributes[name]) for _, attributes in nodes], dtype=np.float32)
@@ -246,98 +243,3 @@ def degree_features(adjacency: sparse.csr_array) -> tuple[sparse.csr_array, list
     n = len(degree)
     onehot = sparse.csr_array((np.ones(n, dtype=np.float32), bucket, np.arange(n + 1)), shape=(n, 32))
     return onehot, [f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32)]
-
-
-def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
-    """Ids ``[N]`` as int64 or as str objects; unique, and all of one kind."""
-    column = np.asarray(ids, dtype=object) if not isinstance(ids, np.ndarray) else ids
-    if column.shape != (n,):
-        raise InputError("ids", f"{n} ids, one a node", f"shape {list(column.shape)}")
-    if column.dtype.kind in "iu":
-        column = column.astype(np.int64)
-    else:
-        kinds = {"integer" if isinstance(i, int | np.integer) else type(i).__name__ for i in column.tolist()}
-        if kinds == {"integer"}:
-            column = column.astype(np.int64)
-        elif kinds <= {"str"}:
-            column = column.astype(object)
-        else:
-            raise InputError("ids", "all integers or all text", f"a mixture of {', '.join(sorted(kinds))}")
-    if len(set(column.tolist())) != n:
-        twice, count = Counter(column.tolist()).most_common(1)[0]
-        raise InputError("ids", "each id once", f"{shorten(twice)} {count} times")
-    return column
-
-
-def _count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[Any]) -> int:
-    if num_nodes is not None:
-        return num_nodes
-    if features is not None:
-        return int(features.shape[0] if hasattr(features, "shape") else len(features))
-    if ids is not None:
-        return len(ids)
-    return int(edges.max()) + 1 if edges.size else 0
-
-
-def _clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_array, dict[str, int]]:
-    """No self-loops, no duplicates, no zero weights; symmetric unless directed."""
-    coo = sparse.coo_array(adjacency)
-    values = coo.data.astype(np.float32)
-    if not np.isfinite(values).all() or (values < 0).any():
-        bad = int(np.argmax(~np.isfinite(values) | (values < 0)))
-        raise InputError(
-            f"edge {int(coo.row[bad])} -> {int(coo.col[bad])}", "a finite weight of zero or more", str(values[bad])
-        )
-    loops = coo.row == coo.col
-    listed = len(values) - int(loops.sum())
-    keep = ~loops
-    matrix = sparse.coo_array((values[keep], (coo.row[keep], coo.col[keep])), shape=coo.shape).tocsr()
-    if binary:
-        matrix.data[:] = 1
-    matrix.eliminate_zeros()
-    duplicates = listed - int(matrix.nnz)
-    if not directed:
-        matrix = sparse.csr_array(matrix.maximum(matrix.T))
-    matrix.sort_indices()
-    return matrix, {"self_loops": int(loops.sum()), "duplicates": duplicates}
-
-
-def _check_features(features: Any, n: int) -> Features:
-    if sparse.issparse(features):
-        values = sparse.csr_array(features, dtype=np.float32)
-        values.sum_duplicates()
-        values.eliminate_zeros()
-        numbers = values.data
-    else:
-        values = np.ascontiguousarray(features, dtype=np.float32)
-        numbers = values
-    if values.ndim != 2 or values.shape[0] != n:
-        raise InputError("features", f"an array of shape [{n}, F]", f"shape {list(values.shape)}")
-    if n == 0:
-        raise InputError("graph", "at least one node", "none")
-    if values.shape[1] == 0:
-        raise InputError("features", "at least one column", "none", "Pass None to use degree features.")
-    if not np.isfinite(numbers).all():
-        bad = sparse.coo_array(values).data
-        at = int(np.argmax(~np.isfinite(bad)))
-        row, column = (int(axis[at]) for axis in sparse.coo_array(values).coords)
-        raise InputError(f"features, row {row}, column {column}", "a finite number", str(bad[at]))
-    checked: Features = values
-    return checked
-
-
-def _check_groups(groups: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:
-    column = _check_rows("groups", groups, adjacency.shape[0], np.int64)
-    coo = adjacency.tocoo()
-    if (column[coo.row] != column[coo.col]).any():
-        raise InputError("groups", "no edge between two groups", "such an edge")
-    return column
-
-
-def _check_rows(name: str, column: ArrayLike, n: int, dtype: Any = None) -> NDArray[Any]:
-    values = np.asarray(column, dtype=dtype)
-    if values.dtype.kind == "U":
-        values = values.astype(object)
-    if values.ndim not in (1, 2) or len(values) != n:
-        raise InputError(name, f"{n} rows, one a node", f"shape {list(values.shape)}")
-    return values

@@ -112,6 +112,12 @@ def test_integer_labels_are_text_in_both_formats(tmp_path: Path) -> None:
         assert read_graph(edges, tmp_path / nodes, labels="y").labels["y"].tolist() == ["3", ""]
 
 
+def test_a_label_that_is_no_number_is_unknown(tmp_path: Path) -> None:
+    edges = put(tmp_path / "edges.csv", "source,target\n1,2\n")
+    parquet.write_table(pa.table({"id": [1, 2, 3], "y": [0.5, float("nan"), None]}), tmp_path / "nodes.parquet")
+    assert read_graph(edges, tmp_path / "nodes.parquet", labels="y").labels["y"].tolist() == ["0.5", "", ""]
+
+
 def test_a_csv_has_no_types_and_goes_with_either(tmp_path: Path) -> None:
     put(tmp_path / "edges.csv", "source,target\n1,2\n")
     parquet.write_table(pa.table({"id": ["1", "2"]}), tmp_path / "text.parquet")

@@ -162,11 +162,11 @@ def _floats(column: Any) -> NDArray[np.float32]:
 
 
 def _text(column: Any) -> NDArray[Any]:
-    """A label column ``[N]`` as str objects, "" where it is null."""
+    """A label column ``[N]`` as str objects, "" where it is null or NaN."""
     import pyarrow as pa
     from pyarrow import compute
 
-    text = compute.fill_null(column.cast(pa.large_string()), "")
+    text = compute.if_else(compute.is_null(column, nan_is_null=True), "", column.cast(pa.large_string()))
     return np.array(text.to_pylist(), dtype=object)
 
 

@@ -1,0 +1,123 @@
+"""The door of a graph: what its arrays must be, and the form in which they come in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from infomax.errors import InputError, shorten
+
+
+def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
+    """Ids ``[N]`` as int64 or as str objects; unique, and all of one kind."""
+    column = np.asarray(ids, dtype=object) if not isinstance(ids, np.ndarray) else ids
+    if column.shape != (n,):
+        raise InputError("ids", f"{n} ids, one a node", f"shape {list(column.shape)}")
+    listed, kinds = column.tolist(), {"integer"}
+    if column.dtype.kind not in "iu":
+        kinds = {"integer" if isinstance(i, int | np.integer) else type(i).__name__ for i in listed}
+    if len(kinds) > 1 or not kinds <= {"integer", "str"}:
+        raise InputError("ids", "all integers or all text", f"a mixture of {', '.join(sorted(kinds))}")
+    if kinds == {"integer"}:
+        ends = min(listed, default=0), max(listed, default=0)
+        beyond = [i for i in ends if not -(2**63) <= i < 2**63]
+        if beyond:
+            raise InputError("ids", "integers of 64 bits with their sign", str(beyond[0]), "Make all of them text.")
+    if len(set(listed)) != n:
+        twice, count = Counter(listed).most_common(1)[0]
+        raise InputError("ids", "each id once", f"{shorten(twice)} {count} times")
+    return column.astype(np.int64 if kinds == {"integer"} else object)
+
+
+def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[Any]) -> int:
+    """N, from the first that tells it."""
+    if num_nodes is not None:
+        return num_nodes
+    if features is not None:
+        return int(features.shape[0] if hasattr(features, "shape") else len(features))
+    if ids is not None:
+        return len(ids)
+    return int(edges.max()) + 1 if edges.size else 0
+
+
+def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_array, dict[str, int]]:
+    """No self-loops, no duplicates, no zero weights; symmetric unless directed."""
+    coo = sparse.coo_array(adjacency)
+    values = coo.data.astype(np.float32)
+    if not np.isfinite(values).all() or (values < 0).any():
+        bad = int(np.argmax(~np.isfinite(values) | (values < 0)))
+        raise InputError(
+            f"edge {int(coo.row[bad])} -> {int(coo.col[bad])}", "a finite weight of zero or more", str(values[bad])
+        )
+    loops = coo.row == coo.col
+    listed = len(values) - int(loops.sum())
+    keep = ~loops
+    matrix = sparse.coo_array((values[keep], (coo.row[keep], coo.col[keep])), shape=coo.shape).tocsr()
+    if binary:
+        matrix.data[:] = 1
+    matrix.eliminate_zeros()
+    duplicates = listed - int(matrix.nnz)
+    if not directed:
+        matrix = sparse.csr_array(matrix.maximum(matrix.T))
+    matrix.sort_indices()
+    return matrix, {"self_loops": int(loops.sum()), "duplicates": duplicates}
+
+
+def check_features(features: Any, n: int) -> Any:
+    """Features ``[N, F]`` as float32, dense or CSR, all finite."""
+    if sparse.issparse(features):
+        values = sparse.csr_array(features, dtype=np.float32)
+        values.sum_duplicates()
+        values.eliminate_zeros()
+        numbers = values.data
+    else:
+        values = np.ascontiguousarray(features, dtype=np.float32)
+        numbers = values
+    if values.ndim != 2 or values.shape[0] != n:
+        raise InputError("features", f"an array of shape [{n}, F]", f"shape {list(values.shape)}")
+    if n == 0:
+        raise InputError("graph", "at least one node", "none")
+    if values.shape[1] == 0:
+        raise InputError("features", "at least one column", "none", "Pass None to use degree features.")
+    if not np.isfinite(numbers).all():
+        bad = sparse.coo_array(values).data
+        at = int(np.argmax(~np.isfinite(bad)))
+        row, column = (int(axis[at]) for axis in sparse.coo_array(values).coords)
+        raise InputError(f"features, row {row}, column {column}", "a finite number", str(bad[at]))
+    return values
+
+
+def check_groups(groups: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:
+    """Groups ``[N]``, no edge between two of them."""
+    column = check_column("groups", groups, adjacency.shape[0], np.int64)
+    coo = adjacency.tocoo()
+    if (column[coo.row] != column[coo.col]).any():
+        raise InputError("groups", "no edge between two groups", "such an edge")
+    return column
+
+
+def check_column(name: str, column: ArrayLike, n: int, dtype: Any) -> NDArray[Any]:
+    """A column ``[N]`` of that type."""
+    values = np.asarray(column, dtype=dtype)
+    if values.shape != (n,):
+        remedy = "Choose one of its columns." if values.ndim == 2 else ""
+        raise InputError(name, f"{n} values, one a node", f"shape {list(values.shape)}", remedy)
+    return values
+
+
+def check_labels(name: str, column: ArrayLike, n: int) -> NDArray[Any]:
+    """Labels as numbers ``[N]`` or ``[N, C]``, or as str objects ``[N]``, "" for None, NaN and their like."""
+    values = np.asarray(column)
+    if values.dtype.kind not in "biuf":
+        values = check_column(name, column, n, object)
+        return np.array([str(i) if isinstance(i, str) or str(i) not in _MISSING else "" for i in values], dtype=object)
+    if values.ndim not in (1, 2) or len(values) != n:
+        raise InputError(name, f"{n} rows, one a node", f"shape {list(values.shape)}")
+    return values
+
+
+_MISSING = ("None", "nan", "NaT", "<NA>")  # as Python, numpy and pandas write them

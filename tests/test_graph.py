@@ -1,0 +1,83 @@
+"""The door: what comes in through it, and what is told of the rest."""
+
+from __future__ import annotations
+
+import networkx
+import numpy as np
+import pytest
+
+from infomax import DGI, Graph, InputError
+from infomax.evaluation.splits import encode_labels
+
+EDGES, FEATURES = [[0, 1, 2], [1, 2, 3]], np.eye(4)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.array([0, 1, 2, 2**63], dtype=np.uint64),
+        [0, 1, 2, 2**63],
+        [0, 1, 2, -(2**63) - 1],
+        np.array([0, 1, 2, 2**70], dtype=object),
+    ],
+    ids=["uint64", "list", "negative", "objects"],
+)
+def test_integers_that_do_not_fit_are_no_ids(ids):
+    with pytest.raises(InputError, match=r"ids: expected integers of 64 bits .* found -?\d{19,}\. Make .* text"):
+        Graph.from_arrays(EDGES, FEATURES, ids=ids)
+
+
+@pytest.mark.parametrize("ids", [np.array([0, 1, 2, 2**63 - 1], dtype=np.uint64), [0, 1, -(2**63), 2**63 - 1]])
+def test_integers_that_fit_stay_what_they_are(ids):
+    graph = Graph.from_arrays(EDGES, FEATURES, ids=ids)
+    assert graph.ids.tolist() == list(ids)
+    assert graph.ids.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (["a", None, "b", float("nan")], ["a", "", "b", ""]),
+        (["a", "b", "b", float("nan")], ["a", "b", "b", ""]),
+        (np.array(["a", np.nan, "", "None"], dtype=object), ["a", "", "", "None"]),
+        ([7, None, 8, 7], ["7", "", "8", "7"]),
+    ],
+    ids=["both", "NaN", "objects", "integers"],
+)
+def test_missing_labels_are_unknown_and_survive_a_run_folder(column, expected, tmp_path):
+    graph = Graph.from_arrays(EDGES, FEATURES, labels={"kind": column})
+    DGI(dim=2, epochs=1).fit(graph).save(tmp_path)
+    for labels in (graph.labels["kind"], DGI.load(tmp_path).graph_.labels["kind"]):
+        assert labels.dtype == object
+        assert labels.tolist() == expected
+        assert encode_labels(labels)[1] == sorted(set(expected) - {""})
+
+
+def test_missing_labels_of_networkx_are_unknown():
+    origin = networkx.Graph()
+    for node, kind in enumerate(["a", None, float("nan"), 4]):
+        origin.add_node(node, kind=kind)
+    origin.add_node(4)
+    assert Graph.from_networkx(origin, labels=["kind"]).labels["kind"].tolist() == ["a", "", "", "4", ""]
+
+
+def test_numbers_stay_numbers():
+    labels = {"class": np.array([3, -1, 0, 1]), "many": np.eye(4, 2, dtype=np.uint8), "size": np.ones(4)}
+    found = Graph.from_arrays(EDGES, FEATURES, labels=labels).labels
+    assert {name: column.dtype for name, column in found.items()} == {n: c.dtype for n, c in labels.items()}
+
+
+@pytest.mark.parametrize(
+    ("column", "where"),
+    [
+        ({"splits": {"train": np.ones((4, 10), dtype=bool)}}, "splits['train']"),
+        ({"groups": np.zeros((4, 10), dtype=int)}, "groups"),
+        ({"labels": {"kind": np.full((4, 10), "a")}}, "labels['kind']"),
+    ],
+)
+def test_several_columns_for_one_are_refused(column, where):
+    with pytest.raises(InputError) as caught:
+        Graph.from_arrays(EDGES, FEATURES, **column)
+    assert (
+        str(caught.value) == f"{where}: expected 4 values, one a node, found shape [4, 10]. Choose one of its columns."
+    )
