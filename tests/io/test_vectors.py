@@ -173,6 +173,25 @@ def test_other_arrays_are_told(tmp_path: Path) -> None:
         Embeddings.read(tmp_path / "e.parquet")
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "npy", "npz"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
+def test_a_number_that_is_not_finite_is_told_by_its_place(tmp_path: Path, suffix: str, value: float) -> None:
+    vectors = VECTORS.astype(np.float64)
+    vectors[1, 0] = value
+    path = tmp_path / f"e.{suffix}"
+    if suffix == "parquet":
+        column = pa.FixedSizeListArray.from_arrays(vectors.ravel(), 2)
+        parquet.write_table(pa.table({"id": [7, 8, 9], "vector": column}), path)
+    elif suffix == "npy":
+        np.save(path, vectors)
+    else:
+        np.savez(path, ids=np.arange(3), vectors=vectors)
+    with pytest.raises(InputError) as caught:
+        Embeddings.read(path)
+    expected = f"row 2, column 1: expected a finite number (32-bit float), found {value}."
+    assert str(caught.value) == f"{path}, {expected}"
+
+
 def test_nothing_pickled_is_ever_loaded(tmp_path: Path) -> None:
     np.save(tmp_path / "e.npy", np.array([[{}]], dtype=object), allow_pickle=True)
     with pytest.raises(InputError, match="plain arrays"):
