@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +13,7 @@ from pyarrow import parquet
 
 from infomax.errors import InputError
 from infomax.io import parquet as parquet_tables
-from infomax.io import read_graph, text
+from infomax.io import read_graph, tables, text
 
 EDGES = "source,target\na,b\n"
 NODES = "id,x\na,1\nb,2\n"
@@ -178,6 +179,14 @@ def test_labels(tmp_path: Path) -> None:
     told(["nodes.csv: ", 'a label column "class"', '"x", "kind"'], read_graph, edges, nodes, labels=["kind", "class"])
     told(["nodes.csv: ", 'a label column "id"'], read_graph, edges, nodes, labels="id")
     told(["labels: ", "a node table", "edges.csv"], read_graph, edges, labels="kind")
+
+
+def test_the_odd_one_of_many_columns_is_found_in_a_blink() -> None:
+    names = tuple(f"word {column}" for column in range(20_000))
+    began = perf_counter()
+    told(["no column 'word 19999'"], tables.check_features, "nodes.csv", names[:-1], names)
+    told(["an unknown column 'z'"], tables.check_features, "nodes.csv", (*names, "z"), names)
+    assert perf_counter() - began < 1
 
 
 def test_tsv_with_commas(tmp_path: Path) -> None:

@@ -148,8 +148,9 @@ def _read_graphml(path: Path, labels: Sequence[str], features: Sequence[str] | N
     try:
         graph = networkx.read_graphml(path)
         if features is not None:
+            wanted = {*features, *labels}
             for _, values in graph.nodes(data=True):
-                kept = {name: value for name, value in values.items() if name in (*features, *labels)}
+                kept = {name: value for name, value in values.items() if name in wanted}
                 values.clear()
                 values.update(kept)
         # An undirected edge runs both ways, whoever asks for arrows.

@@ -224,8 +224,9 @@ def check_features(where: str, found: tuple[str, ...], expected: tuple[str, ...]
     """Refuse feature columns that are not the known ones in their order; names the first that is off."""
     if found == expected:
         return
-    missing = [name for name in expected if name not in set(found)]
-    extra = [name for name in found if name not in set(expected)]
+    here, known = set(found), set(expected)
+    missing = [name for name in expected if name not in here]
+    extra = [name for name in found if name not in known]
     if missing or extra:
         what = f"no column {missing[0]!r}" if missing else f"an unknown column {extra[0]!r}"
     else:
@@ -253,9 +254,8 @@ def check_weight(
     good = np.isfinite(weight) & (weight >= 0)
     if not good.all():
         row = int(np.argmin(good))
-        raise InputError(
-            table.place(row, column), "a finite weight of zero or more", written(row), "Mend it or remove the edge."
-        )
+        where, remedy = table.place(row, column), "Mend it or remove the edge."
+        raise InputError(where, "a finite weight of zero or more", written(row), remedy)
     return weight
 
 
