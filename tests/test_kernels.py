@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 import torch
 from graphs import random_graph
 
-import infomax
 from infomax import DGI, kernels
 from infomax.optimiser import Adam
 
@@ -100,16 +96,3 @@ def test_adam_is_torchs_however_gradients_lie_in_memory(generator):
 def test_inverse(generator):
     rows = torch.randperm(50, generator=generator)
     assert (rows[kernels.inverse(rows)] == torch.arange(50)).all()
-
-
-def test_every_kernel_of_a_gpu_begins_by_waiting_for_the_one_before():
-    """One that did not would read what is still being written, now and then."""
-    paths = (Path(infomax.__file__).parent / "gpu").glob("*.py")
-    functions = [
-        node for path in paths for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)
-    ]
-    kernels = [function for function in functions if "kernel" in map(ast.unparse, function.decorator_list)]
-    assert len(kernels) > 10
-    for kernel in kernels:
-        body = kernel.body[ast.get_docstring(kernel) is not None :]
-        assert ast.unparse(body[0]) == "follow()", kernel.name

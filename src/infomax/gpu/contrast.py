@@ -13,7 +13,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from infomax.gpu.launch import follow, kernel
 from infomax.gpu.products import Sparse, pair, pair_gradient
 from infomax.gpu.sums import column_sums
 
@@ -23,9 +22,8 @@ PROGRAMS = 512
 """About so many programs a view, of one warp each, so that nothing in them waits for another."""
 
 
-@kernel
+@triton.jit
 def _activation_sums(z, bias, sums, n, d, repeats, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    follow()
     j = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     b = tl.load(bias + j, j < d, 0.0)[None, :]
     above, below = tl.zeros((COLUMNS,), tl.float32), tl.zeros((COLUMNS,), tl.float32)
@@ -43,9 +41,8 @@ def _activation_sums(z, bias, sums, n, d, repeats, ROWS: tl.constexpr, COLUMNS: 
     tl.store(sums + 2 * d, count, j < d)
 
 
-@kernel
+@triton.jit
 def _direction(sums, slope, weight, summary, v, pull, n, d, ROWS: tl.constexpr, WIDTH: tl.constexpr):
-    follow()
     i, j = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDTH)
     below = tl.load(sums + d + j, j < d, 0.0)
     s = tl.sigmoid((tl.load(sums + j, j < d, 0.0) + tl.load(slope) * below) / n)
@@ -56,7 +53,7 @@ def _direction(sums, slope, weight, summary, v, pull, n, d, ROWS: tl.constexpr, 
     tl.store(summary + j, s, (j < d) & (tl.program_id(0) == 0))
 
 
-@kernel
+@triton.jit
 def _scores(
     z,
     z_negative,
@@ -74,7 +71,6 @@ def _scores(
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    follow()
     block, j = tl.program_id(0), tl.arange(0, WIDTH)
     label = 1.0
     base, count, first = z, n, 0
@@ -111,7 +107,7 @@ def _scores(
     tl.store(sums + 3 * d + 2, tl.sum(slants))
 
 
-@kernel
+@triton.jit
 def _finish(
     plain,
     weighed,
@@ -131,7 +127,6 @@ def _finish(
     COLUMNS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    follow()
     i, j = tl.arange(0, WIDTH), tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     a, slant = tl.load(slope), tl.load(weighed + 3 * d + 2)
     below = tl.load(weighed + d + i, i < d, 0.0)
@@ -157,9 +152,8 @@ def _finish(
         tl.store(slope_grad, tl.sum(tl.load(v + i, i < d, 0.0) * below + tl.load(pull + i, i < d, 0.0) * v_grad))
 
 
-@kernel
+@triton.jit
 def _through(z, bias, slope, g, v, c, n, d, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    follow()
     i, j = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = (i < n)[:, None] & (j < d)[None, :]
     place = z + i[:, None].to(tl.int64) * d + j[None, :]

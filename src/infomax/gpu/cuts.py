@@ -9,8 +9,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from infomax.gpu.launch import follow, kernel
-
 
 @dataclass(frozen=True)
 class Cut:
@@ -53,10 +51,9 @@ class Cut:
         return self.first, self.last, self.columns, self.values
 
 
-@kernel
+@triton.jit
 def _fold(out, spare, long, left, target, height, d, COLUMNS: tl.constexpr):
     """Add what is left of a long row to it: to row ``target[i]`` of ``out`` instead of i where there is a target."""
-    follow()
     at = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     layer = tl.program_id(2).to(tl.int64) * height * d
     row = tl.load(long + tl.program_id(0))

@@ -7,8 +7,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from infomax.gpu.launch import follow, kernel
-
 ROUNDS = 8
 BLOCK = 256
 
@@ -29,9 +27,8 @@ def _stir(x, keys, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr):
     return (left << low) | right
 
 
-@kernel
+@triton.jit
 def _permute(keys, out, n, blocks, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
-    follow()
     i, which = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK), tl.program_id(0) // blocks
     keys += which * ROUNDS
     x = _stir(i.to(tl.int64), keys, low, high, ROUNDS)

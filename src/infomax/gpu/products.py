@@ -11,12 +11,9 @@ from torch import Tensor
 
 from infomax.gpu import tiles
 from infomax.gpu.cuts import Cut, blocks, fold, shape
-from infomax.gpu.launch import follow, kernel
 
 LONGEST = 32
 """Entries of a row that one program adds up. What a longer one has left is cut to pieces, added up beside it."""
-CHUNK = 8
-"""Rows that a program has on their way at once."""
 
 
 class Sparse:
@@ -45,10 +42,9 @@ def _fetch(place, there):
     return tl.load(place, there, 0, volatile=True)
 
 
-@kernel
+@triton.jit
 def _product(first, last, columns, values, y, rows, inverse, out, n, d, COLUMNS: tl.constexpr, CHUNK: tl.constexpr):
     """A piece times Y; the second half of a grid of two layers times ``Y[rows]``."""
-    follow()
     piece, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     shuffled = tl.program_id(2) == 1
     begin, end = tl.load(first + piece), tl.load(last + piece)
@@ -91,7 +87,7 @@ def _through(begin, end, columns, values, z, bias, slope, g, v, c, d, at, CHUNK:
     return total
 
 
-@kernel
+@triton.jit
 def _pair_gradient(
     first,
     last,
@@ -113,7 +109,6 @@ def _pair_gradient(
     CHUNK: tl.constexpr,
 ):
     """Rows of both views; then the pieces left of the one, and those left of the other."""
-    follow()
     row, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     b, along, push = tl.load(bias + at, at < d, 0.0), tl.load(v + at, at < d, 0.0), tl.load(c + at, at < d, 0.0)
     a, total = tl.load(slope), tl.zeros((COLUMNS,), tl.float32)
@@ -134,7 +129,7 @@ def product(matrix: Sparse, y: Tensor) -> Tensor:
         return tiles.product(matrix.tiles, y)
     cut = matrix.cut
     out = y.new_empty(len(cut.first), d)
-    _product[len(out), blocks(d)](*cut.pieces, y, None, None, out, cut.rows, d, CHUNK=CHUNK, **shape(d))
+    _product[len(out), blocks(d)](*cut.pieces, y, None, None, out, cut.rows, d, CHUNK=8, **shape(d))
     fold(cut, out, out[cut.rows :], None)
     return out[: cut.rows]
 
@@ -143,7 +138,7 @@ def pair(matrix: Sparse, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tenso
     """``P Y`` and ``P Y[rows]``, ``[N, d]`` each, and the inverse of the permutation ``rows`` ``[N]``."""
     y, (n, d), cut = y.contiguous(), y.shape, matrix.cut
     z, inverse = y.new_empty(2, len(cut.first), d), torch.empty_like(rows)
-    _product[len(cut.first), blocks(d), 2](*cut.pieces, y, rows, inverse, z, n, d, CHUNK=CHUNK, **shape(d))
+    _product[len(cut.first), blocks(d), 2](*cut.pieces, y, rows, inverse, z, n, d, CHUNK=4, **shape(d))
     fold(cut, z, z[0, n:], None)
     return z[0, :n], z[1, :n], inverse
 
@@ -165,7 +160,7 @@ def pair_gradient(
     left = len(cut.first) - n
     out = z.new_empty(n + 2 * left, d)
     _pair_gradient[len(out), blocks(d)](
-        *cut.pieces, z, z_negative, inverse, bias, slope, g, v, c, out, n, left, d, CHUNK=CHUNK, **shape(d)
+        *cut.pieces, z, z_negative, inverse, bias, slope, g, v, c, out, n, left, d, CHUNK=4, **shape(d)
     )
     fold(cut, out, out[n:], None)
     fold(cut, out, out[n + left :], rows)

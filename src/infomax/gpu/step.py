@@ -8,14 +8,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from infomax.gpu.launch import follow, kernel
-
 BLOCK = 1024
 
 
-@kernel
+@triton.jit
 def _note(record, sums, curve, lowest, counts, steps, patience, LAST: tl.constexpr):
-    follow()
     i = tl.arange(0, 4)
     total = tl.load(sums + i, i < 3, 0.0) + tl.load(record + i, i < 3, 0.0).to(tl.float64)
     if LAST:
@@ -46,20 +43,18 @@ def _power(base, count):
     return power
 
 
-@kernel
+@triton.jit
 def _count(count, corrections):
-    follow()
     steps = tl.load(count) + 1
     tl.store(count, steps)
     tl.store(corrections, (1 - _power(0.9, steps.to(tl.int64))).to(tl.float32))
     tl.store(corrections + 1, tl.sqrt((1 - _power(0.999, steps.to(tl.int64))).to(tl.float32)))
 
 
-@kernel
+@triton.jit
 def _adam(
     weights, grads, means, variances, kept, sizes, corrections, waited, lr, KEEP: tl.constexpr, BLOCK: tl.constexpr
 ):
-    follow()
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     for k in tl.static_range(len(sizes)):
         if tl.program_id(1) == k:

@@ -6,14 +6,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from infomax.gpu.launch import follow, kernel
-
 ROWS, COLUMNS = 256, 8
 
 
-@kernel
+@triton.jit
 def _total(parts, out, blocks, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    follow()
     j = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
     for begin in range(0, blocks, ROWS):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import triton
 import triton.language as tl
 from torch import Tensor
 
 from infomax.gpu.cuts import Cut, fold
-from infomax.gpu.launch import follow, kernel
 
 LONGEST = 64
 PIECES, CHUNK = 64, 4
@@ -69,7 +69,7 @@ class Tiles:
         return cls(cut, pieces.view(-1).int(), begin.int(), length.int(), columns, values)
 
 
-@kernel
+@triton.jit
 def _tiled(
     pieces,
     begin,
@@ -87,7 +87,6 @@ def _tiled(
     WIDTH: tl.constexpr,
 ):
     """A share of the tiles times a slice of Y; the next chunk of columns and values is fetched while Y's rows come."""
-    follow()
     i, at = tl.arange(0, PIECES), tl.program_id(0) % SLICES * WIDTH + tl.arange(0, WIDTH)
     for tile in range(tl.program_id(0) // SLICES, tiles, SHARES):
         piece, first, end = tl.load(pieces + tile * PIECES + i), tl.load(begin + tile), tl.load(length + tile)
