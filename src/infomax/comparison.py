@@ -130,11 +130,11 @@ def raw_features(
     return summarise("Raw features", scores.tolist(), time.perf_counter() - began, paper, metric)
 
 
-def labelled(graph: Graph, column: str | None = None) -> tuple[NDArray[Any], Splits]:
-    """Codes ``[N]`` or ``[N, C]`` of a graph's labels (the first column unless named), and its own split."""
+def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:
+    """Codes ``[N]`` or ``[N, C]`` of a graph's first label column, and its own split."""
     if not graph.labels or not set(PARTS) <= set(graph.splits):
         raise InputError("graph", "labels and a split of its own", f"labels {list(graph.labels)}")
-    values = graph.labels[column or next(iter(graph.labels))]
+    values = next(iter(graph.labels.values()))
     return values if values.ndim == 2 else encode_labels(values)[0], graph.splits
 
 

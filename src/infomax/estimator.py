@@ -163,6 +163,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         path = Path(folder)
         if not overwrite:
             runs.refuse_model(path)
+        self.health_  # noqa: B018  computed now, before the old model goes, for it may fail
         runs.begin(path, self.graph_, self.preset_.describe(), self.seed, self.device)
         self._finish(path)
 

@@ -191,7 +191,7 @@ def test_a_place_that_cannot_be_written(folder, run, blocked):
         ("reproduce theory --runs 2", ["reproduce theory", "found --runs", "table, DATASET, corruption, figures."]),
         ("reproduce table --points 2", ["reproduce table", "found --points", "corruption, figures."]),
         ("reproduce figures --dataset cora", ["found --dataset", "reproduce corruption."]),
-        ("reproduce ppi --probe validated", ["validated probe", "one label a node", "Use the paper's probe"]),
+        ("reproduce ppi --probe validated", ["paper or converged for ppi", "several labels a node"]),
     ],
     ids=str,
 )

@@ -96,10 +96,8 @@ def _refuse_others(context: typer.Context, what: str) -> None:
 def _rows(dataset: str, *, runs: int, probe: str, device: str) -> dict[str, Any]:
     """DGI's rows of the table for one data set, printed."""
     from infomax import comparison
-    from infomax.evaluation.probes import check_probe
 
-    comparison.choose_probe(probe)
-    check_probe(probe, several=dataset == "ppi")  # the one data set of several labels a node
+    comparison.choose_probe(probe, [dataset])
     with show.Steps(dataset, 2 * runs) as steps:
         result = comparison.reproduce(dataset, runs=runs, probe=probe, device=device, progress=steps.at)
     show.scores(f"{dataset}: {probe} probe, the data set's split, ± over encoders", result["rows"])

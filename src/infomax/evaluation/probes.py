@@ -150,7 +150,8 @@ def validated_probe(
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
-    check_probe("validated", several=codes.ndim == 2)
+    if codes.ndim == 2:
+        raise InputError("validated probe", "one label a node", "several", "Use the paper's probe.")
     train, validation, test = (_rows(vectors, codes, splits, name) for name in ("train", "validation", "test"))
     if len(np.unique(codes[train])) < 2:
         raise InputError("split 'train'", "nodes of at least two classes", "one class")
@@ -167,12 +168,6 @@ PROBES: dict[str, Probe] = {
     "converged": partial(paper_probe, steps=1000),
     "validated": validated_probe,
 }
-
-
-def check_probe(name: str, *, several: bool) -> None:
-    """Refuse a probe that cannot score nodes of several labels where they may have them; asked before any training."""
-    if several and name == "validated":
-        raise InputError("validated probe", "one label a node", "several", "Use the paper's probe.")
 
 
 def _rows(vectors: Vectors, codes: NDArray[Any], splits: Splits, name: str) -> NDArray[np.int64]:
