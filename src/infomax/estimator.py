@@ -100,16 +100,19 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             graph: the graph.
             y: not used; scikit-learn's signature.
             run: a folder to keep the training in, checkpoints first and the finished model at last, as `save` would
-                write it. If it holds a checkpoint, training goes on from there, bit for bit.
+                write it. If it holds a checkpoint, training goes on from there, bit for bit; a finished model is
+                never written over.
             progress: called with the `Training` whenever its history has been read back; a KeyboardInterrupt that it
                 raises leaves a checkpoint behind.
         """
+        folder = None if run is None else Path(run)
+        if folder is not None and not (folder / runs.CHECKPOINT).exists():
+            runs.refuse_model(folder)
         self.preset_ = self.settings()
         for name in ("health_", "_course"):  # of an earlier fit
             self.__dict__.pop(name, None)
         device = choose_device(self.device)
         memory.require(memory.training_bytes(graph, self.preset_.dim, **bound(self.preset_.views)), device)
-        folder = None if run is None else Path(run)
         self.graph_, self.feature_names_ = graph, graph.feature_names
         seen = graph.seen()
         self.scaler_ = Scaler.of_seen(graph, self.preset_.scale)

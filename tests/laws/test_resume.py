@@ -111,21 +111,18 @@ def test_killed_at_any_write_leaves_something_to_resume(tmp_path, graph, monkeyp
     assert k > 5
 
 
-@pytest.mark.parametrize("how", ["fit over a model", "save over a model", "save over a checkpoint"])
-def test_killed_while_a_run_is_replaced_mixes_nothing(tmp_path, how):
+@pytest.mark.parametrize("old", ["model", "checkpoint"])
+def test_killed_while_a_run_is_replaced_mixes_nothing(tmp_path, old):
     graphs = [random_graph(), random_graph(seed=8)]
     models = [DGI(dim=4, epochs=4).fit(graph) for graph in graphs]
     for k in range(1, 20):
         run = tmp_path / str(k)
-        if how == "save over a checkpoint":
+        if old == "checkpoint":
             with pytest.raises(KeyboardInterrupt):
                 DGI(dim=4, epochs=4).fit(graphs[0], run=run, progress=Stop(2))
         else:
             models[0].save(run)
-        if how == "fit over a model":
-            finished = outlives(k, lambda run=run: DGI(dim=4, epochs=4).fit(graphs[1], run=run))
-        else:
-            finished = outlives(k, lambda run=run: models[1].save(run, overwrite=True))
+        finished = outlives(k, lambda run=run: models[1].save(run, overwrite=True))
         if not finished:
             with pytest.raises(InputError, match="expected a finished run"):
                 DGI.load(run)
@@ -155,6 +152,10 @@ def test_model_is_never_overwritten_silently(tmp_path, graph):
     model.save(tmp_path / "run")
     with pytest.raises(InputError, match="a trained model"):
         model.save(tmp_path / "run")
+    before = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
+    with pytest.raises(InputError, match="a trained model"):
+        DGI(dim=4, epochs=1, seed=1).fit(graph, run=tmp_path / "run")
+    assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == before
     model.save(tmp_path / "run", overwrite=True)
 
 
