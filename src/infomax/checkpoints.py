@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as serialise
 from torch import Tensor
 
 from infomax.errors import InputError
@@ -21,8 +21,9 @@ def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in sorted(tensors.items())}
     text = json.dumps(values, sort_keys=True)
     # One entry, since safetensors does not fix the order of several: the same content is the same bytes.
+    content = serialise(tensors, metadata={"infomax": _digest(tensors, text) + text})
     with replacing(path) as temporary:
-        save_file(tensors, temporary, metadata={"infomax": _digest(tensors, text) + text})
+        temporary.write_bytes(content)  # not by safetensors, whose error on a full disk is no OSError
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

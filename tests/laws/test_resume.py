@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import resource
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from graphs import random_graph
 from scipy import sparse
 
-from infomax import DGI, InputError, estimator, training
+from infomax import DGI, InputError, checkpoints, estimator, training
 from infomax.views import Patches
 
 
@@ -177,6 +179,20 @@ def test_damage_is_found(tmp_path, graph, harm, name):
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"safetensors: expected .*(cut short|changed)"):
         DGI.load(run) if name == "model" else DGI(dim=4, epochs=5).fit(graph, run=run)
+
+
+def test_a_full_disk_is_told_and_the_old_file_stays(tmp_path):
+    path, limits = tmp_path / "model.safetensors", resource.getrlimit(resource.RLIMIT_FSIZE)
+    checkpoints.save(path, {"a": torch.ones(2)}, {})
+    before = path.read_bytes()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"model.safetensors: expected a place .* found File too large\."):
+            checkpoints.save(path, {"a": torch.ones(1000)}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_other_settings_do_not_resume(tmp_path, graph):
