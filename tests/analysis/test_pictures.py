@@ -2,6 +2,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from infomax.analysis.pictures import sample_rows, scatter, tsne, umap
 from infomax.analysis.style import COLOURS, GREY
@@ -33,6 +34,17 @@ def test_tsne_keeps_clusters_apart_and_its_seed():
 @pytest.mark.parametrize("shape", [(2, 2), (5, 3)])
 def test_tsne_of_very_little(shape):
     assert np.isfinite(tsne(np.random.default_rng(0).normal(size=shape), seed=0)).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("vectors", [np.full((100, 60), 0.3, np.float32), np.zeros((3, 4))], ids=["alike", "zeros"])
+def test_vectors_that_are_all_alike_lie_in_one_place(monkeypatch, form, vectors):
+    vectors = vectors.copy()
+    vectors[0] *= 1 + 1e-7  # as rounding leaves them
+    assert not tsne(form(vectors), seed=0).any()
+    monkeypatch.setitem(sys.modules, "umap", object())  # not needed
+    assert umap(form(vectors), seed=0).shape == (len(vectors), 2)
 
 
 def test_tsne_refuses_less():

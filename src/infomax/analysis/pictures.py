@@ -15,6 +15,7 @@ from infomax.errors import InputError
 from infomax.io.atomic import replacing
 
 COMPONENTS = 50
+ROUNDING = 1e-6
 
 
 def sample_rows(n: int, size: int, seed: int) -> NDArray[np.int64]:
@@ -32,6 +33,8 @@ def tsne(vectors: Any, *, seed: int, iterations: int = 500) -> NDArray[np.float3
     from sklearn.manifold import TSNE
 
     components = _principal(vectors, seed)
+    if not components.any():
+        return components[:, :2]
     # A neighbourhood cannot be wider than a third of what there is.
     perplexity = min(30.0, (len(components) - 1) / 3)
     method = TSNE(init="pca", perplexity=perplexity, max_iter=iterations, random_state=seed)
@@ -42,6 +45,8 @@ def tsne(vectors: Any, *, seed: int, iterations: int = 500) -> NDArray[np.float3
 def umap(vectors: Any, *, seed: int) -> NDArray[np.float32]:
     """UMAP of ``[n, d]`` vectors in the plane ``[n, 2]``, from the same components and the same start as `tsne`."""
     library, components = umap_library(), _principal(vectors, seed)
+    if not components.any():
+        return components[:, :2]
     neighbours = max(2, min(15, len(components) - 1))
     # One thread: with more, a seed would not be kept.
     method = library.UMAP(n_neighbors=neighbours, init="pca", random_state=seed, n_jobs=1)
@@ -59,12 +64,14 @@ def umap_library() -> Any:
 
 
 def _principal(vectors: Any, seed: int) -> NDArray[Any]:
-    """The first 50 principal components of ``[n, d]`` vectors, dense or CSR."""
+    """The first 50 principal components of ``[n, d]`` vectors, dense or CSR; all 0 where all vectors are alike."""
     from sklearn.decomposition import PCA
 
     n, d = vectors.shape
     if min(n, d) < 2:
         raise InputError("vectors", "at least two rows and two columns", f"shape [{n}, {d}]")
+    if (vectors.max(axis=0) - vectors.min(axis=0)).max() <= ROUNDING * abs(vectors).max():
+        return np.zeros((n, 2), np.float32)  # all in one place: their deviation is 0 or rounding, and is divided by
     if sparse.issparse(vectors) and min(n, d) <= COMPONENTS:
         vectors = vectors.toarray()  # small, and the sparse solver cannot give all of its components
     solver = "arpack" if sparse.issparse(vectors) else "auto"
