@@ -131,9 +131,10 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             generator=torch.Generator(device).manual_seed(second),
             replayable=self.preset_.corruption in REPLAYABLE and fusable(self.model_, self.preset_.objective),
         )
-        if folder is not None and not (folder / runs.CHECKPOINT).exists():
-            runs.begin(folder, graph, self.preset_.describe(), self.seed, self.device)
-        self._run(training, None if folder is None else folder / runs.CHECKPOINT, progress)
+        if folder is None:
+            training.run(progress)
+        else:
+            self._run(training, folder, progress)
         self._course = course(training)
         if folder is not None:
             self._finish(folder)
@@ -203,20 +204,17 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             raise InputError("settings", expected, f"{found}, seed {self.seed}")
         return preset
 
-    def _run(self, training: Training, checkpoint: Path | None, progress: Callable[[Training], None]) -> None:
+    def _run(self, training: Training, folder: Path, progress: Callable[[Training], None]) -> None:
         """Train to the end, from the checkpoint where there is one, keeping it fresh on the way."""
-        if checkpoint is None:
-            training.run(progress)
-            return
-        fingerprint = runs.fingerprint(self.graph_, self.preset_.describe(), self.seed, training.device.type)
-        saved = time.monotonic()
-        if checkpoint.exists():
+        checkpoint, settings = folder / runs.CHECKPOINT, self.preset_.describe()
+        fingerprint = runs.fingerprint(self.graph_, settings, self.seed, training.device.type)
+        resumed = checkpoint.exists()
+        if resumed:
             tensors, values = checkpoints.load(checkpoint)
-            for name, value in values.pop("fingerprint").items():
-                if value != fingerprint[name]:
-                    remedy = "Resume with what it was begun with, or choose another folder."
-                    raise InputError(str(checkpoint), f"a checkpoint of this {name}", f"one of another {name}", remedy)
+            self._refuse_other(checkpoint, values.pop("fingerprint"), fingerprint)
             training.restore(tensors, values)
+        runs.begin(folder, self.graph_, settings, self.seed, self.device, resumed=resumed)
+        saved = time.monotonic()
 
         def save() -> None:
             tensors, values = training.state()
@@ -234,6 +232,15 @@ class DGI(BaseEstimator):  # type: ignore[misc]
                 saved = time.monotonic()
 
         training.run(pause)
+
+    def _refuse_other(self, checkpoint: Path, found: dict[str, str], expected: dict[str, str]) -> None:
+        """Refuse the checkpoint of another training: by both values, or by name where they are hashes."""
+        for name, value in expected.items():
+            if (other := found.get(name)) != value:
+                hashed = name in runs.graph_fingerprint(self.graph_)
+                this, that = (f"this {name}", f"another {name}") if hashed else (f"{name} {value}", f"{name} {other}")
+                remedy = "Resume with what it was begun with, or choose another folder."
+                raise InputError(str(checkpoint), f"a checkpoint of {this}", f"one of {that}", remedy)
 
     def _finish(self, folder: Path) -> None:
         runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_)

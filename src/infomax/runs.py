@@ -46,11 +46,14 @@ class Run:
     health: dict[str, Any]
 
 
-def begin(folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str) -> None:
-    """Open a run folder: its settings and its graph."""
+def begin(
+    folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str, *, resumed: bool = False
+) -> None:
+    """Open a run folder: its settings and its graph; the same ones again where a training is resumed."""
     make_folder(folder)
     check_place(folder / GRAPH)
-    for name in (MODEL, CHECKPOINT):  # before all else: an old one beside the new graph would pass for its own
+    old = () if resumed else (MODEL, CHECKPOINT)
+    for name in old:  # before all else: an old one beside the new graph would pass for its own
         (folder / name).unlink(missing_ok=True)
     write_npz(graph, folder / GRAPH)
     described = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
@@ -133,13 +136,9 @@ def refuse_model(folder: Path) -> None:
 
 
 def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
-    """What a checkpoint belongs to: resuming with anything else is refused."""
-    return {
-        **graph_fingerprint(graph),
-        "settings": json.dumps(settings, sort_keys=True),
-        "seed": str(seed),
-        "device": device,
-    }
+    """What a checkpoint belongs to, the graph hashed, all else as JSON: resuming with anything else is refused."""
+    values = {**settings, "seed": seed, "device": device}
+    return graph_fingerprint(graph) | {name: json.dumps(value, sort_keys=True) for name, value in values.items()}
 
 
 def graph_fingerprint(graph: Graph) -> dict[str, str]:

@@ -62,7 +62,7 @@ def test_interrupted_then_killed_then_resumed_ends_in_the_same_bytes(folder, who
 
     refused(infomax(*words(folder, run)), str(run), "an unfinished training", "--resume")
     refused(infomax("embed", run, "--out", tmp_path / "v.npy"), "a finished run", "--resume")
-    refused(infomax(*words(folder, run, "--resume", "--seed", 1)), "a checkpoint of this seed")
+    refused(infomax(*words(folder, run, "--resume", "--seed", 1)), "a checkpoint of seed 1", "one of seed 0")
 
     second = start(*words(folder, run, "--resume"))
     delay = random.uniform(0.2, 1.2) * until_training  # any moment will do: before the training, in it, even after it

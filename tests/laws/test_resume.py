@@ -198,10 +198,34 @@ def test_a_full_disk_is_told_and_the_old_file_stays(tmp_path):
 def test_other_settings_do_not_resume(tmp_path, graph):
     with pytest.raises(KeyboardInterrupt):
         DGI(dim=4, epochs=5).fit(graph, run=tmp_path, progress=Stop(2))
-    with pytest.raises(InputError, match="of another seed"):
+    with pytest.raises(InputError, match="a checkpoint of seed 1, found one of seed 0"):
         DGI(dim=4, epochs=5, seed=1).fit(graph, run=tmp_path)
-    with pytest.raises(InputError, match="of another settings"):
+    with pytest.raises(InputError, match="a checkpoint of epochs 6, found one of epochs 5"):
         DGI(dim=4, epochs=6).fit(graph, run=tmp_path)
+
+
+def test_what_a_run_has_lost_is_written_again_when_it_is_resumed(tmp_path, graph):
+    with pytest.raises(KeyboardInterrupt):
+        DGI(dim=4, epochs=5).fit(graph, run=tmp_path, progress=Stop(2))
+    for name in ("graph.npz", "config.json"):
+        (tmp_path / name).unlink()
+    model = DGI(dim=4, epochs=5).fit(graph, run=tmp_path)
+    loaded = DGI.load(tmp_path)
+    np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, model.transform(graph).vectors)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_training_goes_on(tmp_path, graph, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        DGI(dim=4, epochs=5).fit(graph, run=tmp_path, progress=Stop(2))
+
+    def denied(self: Path, **_: object) -> None:  # even to root
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", denied)
+    trained = []
+    with pytest.raises(InputError, match="a place where a file can be written, found Permission denied"):
+        DGI(dim=4, epochs=5).fit(graph, run=tmp_path, progress=trained.append)
+    assert trained == []
 
 
 @pytest.mark.parametrize(
