@@ -185,6 +185,10 @@ def test_a_place_that_cannot_be_written(folder, run, blocked):
         ("evaluate RUN --dataset debian", ["none of them among"]),
         ("neighbours RUN zebra", ["node", '"zebra"']),
         ("neighbours nowhere zebra", ["nowhere", "a run folder"]),
+        ("cluster RUN --seed -1", ["--seed", "greater than or equal to 0"]),
+        ("cluster RUN --seed 4294967296", ["--seed", "less than or equal to 4294967295"]),
+        ("map RUN --out m.html --seed -1", ["--seed", "greater than or equal to 0"]),
+        ("map RUN --out m.html --seed 4294967296", ["--seed", "less than or equal to 4294967295"]),
         ("reproduce coar", ["cora", "coar"]),
         ("reproduce cora --methods DGI", ["reproduce cora", "--probe", "found --methods", "reproduce table."]),
         ("reproduce cora --out X", ["found --out", "reproduce table, corruption, theory, figures."]),
@@ -210,6 +214,15 @@ def test_vectors_without_labels_or_ids(folder, finished, tmp_path):
     refused(infomax("evaluate", tmp_path / "v.csv"), "labels", "--labels nodes.csv:COLUMN")
     labels = f"{folder}/nodes.csv:kind"
     refused(infomax("evaluate", tmp_path / "v.npy", "--labels", labels), "An .npy holds no ids")
+
+
+def test_vectors_that_are_all_alike_are_one_cluster(tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\nc,a\n")
+    assert infomax("train", tmp_path / "edges.csv", "--out", tmp_path / "run", "--dim", 4, "--epochs", 1).code == 0
+    outcome = infomax("cluster", tmp_path / "run")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.startswith("Clusters\n")
+    assert outcome.out.count("│ 0") == 1
 
 
 def test_a_run_of_another_version(run, tmp_path):

@@ -32,7 +32,7 @@ def cluster(
         Path | None,
         typer.Option(metavar="FILE", callback=writable, help="Write ids and clusters to a .csv, .tsv or .parquet."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides the sample and where k-means starts.")] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the sample and where k-means starts.", min=0, max=2**32 - 1)] = 0,
     device: Device = "auto",
 ) -> None:
     """Group the nodes by k-means of their vectors; with labels, say how well the groups agree (NMI, ARI)."""
@@ -49,7 +49,9 @@ def cluster(
     if k == "auto":
         scores = clustering.choose_k(embeddings.vectors, seed=seed)
         number = clustering.best_k(scores)
-        show.table("Silhouette on a sample", ("k", "silhouette"), [(k, f"{score:.3f}") for k, score in scores.items()])
+        rows = [(k, f"{score:.3f}") for k, score in scores.items()]
+        if rows:  # there are none where too few vectors differ
+            show.table("Silhouette on a sample", ("k", "silhouette"), rows)
     else:
         number = int(k) if k.isdecimal() else 0
         if not 1 <= number <= len(embeddings):

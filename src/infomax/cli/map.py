@@ -26,7 +26,7 @@ def draw_map(
         ),
     ] = None,
     k: Annotated[int, typer.Option("-k", min=0, help="Nearest neighbours shown with a node; 0 leaves them out.")] = 10,
-    seed: Annotated[int, typer.Option(help="Decides the layout and the communities.")] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the layout and the communities.", min=0, max=2**32 - 1)] = 0,
     device: Device = "auto",
 ) -> None:
     """Write a map of the nodes to explore: one HTML file that opens in any browser, without a network."""
