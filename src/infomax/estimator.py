@@ -25,7 +25,7 @@ from infomax.health import course, shape
 from infomax.io.tables import check_features
 from infomax.presets import PRESETS, Part, Preset, bound, restore
 from infomax.training import Training
-from infomax.views import WholeView
+from infomax.views import Patches, WholeView
 
 CHECKPOINT_SECONDS = 20.0
 
@@ -34,7 +34,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
     """Deep Graph Infomax: learns one vector a node, without labels.
 
     Args:
-        dim: width of the vectors; None takes the preset's.
+        dim: width of the vectors, which in patches are twice as wide; None takes the preset's.
         preset: ``"whole-graph"``, ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, or a `Preset` of your own. Every
             argument below that is None is taken from it.
         views, encoder, corruption, readout, discriminator, objective: parts; see `Preset`.
@@ -121,9 +121,12 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if folder is not None:  # whose report needs the vectors
             memory.require(memory.embedding_bytes(seen, self.model_.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, features=self.scaler_.transform(seen.features))
+        views = self.preset_.views(scaled, self.model_.encoder.rule, self.preset_.corruption, device)
+        if isinstance(views, Patches):
+            views.check_depth(self.model_.encoder.depth)
         training = Training(
             self.model_,
-            self.preset_.views(scaled, self.model_.encoder.rule, self.preset_.corruption, device),
+            views,
             self.preset_.objective,
             lr=self.preset_.lr,
             epochs=self.preset_.epochs,

@@ -233,6 +233,14 @@ class Patches:
         self.n = graph.num_nodes
         self.steps = -(-self.n // batch)
 
+    def check_depth(self, layers: int) -> None:
+        """Refuse an encoder of fewer or more layers than there are levels to shed: only centres may be left."""
+        if layers != len(self.fan_out):
+            levels = ",".join(map(str, self.fan_out))
+            expected = f"{len(self.fan_out)} layers, one for each number of the fan-out {levels}"
+            remedy = f"Give a fan-out of {layers} numbers: --fan-out, or in Python fan_out=."
+            raise InputError("encoder", expected, str(layers), remedy)
+
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """Every node once as a centre, in random order: ``[B]`` of them a batch."""
         order = torch.randperm(self.n, generator=generator, device=generator.device)

@@ -137,6 +137,17 @@ def test_epochs_with_patience_stop_early_or_at_the_limit(folder, tmp_path):
     assert limit["epochs"] == 2
 
 
+def test_patches_are_as_deep_as_the_encoder(folder, tmp_path):
+    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 2, "--preset", "patches", "--layers", 2)
+    assert infomax(*common, "--fan-out", "3,2", "--out", tmp_path / "run").code == 0
+    settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
+    assert (settings["views"]["fan_out"], settings["encoder"]["layers"]) == ([3, 2], 2)
+    assert np.isfinite(DGI.load(tmp_path / "run").transform(read_graph(folder, labels="kind")).vectors).all()
+    for words in ((), ("--batch", 9), ("--fan-out", "3")):
+        refused(infomax(*common, *words, "--out", tmp_path / "other"), "found 2", "fan-out of 2 numbers: --fan-out")
+    assert not (tmp_path / "other").exists()
+
+
 def test_new_nodes_are_embedded_and_columns_that_are_no_features_left_alone(run, tmp_path):
     folder = write_graph(tmp_path / "new", [f"new{row}" for row in range(12)], seed=5)
     assert infomax("embed", run, folder, "--out", tmp_path / "v.npz").code == 0

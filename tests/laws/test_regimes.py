@@ -11,7 +11,7 @@ import torch
 from graphs import random_graph
 from scipy import sparse, stats
 
-from infomax import DGI, Graph
+from infomax import DGI, Graph, InputError
 from infomax.corruptions import drop_features, shuffle_features, shuffle_within_patches
 from infomax.embedding import embed
 from infomax.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
@@ -53,6 +53,12 @@ def test_full_fan_out_is_the_whole_graph(encoder, dense, generator, monkeypatch)
     gradients = [torch.autograd.grad(h.square().sum(), list(model.parameters())) for h in (sampled, whole[centres])]
     for a, b in zip(*gradients, strict=True):
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("layers", [2, 4])
+def test_an_encoder_that_leaves_more_or_less_than_the_centres_is_refused(layers):
+    with pytest.raises(InputError, match=f"3 layers, one for each number of the fan-out 10,10,25, found {layers}"):
+        DGI(4, preset="patches", encoder=partial(SkipMeanPool, layers=layers), epochs=1).fit(ring())
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -66,8 +66,7 @@ def train(
         scale=scale,  # type: ignore[arg-type]  # checked where it is used
         seed=seed,
         device=device,
-        **_parts(preset, layers, corruption, rho, readout),
-        **_patches(preset, fan_out, batch),
+        **_patches(preset, fan_out, batch) | _parts(preset, layers, corruption, rho, readout),
     )
     model.settings()  # refuses what is out of range before the graph is read
     source = open_graph(graph, labels, directed)
