@@ -10,6 +10,7 @@ from shell import infomax, refused
 from typer.main import get_command
 
 from infomax.cli import app
+from infomax.presets import PRESETS
 
 SURFACE = {
     "train": {"--out", "--labels", "--preset", "--dim", "--epochs", "--patience", "--seed", "--device", "--resume"},
@@ -31,6 +32,14 @@ def test_command_keeps_its_options(name):
     outcome = infomax(name, "--help")
     assert outcome.code == 0
     assert outcome.out.startswith(f"Usage: infomax {name} ")
+
+
+def test_help_gives_the_default_of_a_setting_unless_presets_differ_in_it():
+    told = {parameter.name: parameter.help for parameter in get_command(app).commands["train"].params}
+    for name in ("dim", "epochs", "patience", "scale", "lr"):
+        values = {getattr(preset, name) for preset in PRESETS.values()}
+        default = values.pop() if len(values) == 1 else "the preset's"
+        assert told[name].endswith(f"[default: {default}]"), name
 
 
 def test_datasets_keeps_its_verbs():

@@ -22,10 +22,17 @@ def train(
     preset: Annotated[
         str, typer.Option(help="The set-up to start from: whole-graph, mean-pool, patches or many-graphs.")
     ] = "whole-graph",
-    dim: Annotated[int | None, typer.Option(help="Width of the vectors.  [default: 512]")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Train exactly so many epochs; 0 is Random-Init.")] = None,
+    dim: Annotated[
+        int | None, typer.Option(help="Width of the vectors; patches' are twice as wide.  [default: 512]")
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            help="Train so many epochs, with --patience at most so many; 0 is Random-Init.  [default: the preset's]"
+        ),
+    ] = None,
     patience: Annotated[
-        int | None, typer.Option(help="Stop after so many epochs without a lower loss.  [default: 20]")
+        int | None, typer.Option(help="Stop after so many epochs without a lower loss.  [default: the preset's]")
     ] = None,
     layers: Annotated[int | None, typer.Option(help="Layers of the encoder.  [default: the preset's]")] = None,
     fan_out: Annotated[
@@ -38,9 +45,10 @@ def train(
     rho: Annotated[float, typer.Option(help="Rate of flipped edges, for flip and both.")] = 1e-3,
     readout: Annotated[str | None, typer.Option(metavar="mean|set2set|diffpool", help="The summary.")] = None,
     scale: Annotated[
-        str | None, typer.Option(metavar="auto|rows|columns|none", help="Scaling of the features.  [default: auto]")
+        str | None,
+        typer.Option(metavar="auto|rows|columns|none", help="Scaling of the features.  [default: the preset's]"),
     ] = None,
-    lr: Annotated[float | None, typer.Option(help="Adam's learning rate.  [default: 0.001]")] = None,
+    lr: Annotated[float | None, typer.Option(help="Adam's learning rate.  [default: the preset's]")] = None,
     seed: Annotated[int, typer.Option(help="Decides the first weights and every corruption.")] = 0,
     device: Device = "auto",
     resume: Annotated[
