@@ -54,6 +54,11 @@ def test_a_run_is_analysed_into_a_folder(run, tmp_path, monkeypatch):
     assert "http" not in page
 
 
+def test_a_folder_is_refused_before_the_work(run, monkeypatch):
+    monkeypatch.setattr(studies, "write_analysis", lambda *args, **words: pytest.fail("it worked"))
+    refused(infomax("analyse", run, "--out", "/proc"), "/proc: expected a folder that can be written")
+
+
 def test_labels_are_refused_before_the_work(run, tmp_path):
     refused(infomax("analyse", run, "--labels", "colour", "--out", tmp_path / "out"), "--labels", "kind", "colour")
     refused(infomax("analyse", tmp_path, "--out", tmp_path / "out"), "a run folder")

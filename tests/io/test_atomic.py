@@ -1,9 +1,11 @@
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from infomax.errors import InputError
-from infomax.io.atomic import replacing
+from infomax.io.atomic import check_place, make_folder, replacing
 
 
 def test_a_block_that_ends_well_leaves_the_file_alone_in_its_folder(tmp_path: Path) -> None:
@@ -42,18 +44,43 @@ def test_a_block_that_fails_changes_nothing(tmp_path: Path, fault: type[BaseExce
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a\.csv: .* found No space left on device"), replacing(tmp_path / "a.csv"):
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "Make room there, or choose"),
+        (errno.EFBIG, "Raise the limit on the size of a file, or choose"),
+        (errno.EACCES, "Permit writing there, or choose"),
+        (errno.EIO, "Choose"),
+    ],
+)
+def test_a_fault_while_writing_is_told_with_what_helps_and_leaves_nothing(
+    tmp_path: Path, number: int, remedy: str
+) -> None:
+    told = rf"a\.csv: .* found {os.strerror(number)}\. {remedy} another place\."
+    with pytest.raises(InputError, match=told), replacing(tmp_path / "a.csv"):
+        raise OSError(number, os.strerror(number))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("name", "found"),
-    [("nowhere/a.csv", "No such file"), ("file/a.csv", "Not a directory"), ("folder", "a folder of that name")],
+    [
+        ("nowhere/a.csv", r"No such file or directory\. Create the folder, or choose"),
+        ("file/a.csv", r"Not a directory\. Choose"),
+        ("folder", r"a folder of that name\. Name a file in it, or choose"),
+    ],
 )
 def test_a_place_that_cannot_be_written_is_an_input_error(tmp_path: Path, name: str, found: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match=found), replacing(tmp_path / name):
         pytest.fail("the block must not run")
+    with pytest.raises(InputError, match=found):
+        check_place(tmp_path / name)
+
+
+def test_a_folder_that_is_there_but_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    make_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match="/proc: expected a folder that can be written"):
+        make_folder(Path("/proc"))  # not even by root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -10,6 +11,15 @@ from pathlib import Path
 
 from infomax.errors import InputError
 
+_FILE = "a place where a file can be written"
+_REMEDIES = {
+    errno.ENOENT: "Create the folder",
+    errno.EISDIR: "Name a file in it",
+    errno.EACCES: "Permit writing there",
+    errno.ENOSPC: "Make room there",
+    errno.EFBIG: "Raise the limit on the size of a file",
+}
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -17,7 +27,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     The block should do nothing but write: an OSError inside it is told as a place that cannot be written.
     """
-    with _telling(path, "a place where a file can be written", "Create the folder, or choose another place."):
+    with _telling(path, _FILE):
         temporary = _create(path)
         mode = temporary.stat().st_mode
         try:
@@ -32,20 +42,21 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def check_place(path: Path) -> None:
     """Refuse, before the work is done, a path that `replacing` could not write."""
-    with _telling(path, "a place where a file can be written", "Create the folder, or choose another place."):
+    with _telling(path, _FILE):
         _create(path).unlink()
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those that it lies in, where they are not there yet."""
-    with _telling(path, "a folder that can be written", "Choose another place."):
+    """Make a folder, and those that it lies in, where they are not there yet; refuse one that cannot be written."""
+    with _telling(path, "a folder that can be written"):
         path.mkdir(parents=True, exist_ok=True)
+        _create(path / "file").unlink()
 
 
 def _create(path: Path) -> Path:
     """An empty file beside ``path``."""
     if path.is_dir():
-        raise IsADirectoryError(0, "a folder of that name")
+        raise IsADirectoryError(errno.EISDIR, "a folder of that name")
     # A random hidden name, so that two writers of one file do not meet and no pattern such as *.csv finds it.
     temporary = path.with_name(f".{path.stem}-{secrets.token_hex(4)}{path.suffix}")
     temporary.touch(exist_ok=False)
@@ -53,8 +64,10 @@ def _create(path: Path) -> Path:
 
 
 @contextmanager
-def _telling(path: Path, expected: str, remedy: str) -> Iterator[None]:
+def _telling(path: Path, expected: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        first = _REMEDIES.get(error.errno or 0)
+        remedy = f"{first}, or choose another place." if first else "Choose another place."
         raise InputError(str(path), expected, error.strerror or str(error), remedy) from error
