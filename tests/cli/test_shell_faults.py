@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow
 import pytest
 from pyarrow import parquet
-from shell import infomax, refused, write_graph
+from shell import infomax, refused, write_graph, write_table
 
 from infomax import memory
 
@@ -214,6 +214,10 @@ def test_vectors_without_labels_or_ids(folder, finished, tmp_path):
     refused(infomax("evaluate", tmp_path / "v.csv"), "labels", "--labels nodes.csv:COLUMN")
     labels = f"{folder}/nodes.csv:kind"
     refused(infomax("evaluate", tmp_path / "v.npy", "--labels", labels), "An .npy holds no ids")
+    write_table(tmp_path / "new.csv", [["id", "d0", "d1"], ["new-1", 1, 2], ["new-2", 3, 4]])
+    outcome = infomax("evaluate", tmp_path / "new.csv", "--labels", labels)
+    refused(outcome, 'some of these nodes (as "new-1"), found none of them among 60 ids (as "b-2").')
+    assert ".npy" not in outcome.err
 
 
 def test_vectors_that_are_all_alike_are_one_cluster(tmp_path):

@@ -115,12 +115,14 @@ def _aligned(ids: NDArray[Any], known: list[Any], values: NDArray[Any], missing:
     """The values ``[M, ...]`` of the known nodes as those of other nodes ``[N]``, by the text of their ids."""
     import numpy as np
 
-    from infomax.errors import InputError
+    from infomax.errors import InputError, shorten
 
     position = {str(identifier): row for row, identifier in enumerate(known)}
     rows = [position.get(str(identifier), -1) for identifier in ids.tolist()]
     if max(rows) < 0:
-        remedy = "An .npy holds no ids: embed to another format."
-        raise InputError("labels", "some of these nodes", f"none of them among {len(known):,} ids", remedy)
+        numbered = ids.tolist() == list(range(len(ids)))
+        remedy = "Are these row numbers? An .npy holds no ids: embed to another format." if numbered else ""
+        found = f"none of them among {len(known):,} ids (as {shorten(known[0])})"
+        raise InputError("labels", f"some of these nodes (as {shorten(ids[0])})", found, remedy)
     # What is not found is row -1, the last.
     return np.concatenate([values, np.full((1, *values.shape[1:]), missing)])[rows]
