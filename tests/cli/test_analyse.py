@@ -10,7 +10,7 @@ import pytest
 from graphs import random_graph
 from shell import IDS, KINDS, infomax, refused, write_graph, write_table
 
-from infomax import DGI, Graph, comparison, datasets, studies
+from infomax import DGI, Graph, comparison, datasets, studies, table
 from infomax.analysis.theory import theory
 from infomax.cli.analyse import classes
 from infomax.evaluation.splits import encode_labels, random_splits
@@ -101,6 +101,17 @@ def test_the_corruption_study_is_trained_printed_and_drawn(cora, tmp_path):
     assert {path.suffix for path in (tmp_path / "study").iterdir()} == {".png", ".svg", ".json"}
     refused(infomax(*words, "--dataset", "ppi"), "--dataset", "ppi")
     refused(infomax("reproduce", "corruption", "--points", 1), "--points")
+
+
+@pytest.mark.parametrize("what", ["corruption", "table"])
+def test_a_study_that_is_stopped_says_how_to_go_on(cora, tmp_path, monkeypatch, what):
+    def stop(*args, **words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(studies, "corruption_study", stop)
+    monkeypatch.setattr(table, "make_table", stop)
+    outcome = infomax("reproduce", what, "--out", tmp_path)
+    assert outcome == (130, "", "infomax: stopped. Go on with the same command.\n")
 
 
 def test_all_figures_are_set_beside_the_paper(cora, tmp_path, monkeypatch):

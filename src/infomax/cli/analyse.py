@@ -55,7 +55,8 @@ def analyse(
     study = None
     if corruption_runs and codes is not None:
         rates = studies.rates()
-        with show.Steps("corruption study", studies.trainings(rates, corruption_runs)) as steps:
+        total = studies.trainings(rates, corruption_runs)
+        with show.Steps("corruption study", total, "Go on with the same command.") as steps:
             study = studies.corruption_study(
                 model.graph_, model.preset_, codes, splits, out, rates=rates, runs=corruption_runs, device=device,
                 progress=steps.at,

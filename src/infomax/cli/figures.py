@@ -143,7 +143,7 @@ def _study(out: Path, dataset: str, runs: int, points: int, device: str) -> dict
     graph = load_dataset(dataset)
     codes, splits = labelled(graph)
     rates = studies.rates(points)
-    with show.Steps("corruption", studies.trainings(rates, runs)) as steps:
+    with show.Steps("corruption", studies.trainings(rates, runs), "Go on with the same command.") as steps:
         return studies.corruption_study(
             graph,
             DGI(**EXPERIMENTS[dataset].settings).settings(),

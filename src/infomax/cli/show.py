@@ -54,12 +54,15 @@ def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]
 
 
 class Steps:
-    """Progress over a known number of things: a bar on a terminal, a line now and then in a log."""
+    """Progress over a known number of things: a bar on a terminal, a line now and then in a log.
 
-    def __init__(self, title: str, total: int | None) -> None:
+    Work that can go on where a Ctrl-C stops it says in ``resume`` how.
+    """
+
+    def __init__(self, title: str, total: int | None, resume: str = "") -> None:
         from rich import progress
 
-        self.title, self.total, self.said = title, total, time.monotonic()
+        self.title, self.total, self.resume, self.said = title, total, resume, time.monotonic()
         self.bar = progress.Progress(
             progress.TextColumn("{task.description}", markup=False),
             progress.BarColumn(),
@@ -77,9 +80,11 @@ class Steps:
             self.bar.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if log.console.is_terminal:  # a bar that never started would end in an empty line
             self.bar.stop()
+        if self.resume and kind is KeyboardInterrupt:
+            log.print(f"infomax: stopped. {self.resume}")
 
     def at(self, done: int, note: str = "", total: int | None = None) -> None:
         """So many are done, of a total that may be told here first."""

@@ -16,7 +16,7 @@ def reproduce(
     from infomax.table.page import TITLES
 
     began = time.monotonic()
-    with show.Steps("table", None) as steps:
+    with show.Steps("table", None, "Go on with the same command.") as steps:
         table = make_table(
             out,
             datasets=_words(datasets) or DATASETS,
