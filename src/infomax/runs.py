@@ -27,7 +27,7 @@ from infomax import checkpoints
 from infomax.errors import InputError
 from infomax.features import Scaler
 from infomax.graph import Graph
-from infomax.io.atomic import check_place, make_folder, replacing
+from infomax.io.atomic import make_folder, replacing
 from infomax.io.npz import read_npz, write_npz
 
 FORMAT = 1
@@ -51,7 +51,6 @@ def begin(
 ) -> None:
     """Open a run folder: its settings and its graph; the same ones again where a training is resumed."""
     make_folder(folder)
-    check_place(folder / GRAPH)
     old = () if resumed else (MODEL, CHECKPOINT)
     for name in old:  # before all else: an old one beside the new graph would pass for its own
         (folder / name).unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from functools import partial
 
@@ -373,19 +374,52 @@ def test_the_table_is_written_as_json_where_asked_too(monkeypatch, tmp_path):
     assert (tmp_path / "t.json").read_text() == (tmp_path / "table" / "table.json").read_text()
 
 
-@pytest.mark.usefixtures("quick_probe")
-def test_demo_leaves_vectors_report_and_picture(monkeypatch, tmp_path):
+@pytest.fixture
+def small_demo(monkeypatch):
+    """A demo of a moment, and its graph."""
     from infomax import datasets
     from infomax.cli.demo import PACKAGES
 
     monkeypatch.setattr("infomax.cli.demo.DIM", 8)
     graph = split_graph("section", [*PACKAGES, *(f"package{row}" for row in range(60 - len(PACKAGES)))])
     monkeypatch.setattr(datasets, "load_dataset", lambda name: graph)
+    return graph
+
+
+@pytest.mark.usefixtures("quick_probe")
+def test_demo_leaves_vectors_report_and_picture(small_demo, tmp_path):
+    from infomax.cli.demo import PACKAGES
+
     outcome = infomax("demo", "--out", tmp_path / "demo", "--epochs", 2)
     assert outcome.code == 0, outcome.err
     for words in ("Random-Init", "Raw features", "numpy", "Nearest packages"):
         assert words in outcome.out
     assert (tmp_path / "demo" / "debian.png").read_bytes().startswith(b"\x89PNG")
-    assert np.load(tmp_path / "demo" / "embeddings.npz")["ids"].tolist() == graph.ids.tolist()
+    assert np.load(tmp_path / "demo" / "embeddings.npz")["ids"].tolist() == small_demo.ids.tolist()
     assert set(json.loads((tmp_path / "demo" / "report.json").read_text())["neighbours"]) == set(PACKAGES)
     assert infomax("neighbours", tmp_path / "demo" / "run", "numpy").code == 0
+
+
+@pytest.mark.usefixtures("quick_probe", "small_demo")
+def test_demo_writes_over_its_own_run_and_no_other(folder, tmp_path):
+    run = tmp_path / "run"
+    for epochs in (2, 3):
+        assert infomax("demo", "--out", tmp_path, "--epochs", epochs).code == 0
+    assert len(json.loads((run / "health.json").read_text())["curve"]["loss"]) == 3
+    shutil.rmtree(run)
+    assert infomax("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--out", run).code == 0
+    before = (run / "model.safetensors").read_bytes()
+    refused(infomax("demo", "--out", tmp_path, "--epochs", 2), str(run), "a trained model")
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["", "run"])
+def test_demo_is_refused_before_it_trains_where_it_cannot_write(monkeypatch, tmp_path, name):
+    def touch(path, **_):
+        if path.parent == tmp_path / name:
+            raise PermissionError(13, "Permission denied")  # to root, too
+        path.write_bytes(b"")
+
+    monkeypatch.setattr("pathlib.Path.touch", touch)
+    monkeypatch.setattr("infomax.datasets.load_dataset", lambda name: pytest.fail("work was begun"))
+    refused(infomax("demo", "--out", tmp_path), str(tmp_path / name), "found Permission denied")

@@ -223,7 +223,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training_goes_on(tmp_
 
     monkeypatch.setattr(Path, "touch", denied)
     trained = []
-    with pytest.raises(InputError, match="a place where a file can be written, found Permission denied"):
+    with pytest.raises(InputError, match="a folder that can be written, found Permission denied"):
         DGI(dim=4, epochs=5).fit(graph, run=tmp_path, progress=trained.append)
     assert trained == []
 

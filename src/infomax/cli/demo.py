@@ -29,16 +29,19 @@ def demo(
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
     from infomax.io.atomic import make_folder
-    from infomax.runs import write_json
+    from infomax.runs import refuse_model, write_json
 
     began = time.monotonic()
-    make_folder(out)
+    run, report = out / "run", out / "report.json"
+    if not _reported(run, report):
+        refuse_model(run)  # an earlier demo's may go
+    for folder in (out, run):
+        make_folder(folder)
     graph = load_dataset("debian")
     show.out.print(f"Debian's source packages and their dependencies: {graph!r}")
     model = DGI(DIM, epochs=epochs)
     with show.training_progress("epochs") as progress:
         embeddings = model.fit(graph, progress=progress).transform(graph)
-    model.save(out / "run", overwrite=True)
     embeddings.save(out / "embeddings.npz")
     show.health(model.health_)
     show.out.print(f"embeddings after {time.monotonic() - began:.1f} s")
@@ -48,11 +51,20 @@ def demo(
     show.scores("Section of a package: validated probe, fixed split, one encoder", rows)
     nearest = {name: [other for other, _ in embeddings.neighbours(name, k=6)] for name in PACKAGES}
     show.table("Nearest packages", ("package", "neighbours"), [(k, ", ".join(v)) for k, v in nearest.items()])
-    write_json(out / "report.json", {"dataset": "debian", "rows": rows, "neighbours": nearest, "health": model.health_})
+    write_json(report, {"dataset": "debian", "rows": rows, "neighbours": nearest, "health": model.health_})
+    model.save(run, overwrite=True)  # at once after its report, by which the next demo knows it
     _picture(graph, embeddings, out / "debian.png")
     _map(graph, embeddings, out / "map.html")
     show.wrote(f"{out}/: run/, embeddings.npz, report.json, debian.png, map.html", began)
     show.out.print(f"Open {out}/map.html in a browser: search a package, click it, see its nearest.")
+
+
+def _reported(run: Path, report: Path) -> bool:
+    """Whether a run is the one that a demo's report tells of."""
+    from infomax.runs import HEALTH, read_json
+
+    both = report.exists() and (run / HEALTH).exists()
+    return both and read_json(report).get("health") == read_json(run / HEALTH)
 
 
 def _picture(graph: Graph, embeddings: Embeddings, path: Path) -> None:
