@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from infomax.baselines import CITATION
-from infomax.table import make_table
+from infomax.table import make_table, write_table
 
 WALKS = ("DeepWalk", "DeepWalk + features")
 # Data set, methods, runs; the longest first.
@@ -49,7 +49,7 @@ def main() -> None:
     options = parser.parse_args()
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         list(pool.map(partial(make, options.folder), PARTS))
-    make_table(options.folder, datasets=[], methods=[])
+    write_table(options.folder, "paper", {})
 
 
 if __name__ == "__main__":
