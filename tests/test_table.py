@@ -18,6 +18,7 @@ from graphs import random_graph
 import infomax.table
 from infomax import Graph, InputError, comparison
 from infomax.baselines import Baseline
+from infomax.cli import table
 from infomax.comparison import EXPERIMENTS
 from infomax.evaluation.protocol import PAPER
 from infomax.table import METHODS, Cell, make_table
@@ -127,6 +128,16 @@ def test_mistakes_are_told(small, tmp_path):
     make_table(tmp_path, datasets=["cora"], methods=["LP"], runs=1)
     with pytest.raises(InputError, match="runs with probe validated"):
         make_table(tmp_path, datasets=["cora"], methods=["LP"], runs=1, probe="validated")
+
+
+def test_a_method_that_does_not_run_on_a_data_set_is_told(small, tmp_path, capsys):
+    with pytest.raises(InputError, match=r"--methods: .* run on ppi \(Raw features, .*\), found DeepWalk"):
+        make_table(tmp_path, datasets=["ppi"], methods=["deepwalk"], runs=1)
+    assert not any(tmp_path.iterdir())
+    table.reproduce(tmp_path, datasets="Cora,ppi,reddit", methods="lp", runs=1, probe="paper", device="cpu")
+    assert len(make_table(tmp_path, datasets=[], methods=[])["rows"]) == 1  # nothing is asked for: the pages anew
+    told = capsys.readouterr().out.splitlines()
+    assert [line for line in told if "does not run" in line] == ["lp does not run on ppi."]
 
 
 def test_a_probe_of_one_label_is_refused_before_anything_runs(small, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ def reproduce(
     from infomax.table.page import TITLES
 
     began = time.monotonic()
+    names = _words(datasets) or DATASETS
     with show.Steps("table", None, "Go on with the same command.") as steps:
         table = make_table(
             out,
-            datasets=_words(datasets) or DATASETS,
+            datasets=names,
             methods=_words(methods) or tuple(METHODS),
             runs=runs,
             probe=probe,
@@ -35,6 +37,10 @@ def reproduce(
         )
     for name, reason in table["absent"].items():
         show.out.print(f"{name} is left out. {reason}")
+    made = {(row["dataset"], row["method"].lower()) for row in table["rows"]}
+    for name, method in product(names, _words(methods)):
+        if name.lower() not in table["absent"] and (name.lower(), method.lower()) not in made:
+            show.out.print(f"{method} does not run on {name}.")
     show.wrote(f"{out}/table.json, .md and .html", began)
     return table
 

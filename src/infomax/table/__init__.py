@@ -88,6 +88,9 @@ def make_table(
     measure, place = choose_probe(probe, probed), choose_device(device)
     absent: dict[str, str] = {}
     cells = [Cell(folder, name, row, probe) for name in names for row in rows if name in METHODS[row].runs]
+    if names and rows and not cells:
+        able = ", ".join(row for row, method in METHODS.items() if method.runs.keys() & set(names))
+        raise InputError("--methods", f"some that run on {', '.join(names)} ({able})", ", ".join(rows))
     total, done = sum(len(cell.missing(runs)) for cell in cells), 0
     write_table(folder, probe, absent)
     for name in names:
