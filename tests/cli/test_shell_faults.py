@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -227,6 +230,16 @@ def test_vectors_that_are_all_alike_are_one_cluster(tmp_path):
     assert outcome.code == 0, outcome.err
     assert outcome.out.startswith("Clusters\n")
     assert outcome.out.count("│ 0") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_takes_nothing(finished, unbuffered):
+    command = [sys.executable, "-m", "infomax", "neighbours", finished, "Z"]
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+    assert (ended.returncode, ended.stderr) == (2, "infomax: standard output: No space left on device\n")
 
 
 def test_a_run_of_another_version(run, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -24,6 +25,10 @@ def main() -> None:
         message = str(error)
     except UsageError as error:
         message = _usage(error)
+    except OSError as error:
+        message = str(error) if error.filename else f"standard output: {error.strerror}"
+        with suppress(OSError):
+            sys.stdout.close()  # else what it could not take fails again when the interpreter ends
     print(f"infomax: {message}", file=sys.stderr)
     sys.exit(2)
 
