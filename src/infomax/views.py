@@ -68,8 +68,8 @@ class WholeView:
     features: Operand
     propagation: Propagation
     rows: Tensor | None = None
-    products: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    """Θ and X Θ, by Θ, which is kept so that its id stays its own.
+    products: dict[tuple[int, int], tuple[Tensor | None, Tensor, Tensor]] = field(default_factory=dict)
+    """H, Θ and H Θ, by H and Θ, which are kept so that their ids stay their own.
 
     Shuffling rows commutes with the linear map, so a view and its shuffled negative share the product.
     """
@@ -91,10 +91,15 @@ class WholeView:
         """H Θ."""
         if h is not None:
             return h @ weight
-        if id(weight) not in self.products:
-            self.products[id(weight)] = weight, times(self.features, weight)
-        y = self.products[id(weight)][1]
+        y = self.product(None, weight)
         return y if self.rows is None else permute(y, self.rows)
+
+    def product(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ, computed once."""
+        key = id(h), id(weight)
+        if key not in self.products:
+            self.products[key] = h, weight, times(self.features if h is None else h, weight)
+        return self.products[key][-1]
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ."""
@@ -130,9 +135,7 @@ class BlockView:
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ of theirs; H Θ is computed once for all blocks."""
-        if id(weight) not in self.view.products:
-            self.view.products[id(weight)] = weight, self.view.own(h, weight)
-        return self.view.propagation.operand.rows(self.start, self.stop) @ self.view.products[id(weight)][1]
+        return self.view.propagation.operand.rows(self.start, self.stop) @ self.view.product(h, weight)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from scipy import sparse, stats
 from infomax import DGI, Graph, InputError
 from infomax.corruptions import drop_features, shuffle_features, shuffle_within_patches
 from infomax.embedding import embed
-from infomax.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
+from infomax.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, SkipMeanPool
+from infomax.initialisation import glorot
 from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
 from infomax.views import ManyGraphs, Patches, WholeGraph, WholeView
 
@@ -187,7 +188,23 @@ def test_training_never_sees_the_unseen(preset):
     np.testing.assert_equal(clean.scaler_.mean, other.scaler_.mean)
 
 
-@pytest.mark.parametrize("encoder", [*ENCODERS, partial(GCN, layers=2)], ids=str)
+class OneMapTwice(Encoder):
+    """Asks for two products with one Θ."""
+
+    rule, depth = "symmetric", 2
+
+    def __init__(self, in_dim, dim, *, generator=None):
+        super().__init__()
+        self.out_dim = dim
+        self.first, self.second = (glorot(shape, generator=generator) for shape in ((in_dim, dim), (dim, dim)))
+
+    def layer(self, k, view, h):
+        if h is None:
+            return view.pooled(h, self.first)
+        return view.pooled(h, self.second) - 3 * view.pooled(h.relu(), self.second)
+
+
+@pytest.mark.parametrize("encoder", [*ENCODERS, partial(GCN, layers=2), OneMapTwice], ids=str)
 @pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
 def test_layer_by_layer_is_one_forward_pass(encoder, dense, generator):
     graph = random_graph(50, dense=dense)
