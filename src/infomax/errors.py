@@ -12,8 +12,13 @@ class InputError(ValueError):
     """
 
     def __init__(self, where: str, expected: str, found: str, remedy: str = "") -> None:
+        super().__init__(where, expected, found, remedy)  # all of them: pickle and copy make it anew from these
         self.where, self.expected, self.found, self.remedy = where, expected, found, remedy
-        super().__init__(f"{where}: expected {expected}, found {found}." + (f" {remedy}" if remedy else ""))
+
+    def __str__(self) -> str:
+        return f"{self.where}: expected {self.expected}, found {self.found}." + (
+            f" {self.remedy}" if self.remedy else ""
+        )
 
 
 def place(path: str | Path, line: int | None = None, column: str | int | None = None) -> str:
