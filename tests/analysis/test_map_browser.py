@@ -93,11 +93,13 @@ def test_search_a_node_see_its_neighbours_and_go_on_to_one(page, nodes):
         "package-12", "package-120", "package-121", "package-122",
         "package-123", "package-124", "package-125", "package-126",
     ]  # fmt: skip
+    assert page.value("found.firstChild.title") == "package-12"
     page.type("ArrowDown")
     page.type("Enter")
     page.wait(f"{LISTED}.length === 10")
     assert page.value(PICKED) == "package-120"
     assert page.value(LISTED) == neighbours(ids, vectors, 120)
+    assert page.value("document.querySelector('#details ol button').title") == page.value(LISTED)[0]
     page.wait("view.scale > 3 * view.whole")  # it has flown there
     other = page.value(LISTED)[3]
     page.click_on("#details ol li:nth-child(4) button")
@@ -134,6 +136,11 @@ def test_an_id_is_text_whatever_it_says(page):
     page.value("pick(5)")
     assert page.value(PICKED) == HOSTILE
     assert page.value("document.images.length") == 0
+
+
+def test_a_long_name_keeps_both_its_ends(page):
+    name = "https://example.org/packages/" + 40 * "x" + "/vim-17"
+    assert page.value(f"brief({json.dumps(name)})") == "https://example…xxxxxxxxx/vim-17"
 
 
 def test_colours_follow_the_column_the_legend_and_the_theme(page):

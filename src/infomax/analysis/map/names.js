@@ -82,7 +82,7 @@ function groupNames(column) {
   });
 }
 
-const brief = (text) => (text.length > 32 ? text.slice(0, 31) + "…" : text);
+const brief = (text) => (text.length > 32 ? text.slice(0, 15) + "…" + text.slice(-16) : text);
 const FONTS = { group: "650 15px", small: "600 12.5px", picked: "650 14px", node: "500 11.5px" };
 const fontOf = (kind) => `${FONTS[kind]} ${FONT}`;
 

@@ -38,10 +38,11 @@ function suggest() {
 }
 
 function option(node, at, typed) {
+  const title = ids[node];
   const from = lower[node].indexOf(typed);
   const to = from + typed.length;
-  const hit = make("b", { textContent: ids[node].slice(from, to) });
-  const made = make("li", { id: "option" + at, role: "option" }, ids[node].slice(0, from), hit, ids[node].slice(to));
+  const hit = make("b", { textContent: title.slice(from, to) });
+  const made = make("li", { id: "option" + at, role: "option", title }, title.slice(0, from), hit, title.slice(to));
   made.dataset.node = node;
   made.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus until the click
   made.addEventListener("click", () => take(node));
@@ -114,7 +115,8 @@ function groupRows(groups) {
 function row(colour, name, number, onclick) {
   const dot = make("i");
   dot.style.background = colour;
-  return make("button", { onclick }, dot, make("span", { textContent: name }), make("small", { textContent: number }));
+  const label = make("span", { textContent: name });
+  return make("button", { onclick, title: name }, dot, label, make("small", { textContent: number }));
 }
 
 // ---- one node
