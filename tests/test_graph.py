@@ -5,6 +5,7 @@ from __future__ import annotations
 import networkx
 import numpy as np
 import pytest
+from scipy import sparse
 
 from infomax import DGI, Graph, InputError
 from infomax.evaluation.splits import encode_labels
@@ -81,3 +82,12 @@ def test_several_columns_for_one_are_refused(column, where):
     assert (
         str(caught.value) == f"{where}: expected 4 values, one a node, found shape [4, 10]. Choose one of its columns."
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_sparse_matrix_stays_as_its_owner_made_it(dtype):
+    data, indices, indptr = np.array([1, 2, 0, 3], dtype=dtype), [1, 1, 0, 0], [0, 2, 4]
+    features = sparse.csr_array((data, indices, indptr), shape=(2, 2))
+    found = Graph.from_arrays([[0], [1]], features).features
+    assert (found.data.tolist(), found.indices.tolist()) == ([3, 3], [1, 0])
+    assert (features.data.tolist(), features.indices.tolist()) == ([1, 2, 0, 3], [1, 1, 0, 0])

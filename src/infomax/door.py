@@ -70,7 +70,7 @@ def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_arra
 def check_features(features: Any, n: int) -> Any:
     """Features ``[N, F]`` as float32, dense or CSR, all finite."""
     if sparse.issparse(features):
-        values = sparse.csr_array(features, dtype=np.float32)
+        values = sparse.csr_array(features, dtype=np.float32, copy=True)  # what follows works in place
         values.sum_duplicates()
         values.eliminate_zeros()
         numbers = values.data

@@ -107,7 +107,7 @@ class Graph:
                 weights duplicates add up. Undirected: an edge listed in both directions is one edge, its weight the
                 larger of the two.
             features: ``[N, F]``, dense or any scipy sparse format; None gives the degree features of
-                `degree_features`.
+                `degree_features`. A dense array of float32 is not copied: it must not change after.
             weight: ``[E]`` non-negative; an edge of weight zero is no edge.
             num_nodes: N, needed only where neither features nor ids tell it.
             directed: keep the arrows; messages then run along them, from source to target.
