@@ -50,11 +50,6 @@ def begin(
     folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str, *, resumed: bool = False
 ) -> None:
     """Open a run folder: its settings and its graph; the same ones again where a training is resumed."""
-    make_folder(folder)
-    old = () if resumed else (MODEL, CHECKPOINT)
-    for name in old:  # before all else: an old one beside the new graph would pass for its own
-        (folder / name).unlink(missing_ok=True)
-    write_npz(graph, folder / GRAPH)
     described = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
     config = {
         "format": FORMAT,
@@ -65,10 +60,16 @@ def begin(
             "numpy": np.__version__,
         },
         "seed": seed,
-        "device": device,
+        "device": str(device),
         "settings": settings,
         "graph": described | {"directed": graph.directed, "labels": list(graph.labels)},
     }
+    to_json(config)  # refuses what cannot be written before anything goes
+    make_folder(folder)
+    old = () if resumed else (MODEL, CHECKPOINT)
+    for name in old:  # before all else: an old one beside the new graph would pass for its own
+        (folder / name).unlink(missing_ok=True)
+    write_npz(graph, folder / GRAPH)
     write_json(folder / CONFIG, config)
 
 
@@ -137,7 +138,7 @@ def refuse_model(folder: Path) -> None:
 def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
     """What a checkpoint belongs to, the graph hashed, all else as JSON: resuming with anything else is refused."""
     values = {**settings, "seed": seed, "device": device}
-    return graph_fingerprint(graph) | {name: json.dumps(value, sort_keys=True) for name, value in values.items()}
+    return graph_fingerprint(graph) | {name: to_json(value, sort_keys=True) for name, value in values.items()}
 
 
 def graph_fingerprint(graph: Graph) -> dict[str, str]:
@@ -160,10 +161,22 @@ def digest(*values: Any) -> str:
     return content.hexdigest()
 
 
+def to_json(values: Any, **layout: Any) -> str:
+    """JSON; numpy's and torch's numbers and arrays as Python's own."""
+    return json.dumps(values, default=_plain, **layout)
+
+
+def _plain(value: Any) -> Any:
+    if not hasattr(value, "tolist"):
+        remedy = "Write a function of your own that makes the part, and pass that."
+        raise InputError("settings", "numbers and text, which a run folder can hold", repr(value), remedy)
+    return value.tolist()
+
+
 def write_json(path: Path, values: dict[str, Any]) -> None:
     """Write JSON whole or not at all."""
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        temporary.write_text(to_json(values, indent=2) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from graphs import random_graph
 from scipy import sparse
 
 from infomax import DGI, InputError, checkpoints, estimator, training
+from infomax.encoders import GCN
 from infomax.views import Patches
 
 
@@ -159,6 +160,27 @@ def test_model_is_never_overwritten_silently(tmp_path, graph):
         DGI(dim=4, epochs=1, seed=1).fit(graph, run=tmp_path / "run")
     assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == before
     model.save(tmp_path / "run", overwrite=True)
+
+
+def test_numbers_of_numpy_are_plain_in_a_run(tmp_path, graph):
+    encoder = partial(GCN, layers=np.int64(2))
+    settings = {"dim": np.int64(4), "epochs": np.int32(1), "lr": np.float32(0.5), "seed": np.int64(1)}
+    model = DGI(**settings, encoder=encoder, device=torch.device("cpu")).fit(graph, run=tmp_path)
+    loaded = DGI.load(tmp_path)
+    assert (loaded.seed, loaded.preset_.dim, loaded.preset_.lr) == (1, 4, 0.5)
+    np.testing.assert_array_equal(loaded.transform(graph).vectors, model.transform(graph).vectors)
+
+
+def test_what_cannot_be_written_is_refused_before_the_old_run_goes(tmp_path, graph):
+    def bent(in_dim, dim, *, bend, generator):
+        return GCN(in_dim, dim, generator=generator)
+
+    DGI(dim=4, epochs=1).fit(graph).save(tmp_path)
+    before = DGI.load(tmp_path).transform(graph).vectors
+    model = DGI(dim=4, epochs=2, encoder=partial(bent, bend=torch.relu)).fit(graph)
+    with pytest.raises(InputError, match="which a run folder can hold"):
+        model.save(tmp_path, overwrite=True)
+    np.testing.assert_array_equal(DGI.load(tmp_path).transform(graph).vectors, before)
 
 
 @pytest.mark.parametrize("harm", ["truncate", "flip", "header"])
