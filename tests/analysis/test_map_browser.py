@@ -219,4 +219,9 @@ def test_fingers_on_a_phone(path):
         box = phone.value("element('details').getBoundingClientRect().toJSON()")
         assert 0 <= box["left"] < box["right"] <= 390
         assert 400 < box["top"] < box["bottom"] <= 844
+        phone.value("choose(new Uint8Array(600).fill(1))")
+        card = "element('chosen').getBoundingClientRect().height"
+        assert phone.value(card) == 0  # it would lie on the details
+        phone.value("pick(-1)")
+        assert phone.value(card) > 0
         quiet(phone, path)
