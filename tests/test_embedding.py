@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 import torch
 from torch import nn
 
+from infomax import Embeddings, InputError
 from infomax.embedding import embed
 from infomax.encoders import GCN
 from infomax.views import WholeView
@@ -28,3 +31,27 @@ def test_an_encoder_rests_while_it_embeds_and_keeps_its_modes(graph):
     torch.testing.assert_close(embed(encoder, view), embed(encoder, view, block=7))
     torch.testing.assert_close(dict(encoder.state_dict()), state)
     assert [encoder.training, encoder.dropout.training, encoder.frozen.training] == [True, True, False]
+
+
+@pytest.mark.parametrize(("ids", "other"), [(["vim", "emacs"], "nano"), ([7, 3], 5)])
+def test_embeddings_hold_ids_as_a_mapping_does(ids, other):
+    embeddings = Embeddings(np.eye(2), ids)
+    assert list(embeddings) == ids
+    assert all(node_id in embeddings and str(node_id) in embeddings for node_id in ids)
+    assert other not in embeddings
+    assert {node_id: embeddings[node_id].tolist() for node_id in embeddings} == {ids[0]: [1, 0], ids[1]: [0, 1]}
+    assert embeddings.vectors.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("vectors", "ids", "message"),
+    [
+        (np.eye(2), [1, 1], 'ids: expected each id once, found "1" 2 times'),
+        (np.eye(2), [1, 2, 3], "ids: expected 2 ids"),
+        (np.ones(2), [1, 2], "vectors: expected an array of shape"),
+        ([["a"], ["b"]], [1, 2], "vectors: expected numbers .* found dtype <U1"),
+    ],
+)
+def test_embeddings_are_checked(vectors, ids, message):
+    with pytest.raises(InputError, match=message):
+        Embeddings(vectors, ids)

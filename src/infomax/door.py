@@ -11,6 +11,20 @@ from scipy import sparse
 
 from infomax.errors import InputError, shorten
 
+NUMBERS = "biufO"
+"""The kinds of dtype that hold real numbers, or objects that may be such."""
+
+
+def check_array(name: str, values: Any, kinds: str, expected: str, dtype: Any = None) -> NDArray[Any]:
+    """An array of one of those kinds of dtype, as the dtype asked for; no text, no rows of different lengths."""
+    try:
+        array = np.asarray(values)
+        if array.size and array.dtype.kind not in kinds:
+            raise TypeError(f"dtype {array.dtype}")
+        return np.asarray(array, dtype=dtype)
+    except (RuntimeError, TypeError, ValueError) as error:  # a tensor that asks for gradients raises the first
+        raise InputError(name, expected, str(error).rstrip(".")) from None
+
 
 def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
     """Ids ``[N]`` as int64 or as str objects; unique, and all of one kind."""

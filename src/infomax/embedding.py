@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from infomax import door
 from infomax.encoders import Encoder
 from infomax.errors import InputError, shorten
 from infomax.io import vectors as files
@@ -90,7 +91,7 @@ def find_row(rows: dict[str, int], node_id: Hashable) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """One vector a node.
+    """One vector a node, found by its id: ``embeddings[id]``.
 
     Shapes:
         vectors: ``[N, d]`` float32.
@@ -101,12 +102,21 @@ class Embeddings:
     ids: NDArray[Any]
 
     def __post_init__(self) -> None:
-        if self.vectors.ndim != 2 or self.ids.shape != self.vectors.shape[:1]:
-            found = f"shapes {list(self.vectors.shape)} and {list(self.ids.shape)}"
-            raise InputError("embeddings", "vectors [N, d] and ids [N]", found)
+        vectors = door.check_array("vectors", self.vectors, door.NUMBERS, "numbers [N, d]", np.float32)
+        if vectors.ndim != 2:
+            raise InputError("vectors", "an array of shape [N, d]", f"shape {list(vectors.shape)}")
+        object.__setattr__(self, "vectors", vectors)
+        object.__setattr__(self, "ids", door.check_ids(self.ids, len(vectors)))
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The ids, as a mapping's keys."""
+        return iter(self.ids.tolist())
+
+    def __contains__(self, node_id: Hashable) -> bool:
+        return str(node_id) in self._position
 
     def __repr__(self) -> str:
         return f"Embeddings({self.vectors.shape[0]:,} nodes, {self.vectors.shape[1]:,} dimensions)"
