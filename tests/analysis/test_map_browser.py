@@ -162,6 +162,18 @@ def test_colours_follow_the_column_the_legend_and_the_theme(page):
     assert page.value("colourOf(0)") != before
 
 
+def test_grey_groups_are_told_apart_when_they_are_picked(nodes, tmp_path):
+    ids, vectors, _ = nodes
+    many = np.array([f"section {row % 60:02}" for row in range(N)], dtype=object)
+    write_map(tmp_path / "many.html", ids, vectors, {"section": many}, title="Sixty sections")
+    with Page(tmp_path / "many.html") as page:
+        page.wait("document.body.dataset.ready")
+        page.value("[1, 20, 30, 40].forEach((group) => focus.add(group)); recolour()")
+        assert len(set(page.value("[1, 20, 30, 40, 50].map(groupColour)"))) == 5
+        assert page.value("groupColour(50)") == page.value("theme().other")
+        assert page.value("[...focus].map(groupColour).includes(theme().ink)") is False
+
+
 def test_move_and_zoom(page):
     before = page.value("({...view})")
     page.mouse("wheel", 700, 400, deltaX=0, deltaY=-120)

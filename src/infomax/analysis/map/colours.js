@@ -18,7 +18,10 @@ let chosen = null; // Uint8Array, 1 for nodes inside the lasso; null when there 
 function groupColour(group) {
   const { groups, unknown, ink, other } = theme();
   if (group === 0) return unknown;
-  return groups[group - 1] ?? (focus.has(group) ? ink : other);
+  if (group <= groups.length || !focus.has(group)) return groups[group - 1] ?? other;
+  // A grey group that is picked borrows a colour whose own group is not.
+  const free = groups.filter((_, at) => !focus.has(at + 1));
+  return free[[...focus].filter((each) => each > groups.length).indexOf(group)] ?? ink;
 }
 
 // A column of numbers between its ends, 0 to 1; by its logarithm where most of it would crowd at the low end.
