@@ -243,6 +243,19 @@ def test_a_lost_training_tells_the_epoch(graph):
         DGI(dim=8, epochs=40, lr=1e30).fit(graph)
 
 
+def test_a_lost_training_leaves_the_model_as_it_was(graph):
+    model = DGI(dim=8, epochs=40, lr=1e30)
+    with pytest.raises(InputError, match="a finite loss"):
+        model.fit(graph)
+    with pytest.raises(NotFittedError):
+        model.transform(graph)
+    before = model.set_params(lr=0.01).fit_transform(graph).vectors
+    with pytest.raises(InputError, match="a finite loss"):
+        model.set_params(lr=1e30).fit(graph)
+    np.testing.assert_array_equal(model.transform(graph).vectors, before)
+    assert model.health_["epochs"] == 40
+
+
 def test_a_regime_has_as_many_batches_as_it_says(graph):
     class Wrong(WholeGraph):
         steps = 2

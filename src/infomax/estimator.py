@@ -108,37 +108,34 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         folder = None if run is None else Path(run)
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
-        self.preset_ = self.settings()
-        for name in ("health_", "_course"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        device = choose_device(self.device)
-        memory.require(memory.training_bytes(graph, self.preset_.dim, **bound(self.preset_.views)), device)
-        self.graph_, self.feature_names_ = graph, graph.feature_names
-        seen = graph.seen()
-        self.scaler_ = Scaler.of_seen(graph, self.preset_.scale)
+        preset, device = self.settings(), choose_device(self.device)
+        memory.require(memory.training_bytes(graph, preset.dim, **bound(preset.views)), device)
+        seen, scaler = graph.seen(), Scaler.of_seen(graph, preset.scale)
         first, second = (int(word) for word in np.random.SeedSequence(self.seed).generate_state(2, np.uint64))
-        self.model_ = build(self.preset_, graph.num_features, torch.Generator().manual_seed(first)).to(device)
+        model = build(preset, graph.num_features, torch.Generator().manual_seed(first)).to(device)
         if folder is not None:  # whose report needs the vectors
-            memory.require(memory.embedding_bytes(seen, self.model_.encoder.out_dim), device)
-        scaled = dataclasses.replace(seen, features=self.scaler_.transform(seen.features))
-        views = self.preset_.views(scaled, self.model_.encoder.rule, self.preset_.corruption, device)
+            memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
+        scaled = dataclasses.replace(seen, features=scaler.transform(seen.features))
+        views = preset.views(scaled, model.encoder.rule, preset.corruption, device)
         if isinstance(views, Patches):
-            views.check_depth(self.model_.encoder.depth)
+            views.check_depth(model.encoder.depth)
         training = Training(
-            self.model_,
+            model,
             views,
-            self.preset_.objective,
-            lr=self.preset_.lr,
-            epochs=self.preset_.epochs,
-            patience=self.preset_.patience,
+            preset.objective,
+            lr=preset.lr,
+            epochs=preset.epochs,
+            patience=preset.patience,
             generator=torch.Generator(device).manual_seed(second),
-            replayable=self.preset_.corruption in REPLAYABLE and fusable(self.model_, self.preset_.objective),
+            replayable=preset.corruption in REPLAYABLE and fusable(model, preset.objective),
         )
         if folder is None:
             training.run(progress)
         else:
-            self._run(training, folder, progress)
-        self._course = course(training)
+            self._run(training, folder, graph, preset.describe(), progress)
+        self.__dict__.pop("health_", None)  # of an earlier fit, which stands until this one has ended well
+        self.model_, self.preset_, self.scaler_, self._course = model, preset, scaler, course(training)
+        self.graph_, self.feature_names_ = graph, graph.feature_names
         if folder is not None:
             self._finish(folder)
         return self
@@ -207,16 +204,23 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             raise InputError("settings", expected, f"{found}, seed {self.seed}")
         return preset
 
-    def _run(self, training: Training, folder: Path, progress: Callable[[Training], None]) -> None:
+    def _run(
+        self,
+        training: Training,
+        folder: Path,
+        graph: Graph,
+        settings: dict[str, Any],
+        progress: Callable[[Training], None],
+    ) -> None:
         """Train to the end, from the checkpoint where there is one, keeping it fresh on the way."""
-        checkpoint, settings = folder / runs.CHECKPOINT, self.preset_.describe()
-        fingerprint = runs.fingerprint(self.graph_, settings, self.seed, training.device.type)
+        checkpoint = folder / runs.CHECKPOINT
+        fingerprint = runs.fingerprint(graph, settings, self.seed, training.device.type)
         resumed = checkpoint.exists()
         if resumed:
             tensors, values = checkpoints.load(checkpoint)
-            self._refuse_other(checkpoint, values.pop("fingerprint"), fingerprint)
+            _refuse_other(graph, checkpoint, values.pop("fingerprint"), fingerprint)
             training.restore(tensors, values)
-        runs.begin(folder, self.graph_, settings, self.seed, self.device, resumed=resumed)
+        runs.begin(folder, graph, settings, self.seed, self.device, resumed=resumed)
         saved = time.monotonic()
 
         def save() -> None:
@@ -236,15 +240,6 @@ class DGI(BaseEstimator):  # type: ignore[misc]
 
         training.run(pause)
 
-    def _refuse_other(self, checkpoint: Path, found: dict[str, str], expected: dict[str, str]) -> None:
-        """Refuse the checkpoint of another training: by both values, or by name where they are hashes."""
-        for name, value in expected.items():
-            if (other := found.get(name)) != value:
-                hashed = name in runs.graph_fingerprint(self.graph_)
-                this, that = (f"this {name}", f"another {name}") if hashed else (f"{name} {value}", f"{name} {other}")
-                remedy = "Resume with what it was begun with, or choose another folder."
-                raise InputError(str(checkpoint), f"a checkpoint of {this}", f"one of {that}", remedy)
-
     def _finish(self, folder: Path) -> None:
         runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_)
 
@@ -258,6 +253,16 @@ def build(preset: Preset, in_dim: int, generator: torch.Generator | None) -> Mod
     encoder = preset.encoder(in_dim, preset.dim, generator=generator)
     readout = preset.readout(encoder.out_dim, generator=generator)
     return Model(encoder, readout, preset.discriminator(encoder.out_dim, generator=generator))
+
+
+def _refuse_other(graph: Graph, checkpoint: Path, found: dict[str, str], expected: dict[str, str]) -> None:
+    """Refuse the checkpoint of another training: by both values, or by name where they are hashes."""
+    for name, value in expected.items():
+        if (other := found.get(name)) != value:
+            hashed = name in runs.graph_fingerprint(graph)
+            this, that = (f"this {name}", f"another {name}") if hashed else (f"{name} {value}", f"{name} {other}")
+            remedy = "Resume with what it was begun with, or choose another folder."
+            raise InputError(str(checkpoint), f"a checkpoint of {this}", f"one of {that}", remedy)
 
 
 def choose_device(name: str) -> torch.device:
