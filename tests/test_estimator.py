@@ -264,6 +264,14 @@ def test_a_regime_has_as_many_batches_as_it_says(graph):
         DGI(dim=8, views=Wrong, epochs=2).fit(graph)
 
 
+def test_a_regime_of_ones_own_may_have_arguments(graph):
+    class Own(WholeGraph):
+        def __init__(self, *args, temperature):
+            super().__init__(*args)
+
+    DGI(dim=8, views=partial(Own, temperature=2.0), epochs=2).fit(graph)
+
+
 def test_bad_settings_are_refused(graph):
     for settings in ({"dim": 0}, {"epochs": -1}, {"lr": 0.0}, {"patience": 0}, {"preset": "none"}, {"scale": "x"}):
         with pytest.raises(InputError):

@@ -14,8 +14,11 @@ from infomax.graph import Graph
 from infomax.patches import level_sizes
 
 
-def training_bytes(graph: Graph, dim: int, *, fan_out: Sequence[int] = (), batch: int = 0) -> int:
-    """Peak bytes of a training at float32, beside what Python and torch take themselves; in patches with a fan-out."""
+def training_bytes(graph: Graph, dim: int, *, fan_out: Sequence[int] = (), batch: int = 0, **others: object) -> int:
+    """Peak bytes of a training at float32, beside what Python and torch take themselves; in patches with a fan-out.
+
+    Other arguments of the views do not count.
+    """
     n, f, d = graph.num_nodes, graph.num_features, dim
     # Sparse: the matrix and its transpose with 8-byte columns, and the making of them. Dense: table, scaled, on device.
     features = 52 * int(graph.features.nnz) if sparse.issparse(graph.features) else 12 * n * f
