@@ -236,8 +236,3 @@ def test_neighbours_tie_in_input_order_and_zero_is_like_nothing() -> None:
 def test_huge_vectors_have_neighbours() -> None:
     found = embeddings(["a", "b"], np.full((2, 4), 3e38, dtype=np.float32)).neighbours("a")
     assert found == [("b", 1.0)]
-
-
-def test_shapes_must_agree() -> None:
-    with pytest.raises(InputError, match=r"shapes \[3, 2\] and \[2\]"):
-        embeddings([1, 2])
