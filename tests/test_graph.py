@@ -91,3 +91,35 @@ def test_a_sparse_matrix_stays_as_its_owner_made_it(dtype):
     found = Graph.from_arrays([[0], [1]], features).features
     assert (found.data.tolist(), found.indices.tolist()) == ([3, 3], [1, 0])
     assert (features.data.tolist(), features.indices.tolist()) == ([1, 2, 0, 3], [1, 1, 0, 0])
+
+
+def test_arrows_of_an_undirected_networkx_run_both_ways():
+    origin = networkx.Graph([(0, 1), (2, 1)])
+    found = Graph.from_networkx(origin, directed=True)
+    assert found.directed
+    np.testing.assert_array_equal(found.adjacency.toarray(), networkx.to_numpy_array(origin))
+    arrows = networkx.DiGraph([(0, 1), (2, 1)])
+    np.testing.assert_array_equal(Graph.from_networkx(arrows).adjacency.toarray(), networkx.to_numpy_array(arrows))
+
+
+def test_one_label_of_networkx_is_named_by_its_text():
+    club = networkx.karate_club_graph()
+    labels = Graph.from_networkx(club, labels="club").labels
+    assert {name: column.tolist() for name, column in labels.items()} == {"club": [club.nodes[i]["club"] for i in club]}
+
+
+@pytest.mark.parametrize(
+    ("origin", "message"),
+    [
+        (None, "graph: expected a graph of NetworkX, found NoneType"),
+        (networkx.grid_2d_graph(3, 3), "ids: expected all integers or all text, found tuple. Make all of them text"),
+        (
+            networkx.Graph([(0, 1, {"weight": 2}), (1, 2, {"weight": "much"})]),
+            "weight: expected numbers, found dtype <U",
+        ),
+    ],
+    ids=["none", "tuples", "weight"],
+)
+def test_what_networkx_allows_and_a_graph_does_not(origin, message):
+    with pytest.raises(InputError, match=message):
+        Graph.from_networkx(origin)

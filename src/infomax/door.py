@@ -35,7 +35,7 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
     if column.dtype.kind not in "iu":
         kinds = {"integer" if isinstance(i, int | np.integer) else type(i).__name__ for i in listed}
     if len(kinds) > 1 or not kinds <= {"integer", "str"}:
-        raise InputError("ids", "all integers or all text", f"a mixture of {', '.join(sorted(kinds))}")
+        raise InputError("ids", "all integers or all text", " and ".join(sorted(kinds)), "Make all of them text.")
     if kinds == {"integer"}:
         ends = min(listed, default=0), max(listed, default=0)
         beyond = [i for i in ends if not -(2**63) <= i < 2**63]

@@ -126,7 +126,7 @@ class Graph:
             bad = int(np.argmax(outside.any(axis=0)))
             raise InputError(f"edges, column {bad}", f"row numbers from 0 to {n - 1}", str(edges[:, bad].tolist()))
         ones = np.ones(edges.shape[1], dtype=np.float32)
-        values = ones if weight is None else np.asarray(weight, dtype=np.float32)
+        values = ones if weight is None else door.check_array("weight", weight, door.NUMBERS, "numbers", np.float32)
         if values.shape != ones.shape:
             raise InputError("weight", f"{len(ones)} numbers, one an edge", f"shape {list(values.shape)}")
         matrix = sparse.coo_array((values, (edges[0], edges[1])), shape=(n, n))
@@ -177,10 +177,17 @@ class Graph:
         )
 
     @classmethod
-    def from_networkx(cls, graph: Any, *, labels: Iterable[str] = (), directed: bool | None = None) -> Graph:
-        """A graph from NetworkX: numeric node attributes are features, those named in ``labels`` are labels."""
+    def from_networkx(cls, graph: Any, *, labels: str | Iterable[str] = (), directed: bool | None = None) -> Graph:
+        """A graph from NetworkX: numeric node attributes are features, those named in ``labels`` are labels.
+
+        With ``directed`` the arrows are kept, and an undirected edge runs both ways; None: as the graph itself is.
+        """
+        if not hasattr(graph, "is_directed"):
+            raise InputError("graph", "a graph of NetworkX", type(graph).__name__)
+        if directed:
+            graph = graph.to_directed(as_view=True)
         nodes = list(graph.nodes(data=True))
-        wanted = set(labels)
+        wanted = {labels} if isinstance(labels, str) else set(labels)
         names = list(dict.fromkeys(name for _, attributes in nodes for name in attributes))
         for name in wanted - set(names):
             raise InputError(f"label attribute {name!r}", f"one of {names}", "no node that has it")
@@ -211,7 +218,7 @@ class Graph:
             weight=weights,
             num_nodes=len(nodes),
             directed=graph.is_directed() if directed is None else directed,
-            ids=[node for node, _ in nodes],
+            ids=np.fromiter(position, dtype=object),
             feature_names=features or None,
             labels={name: columns[name] for name in names if name in wanted},
         )

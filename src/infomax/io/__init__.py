@@ -153,8 +153,7 @@ def _read_graphml(path: Path, labels: Sequence[str], features: Sequence[str] | N
                 kept = {name: value for name, value in values.items() if name in wanted}
                 values.clear()
                 values.update(kept)
-        # An undirected edge runs both ways, whoever asks for arrows.
-        return Graph.from_networkx(graph.to_directed() if directed else graph, labels=labels, directed=directed)
+        return Graph.from_networkx(graph, labels=labels, directed=directed)
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
     except (SyntaxError, OSError, LookupError, TypeError, ValueError, networkx.NetworkXException) as error:
