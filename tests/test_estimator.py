@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from infomax.contrast import fusable
 from infomax.corruptions import flip_and_shuffle, flip_edges
 from infomax.encoders import GCN, Encoder
 from infomax.initialisation import glorot
+from infomax.presets import PRESETS
 from infomax.readouts import DiffPool, Set2Set
 from infomax.views import WholeGraph
 
@@ -262,6 +264,21 @@ def test_a_regime_has_as_many_batches_as_it_says(graph):
 
     with pytest.raises(InputError, match="2 batches an epoch"):
         DGI(dim=8, views=Wrong, epochs=2).fit(graph)
+
+
+def test_an_epoch_has_a_step(graph):
+    class Idle(WholeGraph):
+        steps = 0
+
+    with pytest.raises(InputError, match=r"views.steps: expected a whole number from 1, found 0"):
+        DGI(dim=8, views=Idle, epochs=2).fit(graph)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_seen_node_is_refused(graph, preset):
+    blind = dataclasses.replace(graph, splits={"seen": np.zeros(graph.num_nodes, dtype=bool)})
+    with pytest.raises(InputError, match=r"splits\['seen'\]: expected at least one node"):
+        DGI(dim=8, preset=preset, epochs=2).fit(blind)
 
 
 def test_a_regime_of_ones_own_may_have_arguments(graph):

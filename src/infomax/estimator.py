@@ -110,6 +110,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             runs.refuse_model(folder)
         preset, device = self.settings(), choose_device(self.device)
         memory.require(memory.training_bytes(graph, preset.dim, **bound(preset.views)), device)
+        if not graph.splits.get("seen", np.True_).any():
+            raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         seen, scaler = graph.seen(), Scaler.of_seen(graph, preset.scale)
         first, second = (int(word) for word in np.random.SeedSequence(self.seed).generate_state(2, np.uint64))
         model = build(preset, graph.num_features, torch.Generator().manual_seed(first)).to(device)

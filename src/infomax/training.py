@@ -16,7 +16,7 @@ from infomax.errors import InputError
 from infomax.ledger import Ledger
 from infomax.optimiser import Adam
 from infomax.replay import Replay
-from infomax.views import Views
+from infomax.views import Views, whole
 
 STRIDE = 32
 """Epochs between two readings of the history."""
@@ -59,6 +59,7 @@ class Training:
         self.model, self.views, self.objective, self.generator = model, views, objective, generator
         self.epochs, self.patience = epochs, patience
         self.device = generator.device
+        whole("views.steps", views.steps, 1)
         gpu = self.device.type == "cuda"
         self.stride = STRIDE if gpu and views.steps == 1 else 1
         self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
