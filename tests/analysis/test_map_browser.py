@@ -138,6 +138,15 @@ def test_an_id_is_text_whatever_it_says(page):
     assert page.value("document.images.length") == 0
 
 
+def test_neighbours_close_together_come_apart(page):
+    page.value("kept = places.slice(); pick(0)")
+    page.wait("near.length === 10")
+    page.value("near.forEach((node, rank) => places.set([places[0] + 40 * rank - 180, places[1]], 2 * node)); goTo(0)")
+    page.wait("near.filter((node) => shown.some(({ text }) => text === ids[node])).length >= 6")
+    page.value("places.set(kept)")
+    assert page.value("view.scale / view.whole") > 40
+
+
 def test_a_long_name_keeps_both_its_ends(page):
     name = "https://example.org/packages/" + 40 * "x" + "/vim-17"
     assert page.value(f"brief({json.dumps(name)})") == "https://example…xxxxxxxxx/vim-17"

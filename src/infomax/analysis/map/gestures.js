@@ -4,9 +4,10 @@ const fingers = new Map(); // pointer -> where it is
 let lassoing = false; // the lasso is in hand
 let tapped = null; // where the first finger went down, until it has moved or a second one has come
 let glide = 0;
+const NEAREST = 800; // how many times larger than the whole a map can be seen
 
 function zoomAt(x, y, factor) {
-  const scale = Math.min(Math.max(view.scale * factor, view.whole * 0.5), view.whole * 800);
+  const scale = Math.min(Math.max(view.scale * factor, view.whole * 0.5), view.whole * NEAREST);
   view.x = x - ((x - view.x) * scale) / view.scale;
   view.y = y - ((y - view.y) * scale) / view.scale;
   view.scale = scale;
@@ -31,12 +32,13 @@ const narrow = () => view.width < 720;
 // Bring a node into the middle of what is not covered, so near that most of its neighbours stand apart and in sight.
 function goTo(node) {
   const [left, top, right, bottom] = margins();
+  const card = element("details").getBoundingClientRect();
+  const [end, low] = narrow() ? [view.width - right, card.top] : [card.left - 24, view.height - bottom];
   const [px, py] = placeOf(node);
   const gaps = near.map(placeOf).map(([x, y]) => Math.hypot(x - px, y - py));
-  const middling = gaps.sort((a, b) => a - b)[Math.floor(0.6 * gaps.length)] || 1e-6;
-  const scale = Math.min(Math.max(110 / middling, 4 * view.whole), 40 * view.whole);
-  const low = narrow() ? element("details").getBoundingClientRect().top : view.height - bottom;
-  glideTo({ scale, x: (left + view.width - right) / 2 - px * scale, y: (top + low) / 2 - py * scale });
+  const middling = gaps.sort((a, b) => a - b)[Math.floor(0.5 * gaps.length)] || 1e-6;
+  const scale = Math.min(Math.max((0.3 * (end - left)) / middling, 4 * view.whole), NEAREST * view.whole);
+  glideTo({ scale, x: (left + end) / 2 - px * scale, y: (top + low) / 2 - py * scale });
 }
 
 function glideTo(target) {

@@ -6,7 +6,7 @@ const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 let picked = -1; // the node whose details are shown
 let near = []; // its neighbours
 let lasso = []; // the path being drawn, on the page
-let shown = []; // names that found room: {text, at: place, kind, colour, above}
+let shown = []; // names that found room: {text, at: place, kind, colour, side: -1 above its point, 1 below}
 let hubs = null; // nodes by importance, the most important first
 
 const NAMED = 61; // groups beyond this have no name on the map
@@ -55,12 +55,12 @@ function chooseNames(ids, column) {
     shown.push(name);
     return true;
   };
-  const placeNode = (node, kind) => place({ text: brief(ids[node]), at: placeOf(node), kind, above: true });
+  const placeNode = (node, kind, side = -1) => place({ text: brief(ids[node]), at: placeOf(node), kind, side });
   if (picked >= 0) {
     const [x, y] = onPage(picked);
     placeNode(picked, "picked");
     taken.push([x - 9, y - 9, x + 9, y + 9]);
-    near.forEach((node) => placeNode(node, "node"));
+    near.forEach((node) => placeNode(node, "node") || placeNode(node, "node", 1));
   }
   const zoom = view.scale / view.whole;
   if (column.groups && zoom < 7) groupNames(column).forEach(place);
@@ -86,9 +86,9 @@ const brief = (text) => (text.length > 32 ? text.slice(0, 15) + "…" + text.sli
 const FONTS = { group: "650 15px", small: "600 12.5px", picked: "650 14px", node: "500 11.5px" };
 const fontOf = (kind) => `${FONTS[kind]} ${FONT}`;
 
-function spotOf({ at, above }) {
+function spotOf({ at, side = 0 }) {
   const [x, y] = project(...at);
-  return [x, above ? y - diameter() / 2 - 11 : y];
+  return [x, y + side * (diameter() / 2 + 11)];
 }
 
 function visible(node) {
