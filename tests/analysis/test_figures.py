@@ -126,6 +126,14 @@ def test_hot_nodes_are_named_and_fooled_negatives_counted(contrast):
     assert numbers["median_degree"] == {"fooled_negatives": 1, "all_negatives": 7}
 
 
+def test_hot_nodes_whose_ids_begin_alike_are_all_named(contrast):
+    points = np.random.default_rng(0).normal(size=(60, 2))
+    ids = np.array([f"http://example.org/a/long/path/{k}/end" for k in range(60)], dtype=object)
+    with in_style():
+        texts = scores(contrast, points, points, ids, np.ones(60)).draw(False).axes[0].texts
+    assert sum("…" in text.get_text() for text in texts) == HOT
+
+
 def test_the_corruption_study_is_drawn_by_rate():
     rows = [
         {"corruption": kind, "rho": rho, "seed": seed, "accuracy": value + 0.01 * seed, "epochs": 1}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from infomax.analysis.pictures import sample_rows, scatter, tsne, umap
-from infomax.analysis.style import COLOURS, GREY
+from infomax.analysis.pictures import colour_groups, sample_rows, scatter, shorten, tsne, umap, write_names
+from infomax.analysis.style import COLOURS, GREY, INK, panels
 from infomax.errors import InputError
 from infomax.evaluation.metrics import silhouette
 
@@ -69,6 +69,30 @@ def test_a_picture_is_written_whole(tmp_path, groups):
     seen = {f"#{pixel:06x}" for pixel in np.unique(pixels).tolist()}  # the legend's dots are not transparent
     assert set(COLOURS) & seen == set(COLOURS[:groups])
     assert GREY in seen or groups == 1
+
+
+def test_names_keep_inside_and_apart_and_a_line_leads_back_from_those_that_moved():
+    _, (axes,) = panels(1, stacked=True)
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    corners = [(0.5, 0.3), (0.0, 0.0), (1.0, 1.0), (1.0, 1.0), (0.99, 0.99), (0.98, 0.99)]
+    write_names(axes, [("a name", np.array(place), INK) for place in corners], fontsize=11, lift=11)
+    boxes = [text.get_window_extent() for text in axes.texts if text.get_text()]
+    lines = [text for text in axes.texts if not text.get_text()]
+    page = axes.get_window_extent().padded(0.01)
+    assert len(boxes) == len(corners)  # one each, also where names are alike
+    assert all(page.contains(*box.min) and page.contains(*box.max) for box in boxes)
+    assert sum(one.overlaps(other) for one in boxes for other in boxes) == len(boxes)
+    assert {tuple(line.xy) for line in lines} <= set(corners)
+    assert len(lines) >= 2
+
+
+def test_long_names_lose_their_middle():
+    assert shorten("x" * 24) == "x" * 24
+    assert shorten("http://example.org/" + "path/" * 20 + "page 7") == "http://examp…path/page 7"
+    names = np.array(["a" * 120 + "b", "a" * 120 + "c"], dtype=object)
+    colours, entries = colour_groups(names)
+    assert list(colours) == names.tolist()
+    assert [len(text) for _, text in entries] == [24 + len("  (1)")] * 2
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):

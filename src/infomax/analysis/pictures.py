@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def scatter(points: NDArray[Any], groups: NDArray[Any], path: str | Path, title:
     axes.set_title(title, loc="left", fontsize=19, fontweight="bold", color=INK, pad=10)
     draw_points(axes, points, names, colours)
     write_legend(figure, entries, "outside right center", fontsize=13.5)
-    write_names(axes, {name: _heart(points[names == name]) for name in colours}, colours)
+    write_names(axes, [(name, _heart(points[names == name]), colour) for name, colour in colours.items()])
     with replacing(Path(path)) as temporary:
         figure.savefig(temporary, format="png")
 
@@ -105,7 +106,7 @@ def colour_groups(names: NDArray[Any]) -> tuple[dict[str, str], list[tuple[str, 
     sizes = Counter(names.tolist())
     unknown = sizes.pop("", 0)
     colours = {name: colour for (name, _), colour in zip(sizes.most_common(), COLOURS, strict=False)}
-    entries = [(colour, f"{name}  ({sizes[name]:,})") for name, colour in colours.items()]
+    entries = [(colour, f"{shorten(name)}  ({sizes[name]:,})") for name, colour in colours.items()]
     if others := [size for name, size in sizes.items() if name not in colours]:
         entries.append((GREY, f"{len(others)} smaller groups  ({sum(others):,})"))
     if unknown:
@@ -144,6 +145,11 @@ def _heart(points: NDArray[Any]) -> NDArray[Any]:
     return heart
 
 
+def shorten(name: str, width: int = 24) -> str:
+    """A long name without its middle: ids and classes are often told apart by their ends."""
+    return name if len(name) <= width else f"{name[: width // 2]}\N{HORIZONTAL ELLIPSIS}{name[1 - width // 2 :]}"
+
+
 def write_legend(
     figure: Any,
     entries: list[tuple[str, str]],
@@ -167,27 +173,39 @@ def write_legend(
 
 
 def write_names(
-    axes: Any, places: dict[str, NDArray[Any]], colours: dict[str, str], *, fontsize: float = 14, lift: float = 0
+    axes: Any, names: Sequence[tuple[str, NDArray[Any], str]], *, fontsize: float = 14, lift: float = 0
 ) -> None:
-    """Each name at its place or ``lift`` points above, in a darker shade of its colour; on the page, off each other."""
+    """Names, each with its place and colour: there or ``lift`` points above; else as near as there is room, by a line.
+
+    They keep inside the axes and off each other, and are written in a darker shade of their colours.
+    """
     from matplotlib.colors import to_hex, to_rgb
     from matplotlib.patheffects import withStroke
     from matplotlib.transforms import Bbox
 
     axes.figure.draw_without_rendering()  # only then is it known where on the page a place is
     page, pixel = axes.get_window_extent(), 72 / axes.figure.dpi  # in points, so that a picture of any dpi is the same
+    spots = axes.transData.transform([place for _, place, _ in names])
     # A place that has its name above is not to be covered by another's.
-    spots = axes.transData.transform(list(places.values())) if lift else []
-    taken = [Bbox.from_bounds(x, y, 0, 0).padded(lift / 2 / pixel) for x, y in spots]
-    for name, place in sorted(places.items(), key=lambda item: float(item[1][1])):
-        shade = INK if colours[name] == INK else to_hex(tuple(0.6 * part for part in to_rgb(colours[name])))  # type: ignore[arg-type]
-        text = axes.annotate(name, place, (0, lift), textcoords="offset points", ha="center", va="center")
+    taken = [Bbox.from_bounds(x, y, 0, 0).padded(lift / 2 / pixel) for x, y in spots] if lift else []
+    turns = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
+    steps = [reach / pixel * np.array([np.sin(a), np.cos(a)]) for reach in np.arange(lift, 200, 2) for a in turns]
+    for (name, place, colour), spot in sorted(zip(names, spots, strict=True), key=lambda item: float(item[1][1])):
+        shade = INK if colour == INK else to_hex(tuple(0.6 * part for part in to_rgb(colour)))  # type: ignore[arg-type]
+        text = axes.annotate(shorten(name), place, (0, 0), textcoords="offset points", ha="center", va="center")
         halo = [withStroke(linewidth=4, foreground=PAPER)]
         text.set(
             fontsize=fontsize, fontweight="bold", color=shade, path_effects=halo, in_layout=False, parse_math=False
         )
-        box = text.get_window_extent()
-        text.xyann = (pixel * (max(page.x0 - box.x0, 0) + min(page.x1 - box.x1, 0)), lift)
-        while any(text.get_window_extent().overlaps(other) for other in taken):
-            text.xyann = (text.xyann[0], text.xyann[1] + 2)
-        taken.append(text.get_window_extent())
+        start = text.get_window_extent()
+        for step in steps:
+            box = start.translated(*step)
+            box = box.translated(*(np.maximum(page.min - box.min, 0) + np.minimum(page.max - box.max, 0)))
+            if not any(box.overlaps(other) for other in taken):
+                break
+        taken.append(box)
+        text.xyann = pixel * (box.min - start.min)
+        edge = pixel * (np.clip(spot, box.min, box.max) - spot)
+        if np.hypot(*edge) > lift:
+            line = {"arrowstyle": "-", "color": shade, "linewidth": 0.8, "shrinkA": 0, "shrinkB": lift / 3}
+            axes.annotate("", place, edge, textcoords="offset points", arrowprops=line, in_layout=False)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from infomax.analysis.chapter import Chapter
 from infomax.analysis.contrast import Contrast
-from infomax.analysis.pictures import draw_values, write_names
+from infomax.analysis.pictures import draw_values, shorten, write_names
 from infomax.analysis.style import INK, panels
 
 HOT = 8
@@ -33,7 +33,7 @@ def scores(
     positive, negative = contrast.positive_scores, contrast.negative_scores
     hot = np.argsort(-positive, kind="stable")[:HOT]
     nodes = contrast.nodes[hot]
-    names = [str(identifier)[:24] for identifier in ids[nodes].tolist()]
+    names = [shorten(str(identifier)) for identifier in ids[nodes].tolist()]
     fooled = negative >= 0
     numbers = {
         "positive_scores": np.round(positive, 4).tolist(),
@@ -54,7 +54,7 @@ def scores(
     for name, node, score in zip(names, nodes.tolist(), positive[hot], strict=True):
         own = [str(groups[node])] if groups is not None else []
         facts.append([name, *own, str(degrees[node]), f"{score:.1f}"])
-    places = dict(zip(names, positive_points[hot], strict=True))
+    places = list(zip(names, positive_points[hot], strict=True))
     drawing = _draw((positive_points, negative_points), (positive, negative), places)
     return Chapter("scores", "What the discriminator sees", _story(numbers), numbers, drawing, facts)
 
@@ -81,7 +81,9 @@ def _story(numbers: dict[str, Any]) -> list[str]:
 
 
 def _draw(
-    points: tuple[NDArray[Any], NDArray[Any]], values: tuple[NDArray[Any], NDArray[Any]], hot: dict[str, NDArray[Any]]
+    points: tuple[NDArray[Any], NDArray[Any]],
+    values: tuple[NDArray[Any], NDArray[Any]],
+    hot: list[tuple[str, NDArray[Any]]],
 ) -> Any:
     def draw(stacked: bool) -> Any:
         figure, axes = panels(2, stacked, height=4.6)
@@ -93,8 +95,8 @@ def _draw(
         place = {"location": "bottom", "shrink": 0.9, "aspect": 30} if stacked else {"location": "right", "shrink": 0.8}
         bar = figure.colorbar(dots, ax=axes, extend="both", label="score (log-odds of being real)", pad=0.02, **place)
         bar.outline.set_visible(False)
-        axes[0].scatter(*np.array(list(hot.values())).T, s=60, facecolor="none", edgecolor=INK, linewidth=1.4)
-        write_names(axes[0], hot, dict.fromkeys(hot, INK), fontsize=11, lift=11)
+        axes[0].scatter(*np.array([place for _, place in hot]).T, s=60, facecolor="none", edgecolor=INK, linewidth=1.4)
+        write_names(axes[0], [(name, place, INK) for name, place in hot], fontsize=11, lift=11)
         return figure
 
     return draw
