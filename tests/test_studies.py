@@ -117,7 +117,11 @@ def study(folder, **changes):
 
 
 def test_a_study_trains_every_point_once_and_goes_on_where_it_stopped(tmp_path):
-    whole = study(tmp_path)
+    told = []
+    whole = study(tmp_path, progress=lambda done, note: told.append((done, note)))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert (1, f"{FEATURES}, epoch 1") in told
+    assert told[-1] == (6, f"{BOTH}, rho 0.5")
     assert len(whole["rows"]) == studies.trainings([1e-3, 0.5], 1) == 6
     assert {(row["corruption"], row["rho"]) for row in whole["rows"]} == {
         (NONE, None), (FEATURES, None), (EDGES, 1e-3), (EDGES, 0.5), (BOTH, 1e-3), (BOTH, 0.5),

@@ -33,6 +33,7 @@ from infomax.evaluation.splits import Splits, encode_labels
 from infomax.graph import Graph
 from infomax.presets import Part, Preset
 from infomax.runs import digest, graph_fingerprint, read_json, write_json
+from infomax.training import Training
 from infomax.views import ManyGraphs, Patches, Views, WholeGraph
 
 SAMPLE, ITERATIONS = 4000, 1000
@@ -234,18 +235,25 @@ def corruption_study(
     done = {(row["corruption"], row["rho"], row["seed"]) for row in numbers["rows"]}
     # Seeds outermost: interrupted, the study still holds whole curves.
     kinds = [(NONE, None), (FEATURES, None), *((kind, rho) for rho in rates for kind in (EDGES, BOTH))]
-    for at, (seed, (kind, rho)) in enumerate(product(range(runs), kinds), start=1):
+    for at, (seed, (kind, rho)) in enumerate(product(range(runs), kinds)):
+        name = kind if rho is None else f"{kind}, rho {rho:.1g}"
         if (kind, rho, seed) not in done:
             negative = partial(FLIPS[kind], rho=rho) if kind in FLIPS else shuffle_features
             epochs = 0 if kind == NONE else min(EPOCHS, preset.epochs)
             settings = dataclasses.replace(preset, corruption=negative, epochs=epochs)
             model = DGI(preset=settings, seed=seed, device=device)
-            score = _accuracy(model.fit_transform(graph).vectors, codes, splits, choose_device(device), seed)
+            vectors = model.fit(graph, progress=_epochs(progress, at, name)).transform(graph).vectors
+            score = _accuracy(vectors, codes, splits, choose_device(device), seed)
             row = {"corruption": kind, "rho": rho, "seed": seed, "accuracy": score, "epochs": model.health_["epochs"]}
             numbers["rows"].append(row)
             write_json(path, numbers)
-        progress(at, kind if rho is None else f"{kind}, rho {rho:.1g}")
+        progress(at + 1, name)
     return numbers
+
+
+def _epochs(progress: Progress, done: int, name: str) -> Callable[[Training], None]:
+    """A callback for `DGI.fit` that tells the epochs of what comes after so many that are done."""
+    return lambda training: progress(done, f"{name}, epoch {len(training.history)}")
 
 
 def _begin_study(
