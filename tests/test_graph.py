@@ -5,6 +5,7 @@ from __future__ import annotations
 import networkx
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError
@@ -123,3 +124,94 @@ def test_one_label_of_networkx_is_named_by_its_text():
 def test_what_networkx_allows_and_a_graph_does_not(origin, message):
     with pytest.raises(InputError, match=message):
         Graph.from_networkx(origin)
+
+
+RAGGED = [[1, 2], [1]]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"features": [["a"]] * 4}, "features: expected numbers, found dtype <U1"),
+        ({"features": [[1], [1, 2], [1], [1]]}, "features: expected numbers, found .*inhomogeneous"),
+        ({"features": np.array([["a"]] * 4, dtype=object)}, "features: expected numbers, found could not convert"),
+        ({"features": FEATURES * 1j}, "features: expected numbers, found dtype complex128"),
+        ({"features": sparse.csr_array(FEATURES * 1j)}, "features: expected numbers, found dtype complex128"),
+        ({"features": torch.eye(4, requires_grad=True)}, "features: expected numbers, found .*requires grad"),
+        ({"edges": RAGGED}, "edges: expected row numbers .* found .*inhomogeneous"),
+        ({"weight": ["a", "b", "c"]}, "weight: expected numbers, found dtype <U1"),
+        ({"num_nodes": "4"}, "num_nodes: expected a whole number, found '4'"),
+        ({"num_nodes": 4.0}, "num_nodes: expected a whole number, found 4.0"),
+        ({"num_nodes": -1}, "num_nodes: expected a whole number, found -1"),
+        ({"groups": ["a", "b", "a", "b"]}, "groups: expected integers, found dtype <U1"),
+        ({"groups": [0, 0, 0, np.nan]}, "groups: expected integers, found dtype float64"),
+        ({"groups": [0, 0, 0, 0.5]}, "groups: expected integers, found dtype float64"),
+        ({"labels": ["a", "b", "a", "b"]}, "labels: expected a mapping of names to columns, found list"),
+        ({"labels": {"y": RAGGED}}, r"labels\['y'\]: expected text or numbers, found .*inhomogeneous"),
+        ({"splits": [True, False, True, False]}, "splits: expected a mapping of names to columns, found list"),
+        (
+            {"splits": {"train": ["no", "yes", "True", "False"]}},
+            r"splits\['train'\]: expected booleans, found dtype <U5",
+        ),
+        ({"splits": {"train": [0, 1, 2, 3]}}, r"splits\['train'\]: expected booleans, or 0 and 1, found 2"),
+        ({"features": None, "feature_names": list("abcd")}, "feature_names: expected features that .*, found none"),
+    ],
+)
+def test_what_is_no_graph_is_told(given, message):
+    with pytest.raises(InputError, match=message):
+        Graph.from_arrays(**{"edges": EDGES, "features": FEATURES} | given)
+
+
+@pytest.mark.parametrize("dtype", [bool, int, float])
+def test_splits_are_booleans_or_0_and_1(dtype):
+    mask = Graph.from_arrays(EDGES, FEATURES, splits={"train": np.array([1, 0, 0, 1], dtype=dtype)}).splits["train"]
+    assert (mask.dtype, mask.tolist()) == (bool, [True, False, False, True])
+
+
+def test_a_list_is_no_adjacency():
+    with pytest.raises(InputError, match="adjacency: expected a square matrix, found list"):
+        Graph.from_scipy([[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize("mask", [[0, 1], [0, 1, 0, 1], [True, False]])
+def test_a_part_is_taken_by_a_mask_alone(mask):
+    with pytest.raises(InputError, match="mask: expected"):
+        Graph.from_arrays(EDGES, FEATURES).part(mask)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"), [([1.0, np.nan, 2, 0], [1, -1, 2, 0]), ([0.5, np.nan, 1, 2], [0.5, np.nan, 1, 2])]
+)
+def test_integers_among_nan_are_integers_again(column, expected):
+    found = Graph.from_arrays(EDGES, FEATURES, labels={"y": column}).labels["y"]
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == np.array(expected).dtype
+
+
+class TestPyG:
+    """What PyG calls a graph."""
+
+    @pytest.fixture(autouse=True)
+    def _data(self):
+        self.pyg = pytest.importorskip("torch_geometric.data")
+
+    @pytest.mark.parametrize(
+        "x",
+        [
+            torch.eye(4, requires_grad=True),
+            torch.eye(4, dtype=torch.bfloat16),
+            torch.eye(4).to_sparse(),
+            torch.eye(4).to_sparse_csr(),
+        ],
+        ids=["gradient", "bfloat16", "COO", "CSR"],
+    )
+    def test_features_of_every_form(self, x):
+        features = Graph.from_pyg(self.pyg.Data(x=x, edge_index=torch.tensor(EDGES))).features
+        dense = features.toarray() if sparse.issparse(features) else features
+        np.testing.assert_array_equal(dense, FEATURES)
+
+    @pytest.mark.parametrize("kind", ["Data", "HeteroData"])
+    def test_without_edge_index(self, kind):
+        data = getattr(self.pyg, kind)()
+        with pytest.raises(InputError, match=f"data: expected a PyG Data with edge_index, found {kind}"):
+            Graph.from_pyg(data)

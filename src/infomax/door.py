@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,9 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
 def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[Any]) -> int:
     """N, from the first that tells it."""
     if num_nodes is not None:
-        return num_nodes
+        if not isinstance(num_nodes, int | np.integer) or num_nodes < 0:
+            raise InputError("num_nodes", "a whole number", repr(num_nodes))
+        return int(num_nodes)
     if features is not None:
         return int(features.shape[0] if hasattr(features, "shape") else len(features))
     if ids is not None:
@@ -61,7 +64,7 @@ def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[A
 def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_array, dict[str, int]]:
     """No self-loops, no duplicates, no zero weights; symmetric unless directed."""
     coo = sparse.coo_array(adjacency)
-    values = coo.data.astype(np.float32)
+    values = check_array("adjacency", coo.data, NUMBERS, "numbers", np.float32)
     if not np.isfinite(values).all() or (values < 0).any():
         bad = int(np.argmax(~np.isfinite(values) | (values < 0)))
         raise InputError(
@@ -84,12 +87,13 @@ def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_arra
 def check_features(features: Any, n: int) -> Any:
     """Features ``[N, F]`` as float32, dense or CSR, all finite."""
     if sparse.issparse(features):
-        values = sparse.csr_array(features, dtype=np.float32, copy=True)  # what follows works in place
+        values = sparse.csr_array(features, copy=True)  # what follows works in place
+        values.data = check_array("features", values.data, NUMBERS, "numbers", np.float32)
         values.sum_duplicates()
         values.eliminate_zeros()
         numbers = values.data
     else:
-        values = np.ascontiguousarray(features, dtype=np.float32)
+        values = np.ascontiguousarray(check_array("features", features, NUMBERS, "numbers", np.float32))
         numbers = values
     if values.ndim != 2 or values.shape[0] != n:
         raise InputError("features", f"an array of shape [{n}, F]", f"shape {list(values.shape)}")
@@ -107,30 +111,49 @@ def check_features(features: Any, n: int) -> Any:
 
 def check_groups(groups: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:
     """Groups ``[N]``, no edge between two of them."""
-    column = check_column("groups", groups, adjacency.shape[0], np.int64)
+    column = check_column("groups", groups, adjacency.shape[0], "biu", "integers", np.int64)
     coo = adjacency.tocoo()
     if (column[coo.row] != column[coo.col]).any():
         raise InputError("groups", "no edge between two groups", "such an edge")
     return column
 
 
-def check_column(name: str, column: ArrayLike, n: int, dtype: Any) -> NDArray[Any]:
-    """A column ``[N]`` of that type."""
-    values = np.asarray(column, dtype=dtype)
+def check_columns(name: str, columns: Any, n: int, check: Callable[[str, Any, int], Any]) -> dict[str, NDArray[Any]]:
+    """Named columns, each of them checked; none for None."""
+    if not isinstance(columns, Mapping | None):
+        raise InputError(name, "a mapping of names to columns", type(columns).__name__)
+    return {key: check(f"{name}[{key!r}]", column, n) for key, column in (columns or {}).items()}
+
+
+def check_column(name: str, column: Any, n: int, kinds: str, expected: str, dtype: Any = None) -> NDArray[Any]:
+    """A column ``[N]``; the rest as in `check_array`."""
+    values = check_array(name, column, kinds, expected, dtype)
     if values.shape != (n,):
         remedy = "Choose one of its columns." if values.ndim == 2 else ""
         raise InputError(name, f"{n} values, one a node", f"shape {list(values.shape)}", remedy)
     return values
 
 
+def check_mask(name: str, mask: ArrayLike, n: int) -> NDArray[np.bool_]:
+    """A mask ``[N]``, of booleans or of 0 and 1."""
+    values = check_column(name, mask, n, "biuf", "booleans")
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        raise InputError(name, "booleans, or 0 and 1", str(values[wrong][0]))
+    return values.astype(bool, copy=False)
+
+
 def check_labels(name: str, column: ArrayLike, n: int) -> NDArray[Any]:
     """Labels as numbers ``[N]`` or ``[N, C]``, or as str objects ``[N]``, "" for None, NaN and their like."""
-    values = np.asarray(column)
+    values = check_array(name, column, "biufOUSTMm", "text or numbers")
     if values.dtype.kind not in "biuf":
-        values = check_column(name, column, n, object)
+        values = check_column(name, np.asarray(column, dtype=object), n, "O", "text")
         return np.array([str(i) if isinstance(i, str) or str(i) not in _MISSING else "" for i in values], dtype=object)
     if values.ndim not in (1, 2) or len(values) != n:
         raise InputError(name, f"{n} rows, one a node", f"shape {list(values.shape)}")
+    missing = np.isnan(values)
+    if missing.any() and (values[~missing] % 1 == 0).all():  # integers, which have no NaN, in the form of floats
+        return np.where(missing, -1, values).astype(np.int64)
     return values
 
 

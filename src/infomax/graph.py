@@ -30,8 +30,8 @@ class Graph:
         features: ``[N, F]`` float32, a dense array or CSR.
         ids: ``[N]``, int64 or str objects, unique, in input order.
         feature_names: F names.
-        labels: name -> ``[N]`` str objects ("" = unknown; None and NaN become that) or integers (-1 = unknown), or
-            ``[N, C]`` 0/1 of uint8.
+        labels: name -> ``[N]`` str objects ("" = unknown; None and NaN become that) or integers (-1 = unknown; NaN
+            among whole numbers becomes that), or ``[N, C]`` 0/1 of uint8.
         splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named "seen", training sees
             those nodes and the edges among them, and nothing else.
         groups: ``[N]`` integers, which of several graphs a node belongs to; no edge joins two. None: it is one graph.
@@ -78,7 +78,7 @@ class Graph:
 
     def part(self, mask: NDArray[np.bool_]) -> Graph:
         """The nodes of a mask ``[N]`` and the edges among them: the graph one would have without the others."""
-        rows = np.flatnonzero(mask)
+        rows = np.flatnonzero(door.check_column("mask", mask, self.num_nodes, "b", "booleans"))
         return dataclasses.replace(
             self,
             adjacency=self.adjacency[rows][:, rows],
@@ -113,13 +113,11 @@ class Graph:
             directed: keep the arrows; messages then run along them, from source to target.
             columns: ids, feature_names, labels, splits, groups as `Graph` has them.
         """
-        edges = np.asarray(edges)
+        edges = door.check_array("edges", edges, "iu", "row numbers (integers)")
         if edges.size == 0:
             edges = np.zeros((2, 0), dtype=np.int64)
         if edges.ndim != 2 or edges.shape[0] != 2:
             raise InputError("edges", "an array of shape [2, E]", f"shape {list(edges.shape)}")
-        if edges.dtype.kind not in "iu":
-            raise InputError("edges", "row numbers (integers)", f"dtype {edges.dtype}")
         n = door.count_nodes(num_nodes, features, columns.get("ids"), edges)
         outside = (edges < 0) | (edges >= n)
         if outside.any():
@@ -150,13 +148,16 @@ class Graph:
 
         With ``binary`` every entry counts as 1 however often it is listed.
         """
-        if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
-            raise InputError("adjacency", "a square matrix", f"shape {list(adjacency.shape)}")
-        n = int(adjacency.shape[0])
+        shape: tuple[int, ...] = getattr(adjacency, "shape", ())
+        if len(shape) != 2 or shape[0] != shape[1]:
+            found = f"shape {list(shape)}" if shape else type(adjacency).__name__
+            raise InputError("adjacency", "a square matrix", found)
+        n = int(shape[0])
         matrix, dropped = door.clean(adjacency, directed, binary)
         if features is None:
-            features, names = degree_features(matrix)
-            feature_names = names
+            if feature_names is not None:
+                raise InputError("feature_names", "features that have these names", "none")
+            features, feature_names = degree_features(matrix)
         values = door.check_features(features, n)
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
@@ -167,10 +168,8 @@ class Graph:
             features=values,
             ids=door.check_ids(np.arange(n) if ids is None else ids, n),
             feature_names=tuple(map(str, feature_names)),
-            labels={name: door.check_labels(f"labels[{name!r}]", values, n) for name, values in (labels or {}).items()},
-            splits={
-                name: door.check_column(f"splits[{name!r}]", mask, n, bool) for name, mask in (splits or {}).items()
-            },
+            labels=door.check_columns("labels", labels, n, door.check_labels),
+            splits=door.check_columns("splits", splits, n, door.check_mask),
             groups=None if groups is None else door.check_groups(groups, matrix),
             directed=directed,
             dropped=dropped,
@@ -226,17 +225,29 @@ class Graph:
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False) -> Graph:
         """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks."""
+        if getattr(data, "edge_index", None) is None:
+            remedy = "Make a HeteroData homogeneous; for an adj_t, see Graph.from_scipy."
+            raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
         masks = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
         weight = data.get("edge_weight")
         return cls.from_arrays(
-            data.edge_index.cpu().numpy(),
-            None if data.x is None else data.x.cpu().numpy(),
-            weight=None if weight is None else weight.cpu().numpy(),
+            _array(data.edge_index),
+            None if data.x is None else _array(data.x.float()),
+            weight=None if weight is None else _array(weight.float()),
             num_nodes=data.num_nodes,
             directed=directed,
-            labels={} if data.get("y") is None else {"y": data.y.cpu().numpy()},
-            splits={name: data[key].cpu().numpy() for name, key in masks.items() if data.get(key) is not None},
+            labels={} if data.get("y") is None else {"y": _array(data.y)},
+            splits={name: _array(data[key]) for name, key in masks.items() if data.get(key) is not None},
         )
+
+
+def _array(tensor: Any) -> Any:
+    """A tensor as an array; a sparse one as a matrix of scipy."""
+    values = tensor.detach().cpu()
+    if not values.is_sparse and not values.is_sparse_csr:
+        return values.numpy()
+    values = values.to_sparse_coo().coalesce()
+    return sparse.coo_array((values.values().numpy(), values.indices().numpy()), shape=values.shape)
 
 
 def degree_features(adjacency: sparse.csr_array) -> tuple[sparse.csr_array, list[str]]:
