@@ -46,7 +46,7 @@ def info(
         ("duplicate edges left out", f"{source.dropped['duplicates']:,}"),
         ("labels", ", ".join(columns) or "none"),
         ("split", ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none"),
-        (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}"),
+        (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}, beside Python's own"),
     ]
     show.table(graph, ("", ""), rows)
 

@@ -144,7 +144,7 @@ def health(report: dict[str, Any]) -> None:
         ("effective rank", f"{report['effective_rank']:.1f} of {report['dimensions']}"),
         ("dead dimensions", str(report["dead_dimensions"])),
         ("training time", f"{report['seconds']:.1f} s"),
-        ("peak memory", size(report["peak_memory_bytes"])),
+        ("peak memory of the process", size(report["peak_memory_bytes"])),
     ]
     table("Health", ("", ""), rows)
 
