@@ -8,8 +8,8 @@ import torch
 from graphs import random_graph
 from torch.autograd import gradcheck
 
-from infomax import corruptions
-from infomax.corruptions import DenseFlips, flip_and_shuffle, flip_edges, shuffle_features
+from infomax import InputError, corruptions
+from infomax.corruptions import DenseFlips, drop_features, flip_and_shuffle, flip_edges, shuffle_features
 from infomax.graph import Graph
 from infomax.propagation import Propagation
 from infomax.views import WholeView
@@ -114,3 +114,16 @@ def test_both_does_both(graph, generator):
     view = flip_and_shuffle(view_of(graph), generator, rho=0.01)
     assert view.rows is not None
     assert (adjacency(view.propagation) != adjacency(view_of(graph).propagation)).any()
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
+def test_rates_outside_0_and_1_are_refused(graph, generator, rate):
+    with pytest.raises(InputError, match=f"rho: expected a rate from 0 to 1, found {rate}"):
+        flip_edges(view_of(graph), generator, rho=rate)
+    with pytest.raises(InputError, match=f"rate: expected a rate from 0 to below 1, found {rate}"):
+        drop_features(view_of(graph), generator, rate=rate)
+
+
+def test_not_every_feature_can_be_dropped(graph, generator):
+    with pytest.raises(InputError, match="rate: expected a rate from 0 to below 1, found 1"):
+        drop_features(view_of(graph), generator, rate=1.0)

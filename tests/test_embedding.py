@@ -9,7 +9,7 @@ from torch import nn
 
 from infomax import Embeddings, InputError
 from infomax.embedding import embed
-from infomax.encoders import GCN
+from infomax.encoders import GCN, SkipMeanPool
 from infomax.views import WholeView
 
 
@@ -55,3 +55,9 @@ def test_embeddings_hold_ids_as_a_mapping_does(ids, other):
 def test_embeddings_are_checked(vectors, ids, message):
     with pytest.raises(InputError, match=message):
         Embeddings(vectors, ids)
+
+
+@pytest.mark.parametrize("encoder", [GCN, SkipMeanPool])
+def test_an_encoder_has_a_layer(encoder):
+    with pytest.raises(InputError, match="layers: expected at least 1, found 0"):
+        encoder(3, 2, layers=0)

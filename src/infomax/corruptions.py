@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from infomax.errors import InputError
 from infomax.kernels import permutation, permutations
 from infomax.propagation import Propagation, SparseOperand
 from infomax.views import PatchView, WholeView
@@ -28,6 +29,8 @@ def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> Wh
     `DENSE_RATE` memory is in proportion to the edges of the negative graph; above, the graph is drawn in row blocks,
     again in forward and in backward from the same seed, so that no N x N matrix is ever stored.
     """
+    if not 0 <= rho <= 1:
+        raise InputError("rho", "a rate from 0 to 1", str(rho))
     if rho > DENSE_RATE:
         seed = torch.randint(2**62, (), generator=generator, device=generator.device)
         return dataclasses.replace(view, propagation=DenseFlips(view.propagation, rho, seed))
@@ -52,6 +55,8 @@ def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> Patch
 
 def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -> WholeView:
     """The same graph with dropout on its input features; what is left is scaled up. Sparse ones stay sparse."""
+    if not 0 <= rate < 1:
+        raise InputError("rate", "a rate from 0 to below 1", str(rate))
     x = view.features if isinstance(view.features, Tensor) else view.features.matrix.to_sparse_coo()
     kept = torch.rand(x.shape, generator=generator, device=generator.device) >= rate
     left = x * kept / (1 - rate)
