@@ -134,6 +134,31 @@ def test_hot_nodes_whose_ids_begin_alike_are_all_named(contrast):
     assert sum("…" in text.get_text() for text in texts) == HOT
 
 
+def test_of_scores_that_are_all_alike_nothing_is_claimed():
+    same, points, places = np.ones((9, 2), np.float32), np.zeros((9, 2)), np.arange(9)
+    chapter = scores(Contrast(places, places, same, same, same, same, 0.0), points, points, places, np.full(9, 2))
+    drawn(chapter)
+    assert chapter.story[1:] == [
+        "The median patch of the graph scores 2.0, the highest 2.0; 8 of the highest are named.",
+        "9 negatives pass for real; their nodes have 2 neighbours at the median, all nodes 2.",
+    ]
+    figure = chapter.draw(False)
+    colours = [panel.collections[0].to_rgba(2.0) for panel in figure.axes[:2]]
+    assert colours[0] == colours[1] == pytest.approx((0.128, 0.567, 0.551, 1), abs=0.01)  # the middle one
+
+
+def test_panels_of_points_are_squares_whose_titles_align():
+    points = np.random.default_rng(0).normal(size=(50, 2))
+    with in_style():
+        figure = projections({"wide": points * [9, 1], "high": points * [1, 9], "one": points * 0}).draw(False)
+        figure.draw_without_rendering()
+        boxes = [panel.get_window_extent() for panel in figure.axes]
+        titles = [panel._left_title.get_window_extent() for panel in figure.axes]
+    assert [box.width for box in boxes] == pytest.approx([box.height for box in boxes])
+    assert [title.y0 for title in titles] == pytest.approx([titles[0].y0] * 3)
+    assert max(title.y1 for title in titles) < figure.bbox.y1
+
+
 def test_the_corruption_study_is_drawn_by_rate():
     rows = [
         {"corruption": kind, "rho": rho, "seed": seed, "accuracy": value + 0.01 * seed, "epochs": 1}

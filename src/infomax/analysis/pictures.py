@@ -128,8 +128,11 @@ def draw_values(axes: Any, points: NDArray[Any], values: NDArray[Any], limits: t
 
 
 def _dots(axes: Any, points: NDArray[Any], **paint: Any) -> Any:
-    """Dots whose size suits their number and the page; as pixels, so that an SVG stays small."""
-    axes.set(xticks=[], yticks=[], aspect="equal")
+    """Dots whose size suits their number and the page, in a square; as pixels, so that an SVG stays small."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    # Squares are all laid out alike. Points that are all in one place have no extent.
+    (left, bottom), (right, top) = ((low + high) / 2 + side * ((high - low).max() or 1) for side in (-0.53, 0.53))
+    axes.set(xticks=[], yticks=[], aspect="equal", xlim=(left, right), ylim=(bottom, top))
     axes.spines[:].set_visible(False)
     reach = axes.get_position().width * axes.figure.get_figwidth()
     diameter = np.clip(30 * reach / np.sqrt(len(points)), 2, 9)
