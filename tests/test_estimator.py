@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from functools import partial
 
+import networkx
 import numpy as np
 import pytest
 import torch
@@ -14,12 +15,12 @@ from sklearn.exceptions import NotFittedError
 
 from infomax import DGI, Graph, InputError, memory
 from infomax.contrast import fusable
-from infomax.corruptions import flip_and_shuffle, flip_edges
+from infomax.corruptions import flip_and_shuffle, flip_edges, shuffle_features, shuffle_within_patches
 from infomax.encoders import GCN, Encoder
 from infomax.initialisation import glorot
 from infomax.presets import PRESETS
 from infomax.readouts import DiffPool, Set2Set
-from infomax.views import WholeGraph
+from infomax.views import Patches, WholeGraph
 
 
 def test_scikit_learns_law(graph):
@@ -270,7 +271,7 @@ def test_an_epoch_has_a_step(graph):
     class Idle(WholeGraph):
         steps = 0
 
-    with pytest.raises(InputError, match=r"views.steps: expected a whole number from 1, found 0"):
+    with pytest.raises(InputError, match=r"views.steps: expected a whole number from 1"):
         DGI(dim=8, views=Idle, epochs=2).fit(graph)
 
 
@@ -289,12 +290,50 @@ def test_a_regime_of_ones_own_may_have_arguments(graph):
     DGI(dim=8, views=partial(Own, temperature=2.0), epochs=2).fit(graph)
 
 
-def test_bad_settings_are_refused(graph):
-    for settings in ({"dim": 0}, {"epochs": -1}, {"lr": 0.0}, {"patience": 0}, {"preset": "none"}, {"scale": "x"}):
-        with pytest.raises(InputError):
-            DGI(**settings).fit(graph)
-    with pytest.raises(InputError, match="device"):
-        DGI(device="toaster").fit(graph)
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *({"dim": value} for value in (0, "8", 8.0)),
+        *({"epochs": value} for value in (-1, "2", float("nan"))),
+        *({"lr": value} for value in (0.0, "a", float("nan"))),
+        *({"patience": value} for value in (0, 1.5)),
+        *({"seed": value} for value in (-1, None)),
+        *({"preset": value} for value in ("none", None)),
+        *({"device": value} for value in ("toaster", None)),
+        {"encoder": "GCN"},
+        {"scale": "x"},
+    ],
+    ids=str,
+)
+def test_bad_settings_are_refused_by_name(graph, setting):
+    (name,) = setting
+    with pytest.raises(InputError, match=f"^{name}"):
+        DGI(**setting).fit(graph)
+
+
+@pytest.mark.parametrize(
+    "other", [np.eye(3), "cora", networkx.path_graph(3), None], ids=lambda other: type(other).__name__
+)
+def test_what_is_no_graph_is_refused_with_the_way_to_one(graph, other):
+    for method in (DGI().fit, DGI(dim=4, epochs=0).fit(graph).transform):
+        with pytest.raises(InputError, match=r"expected a Graph, found .* Graph.from_arrays"):
+            method(other)
+
+
+@pytest.mark.parametrize(
+    "bound", [{"fan_out": (2, 0, 2)}, {"fan_out": (2, 2, 0)}, {"batch": 0}, {"batch": -1}], ids=str
+)
+def test_patches_have_nodes(graph, bound):
+    (name,) = bound
+    with pytest.raises(InputError, match=f"^{name}: expected a whole number from 1"):
+        DGI(dim=4, preset="patches", views=partial(Patches, **bound)).fit(graph)
+
+
+def test_a_corruption_of_another_regime_is_refused(graph):
+    with pytest.raises(InputError, match="expected shuffle_within_patches, for Patches"):
+        DGI(preset="patches", corruption=shuffle_features).fit(graph)
+    with pytest.raises(InputError, match="for WholeGraph, found shuffle_within_patches"):
+        DGI(corruption=shuffle_within_patches).fit(graph)
 
 
 def test_divergence_is_told(graph):

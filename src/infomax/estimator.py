@@ -25,7 +25,7 @@ from infomax.health import course, shape
 from infomax.io.tables import check_features
 from infomax.presets import PRESETS, Part, Preset, bound, restore
 from infomax.training import Training
-from infomax.views import Patches, WholeView
+from infomax.views import Patches, WholeView, whole
 
 CHECKPOINT_SECONDS = 20.0
 
@@ -105,6 +105,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             progress: called with the `Training` whenever its history has been read back; a KeyboardInterrupt that it
                 raises leaves a checkpoint behind.
         """
+        check_graph(graph)
         folder = None if run is None else Path(run)
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
@@ -152,6 +153,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
     def transform(self, graph: Graph) -> Embeddings:
         """The vectors ``[N, dim]`` of a graph's nodes, in its order, with its ids."""
         self._check_fitted()
+        check_graph(graph)
         check_features("features", graph.feature_names, self.feature_names_)
         device = choose_device(self.device)
         encoder = self.model_.to(device).encoder
@@ -191,20 +193,15 @@ class DGI(BaseEstimator):  # type: ignore[misc]
 
     def settings(self) -> Preset:
         """The preset with every argument in its place."""
-        if isinstance(self.preset, str) and self.preset not in PRESETS:
-            raise InputError("preset", f"one of {', '.join(PRESETS)}", self.preset)
-        preset = PRESETS[self.preset] if isinstance(self.preset, str) else self.preset
+        preset = PRESETS.get(self.preset) if isinstance(self.preset, str) else self.preset
+        if not isinstance(preset, Preset):
+            raise InputError("preset", f"one of {', '.join(PRESETS)}, or a Preset", str(self.preset))
+        whole("seed", self.seed, 0)
         given = {field.name: getattr(self, field.name, None) for field in dataclasses.fields(Preset)}
         changes = {name: value for name, value in given.items() if value is not None}
         if self.epochs is not None:
             changes["patience"] = self.patience  # a number of epochs alone means: exactly so many
-        preset = dataclasses.replace(preset, **changes)
-        patient = preset.patience is None or preset.patience > 0
-        if preset.dim < 1 or preset.epochs < 0 or not patient or not preset.lr > 0 or self.seed < 0:
-            found = f"dim {preset.dim}, epochs {preset.epochs}, patience {preset.patience}, lr {preset.lr}"
-            expected = "dim and patience from 1, epochs and seed from 0, lr above 0"
-            raise InputError("settings", expected, f"{found}, seed {self.seed}")
-        return preset
+        return dataclasses.replace(preset, **changes).checked()
 
     def _run(
         self,
@@ -250,6 +247,13 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
 
 
+def check_graph(graph: object) -> None:
+    """Refuse what is not a Graph."""
+    if not isinstance(graph, Graph):
+        remedy = "Make one: Graph.from_arrays, from_scipy, from_networkx or from_pyg, or read_graph(path)."
+        raise InputError("graph", "a Graph", type(graph).__name__, remedy)
+
+
 def build(preset: Preset, in_dim: int, generator: torch.Generator | None) -> Model:
     """The parts that learn, freshly drawn."""
     encoder = preset.encoder(in_dim, preset.dim, generator=generator)
@@ -277,6 +281,6 @@ def choose_device(name: str) -> torch.device:
         if device.type == "cuda" and device.index is not None:
             torch.cuda.set_device(device)  # where kernels are launched
         return device
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"device {name}", "a device of this machine", f"none ({reason})", "Use auto or cpu.") from None

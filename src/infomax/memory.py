@@ -23,7 +23,8 @@ def training_bytes(graph: Graph, dim: int, *, fan_out: Sequence[int] = (), batch
     # Sparse: the matrix and its transpose with 8-byte columns, and the making of them. Dense: table, scaled, on device.
     features = 52 * int(graph.features.nnz) if sparse.issparse(graph.features) else 12 * n * f
     edges, rows = (24, sum(level_sizes(batch, tuple(fan_out)))) if fan_out else (72, n)
-    activations = 4 * rows * d * 18 if not fan_out else 16 * rows + 8 * (rows // fan_out[-1]) * (2 * f + 8 * d)
+    inner = sum(level_sizes(batch, tuple(fan_out)[:-1]))
+    activations = 4 * rows * d * 18 if not fan_out else 16 * rows + 8 * inner * (2 * f + 8 * d)
     weights = 5 * 4 * (f * d + 4 * d * d)  # the weights, their gradient, Adam's two moments, the best so far
     return features + edges * (int(graph.adjacency.nnz) + n) + activations + weights
 

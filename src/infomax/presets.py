@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any
 
 from infomax.corruptions import (
@@ -21,7 +22,7 @@ from infomax.errors import InputError
 from infomax.features import Scale
 from infomax.objectives import binary_cross_entropy, jensen_shannon
 from infomax.readouts import DiffPool, Set2Set, SigmoidMean
-from infomax.views import ManyGraphs, Patches, WholeGraph
+from infomax.views import ManyGraphs, Patches, WholeGraph, whole
 
 Part = Callable[..., Any]
 
@@ -51,6 +52,28 @@ class Preset:
     def describe(self) -> dict[str, Any]:
         """The settings as JSON values; a part as its name and the arguments bound to it."""
         return {field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+    def checked(self) -> Preset:
+        """The same with plain numbers; refused where one is out of range, or a part is none or fits no other."""
+        for field in dataclasses.fields(self):
+            if callable(field.default) and not callable(part := getattr(self, field.name)):
+                remedy = f"Pass the part itself, such as {field.default.__name__}."
+                raise InputError(field.name, "a class or a function", repr(part), remedy)
+        lr: Any = self.lr
+        if not isinstance(lr, Real) or not float(lr) > 0:
+            raise InputError("lr", "a number above 0", f"lr {lr!r}")
+        views, corruption = _function(self.views), _function(self.corruption)
+        ours = views in _PARTS.values() and corruption in _PARTS.values()
+        if ours and (views is Patches) != (corruption is shuffle_within_patches):
+            expected = "shuffle_within_patches" if views is Patches else "shuffle_features or another of whole graphs"
+            raise InputError("corruption", f"{expected}, for {views.__name__}", corruption.__name__)
+        return dataclasses.replace(
+            self,
+            dim=whole("dim", self.dim, 1),
+            lr=float(lr),
+            epochs=whole("epochs", self.epochs, 0),
+            patience=None if self.patience is None else whole("patience", self.patience, 1),
+        )
 
 
 PRESETS = {
@@ -128,5 +151,9 @@ def bound(part: Part) -> dict[str, Any]:
 def _describe(value: Any) -> Any:
     if not callable(value):
         return value
-    function = value.func if isinstance(value, partial) else value
+    function = _function(value)
     return {"part": getattr(function, "__name__", type(function).__name__), **bound(value)}
+
+
+def _function(part: Part) -> Part:
+    return part.func if isinstance(part, partial) else part

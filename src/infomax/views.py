@@ -23,7 +23,7 @@ from infomax.trees import Tree
 def whole(name: str, value: Any, least: int) -> int:
     """The value as a plain int; refused unless it is a whole number, from the least on."""
     if not isinstance(value, Integral) or int(value) < least:
-        raise InputError(name, f"a whole number from {least}", repr(value))
+        raise InputError(name, f"a whole number from {least}", f"{name} {value!r}")
     return int(value)
 
 
@@ -238,11 +238,12 @@ class Patches:
     ) -> None:
         if rule != "mean":
             raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule!r}")
-        self.fan_out, self.batch, self.corruption = tuple(fan_out), batch, corruption
+        self.fan_out = tuple(whole("fan_out", count, 1) for count in fan_out)
+        self.batch, self.corruption = whole("batch", batch, 1), corruption
         self.features = halved(placed(graph.features, device))
         self.neighbours = Neighbours.of(graph, device)
         self.n = graph.num_nodes
-        self.steps = -(-self.n // batch)
+        self.steps = -(-self.n // self.batch)
 
     def check_depth(self, layers: int) -> None:
         """Refuse an encoder of fewer or more layers than there are levels to shed: only centres may be left."""
