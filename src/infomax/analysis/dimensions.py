@@ -18,7 +18,7 @@ POINTS = 16
 ENDS = {"most": "most distinguishing first", "least": "least distinguishing first"}
 
 Accuracy = Callable[[NDArray[np.int64]], float]
-"""Of the dimensions that are kept ``[k]`` -> accuracy of a probe on them, a fraction of 1."""
+"""Of the dimensions that are kept ``[k]`` -> accuracy of the paper's probe on them, a fraction of 1."""
 
 
 def distinction(positives: NDArray[Any], negatives: NDArray[Any]) -> NDArray[np.float64]:
@@ -67,7 +67,7 @@ def dimensions(
 
     Args:
         contrast: the examples.
-        accuracy: of a probe on some of the dimensions; None where there are no labels.
+        accuracy: of the paper's probe on some of the dimensions; None where there are no labels.
         floors: accuracies to compare with, by name: how many dimensions can go before the probe falls under each?
         points: how many counts of removed dimensions to look at, from none to all but a few.
     """
@@ -89,7 +89,7 @@ def dimensions(
         },
         "floors": floors,
     }
-    facts = [["accuracy stays above", *ENDS.values()]] if floors else []
+    facts = [["accuracy never under", *ENDS.values()]] if floors else []
     for name, floor in floors.items():
         ends = [numbers["removable"][name][end] for end in ENDS]
         facts.append([f"{name} ({100 * floor:.1f} %)", *(_share(count, d) for count in ends)])
@@ -114,8 +114,8 @@ def _story(numbers: dict[str, Any], d: int) -> list[str]:
     gone = f"Without {numbers['removed'][half]} of {d} dimensions"
     if most["accuracy"]:
         story.append(
-            f"With all of them the probe names {100 * least['accuracy'][0]:.1f} % of the test nodes rightly. {gone} it "
-            f"names {100 * least['accuracy'][half]:.1f} % if the least distinguishing went, "
+            f"With all of them the paper's probe (100 steps) names {100 * least['accuracy'][0]:.1f} % of the test "
+            f"nodes rightly. {gone} it names {100 * least['accuracy'][half]:.1f} % if the least distinguishing went, "
             f"{100 * most['accuracy'][half]:.1f} % if the most distinguishing did."
         )
     story.append(
@@ -147,7 +147,7 @@ END_COLOURS = {"most": COLOURS[3], "least": COLOURS[4]}
 
 
 def _draw_accuracy(axes: Any, numbers: dict[str, Any]) -> None:
-    axes.set_title("What a probe reads off the rest")
+    axes.set_title("The paper's probe (100 steps)")
     for end, text in ENDS.items():
         percent = 100 * np.array(numbers["curves"][end]["accuracy"])
         axes.plot(numbers["removed"], percent, color=END_COLOURS[end], marker="o", markersize=5, label=text)

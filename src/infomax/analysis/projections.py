@@ -44,8 +44,7 @@ def projections(
     if scores:
         found = ", ".join(f"{source} {score:.3f}" for source, score in scores.items())
         story.append(
-            "The silhouette says how well the classes keep to themselves in the plane, from -1 to 1: "
-            f"{found}. Labels served for the colours and this number only."
+            f"The silhouette says how well the classes keep to themselves in the plane, from -1 to 1: {found}."
         )
     return Chapter(
         "projections", "What was learnt, in the plane", story, numbers, _draw(points, groups, scores, method)
@@ -65,7 +64,8 @@ def _draw(
             panel.set_xlabel(method + score)
             draw_points(panel, places, names, colours if groups is not None else {"nodes": COLOURS[0]})
         if groups is not None:
-            write_legend(figure, entries, "outside lower center", columns=2 if stacked else 4)
+            most, longest = 2 if stacked else 4, max(len(text) for _, text in entries)
+            write_legend(figure, entries, "outside lower center", columns=min(most, 28 * most // longest))
         return figure
 
     return draw
