@@ -173,6 +173,8 @@ def test_the_corruption_study_is_drawn_by_rate():
     assert list(accuracies(rows, EDGES)) == [1e-6, 0.1]
     chapter = corruption({"nodes": 100, "edges": 200, "epochs_at_most": 5, "rows": rows})
     drawn(chapter)
+    (legend,) = chapter.draw(False).legends
+    assert "± one deviation, 2 encoders" in [text.get_text() for text in legend.get_texts()]
     assert chapter.facts[1:] == [["10⁻⁶", "50.5 ± 0.7 %", ""], ["10⁻¹", "70.5 ± 0.7 %", "80.5 ± 0.7 %"]]
 
 

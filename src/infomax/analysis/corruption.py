@@ -77,7 +77,10 @@ def _draw(rows: Sequence[dict[str, Any]], lines: dict[str, float], sparse: float
             spread = np.array([100 * scores.std(ddof=1) if len(scores) > 1 else 0 for scores in curve.values()])
             panel.set_title(title)
             panel.set_xscale("log")
-            panel.fill_between(rates, means - spread, means + spread, color=colour, alpha=0.18, linewidth=0)
+            if spread.any():
+                band = f"± one deviation, {max(map(len, curve.values()))} encoders"
+                bounds = means - spread, means + spread
+                panel.fill_between(rates, *bounds, color=colour, alpha=0.18, linewidth=0, label=band)
             panel.plot(rates, means, color=colour, marker="o", markersize=5)
             for (name, value), style in zip(lines.items(), (DASHED, DOTTED), strict=True):
                 panel.axhline(100 * value, color=BASELINE, linewidth=1.8, linestyle=style, label=name, zorder=0)
@@ -87,7 +90,7 @@ def _draw(rows: Sequence[dict[str, Any]], lines: dict[str, float], sparse: float
         low, high = zip(*(panel.get_ylim() for panel in axes), strict=True)
         for panel in axes:
             panel.set_ylim(min(low), max(high))
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2 if stacked else 3)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return figure
 
     return draw

@@ -10,7 +10,7 @@ from math import cos, log2, pi, sin
 from typing import Any, TypeAlias
 
 from infomax.analysis.chapter import Chapter
-from infomax.analysis.style import BASELINE, COLOURS, DASHED, INK, PAPER, panels
+from infomax.analysis.style import BASELINE, BELOW, COLOURS, DASHED, INK, PAPER, panels
 
 SmallGraph: TypeAlias = frozenset[tuple[int, int]]
 """The edges (i, j), i < j, of a graph of a few nodes."""
@@ -181,7 +181,7 @@ def _draw_bounds(axes: Any, named: dict[str, dict[str, Any]]) -> None:
     axes.set_xticks([0.05, 0.5, 5], ["0.05", "0.5", "5"])
     axes.minorticks_off()
     axes.set_xlabel("error rate (log axis)")
-    axes.legend(loc="lower right", bbox_to_anchor=(1.02, 0.01), handletextpad=0.1)
+    axes.legend(**BELOW, handletextpad=0.1, columnspacing=1)
 
 
 def _draw_information(axes: Any, named: dict[str, dict[str, Any]], every: list[dict[str, Any]]) -> None:
@@ -197,4 +197,4 @@ def _draw_information(axes: Any, named: dict[str, dict[str, Any]], every: list[d
     axes.set_xlim(-0.15, 4.9)
     axes.set_xlabel("mutual information (bits)")
     axes.set_ylabel("error of the best classifier")
-    axes.legend(loc="upper right", bbox_to_anchor=(1.03, 0.9), handletextpad=0)
+    axes.legend(**BELOW, handletextpad=0)
