@@ -130,6 +130,16 @@ def test_own_part_is_handed_in_again_on_load(graph, tmp_path):
         DGI.load(tmp_path)
     loaded = DGI.load(tmp_path, encoder=Linear)
     np.testing.assert_array_equal(loaded.transform(graph).vectors, model.transform(graph).vectors)
+    for own in ({"encodr": Linear}, {"encoder": "Linear"}, {"encoder": GCN}):
+        with pytest.raises(InputError, match=rf"^DGI.load\(run, {next(iter(own))}=...\): expected"):
+            DGI.load(tmp_path, **{"encoder": Linear} | own)
+
+
+def test_loading_takes_a_device_and_moves_no_global_generator(graph, tmp_path):
+    before = torch.get_rng_state()
+    DGI(dim=8, epochs=1, readout=Set2Set).fit(graph, run=tmp_path)
+    assert DGI.load(tmp_path, device="cpu").device == "cpu"
+    assert (torch.get_rng_state() == before).all()
 
 
 class TestOddGraphs:

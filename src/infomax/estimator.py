@@ -176,17 +176,19 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         self._finish(path)
 
     @classmethod
-    def load(cls, folder: str | Path, **own: Part) -> Self:
-        """Read a run folder; parts that are not infomax's are handed in, as ``encoder=...``."""
+    def load(cls, folder: str | Path, *, device: str = "auto", **own: Part) -> Self:
+        """Read a run folder, wherever it was trained; parts that are not infomax's are handed in, as ``encoder=...``."""
         run = runs.read(Path(folder))
         try:
             preset = restore(run.config["settings"], own)
-            model = cls(preset=preset, seed=run.config["seed"])
-            model.model_ = build(preset, len(run.feature_names), None)
+            model = cls(preset=preset, seed=run.config["seed"], device=device)
+            model.model_ = build(preset, len(run.feature_names), torch.Generator())
             model.model_.load_state_dict(run.weights)
         except (AttributeError, KeyError, TypeError, RuntimeError) as error:
             where, remedy = str(Path(folder) / runs.CONFIG), "Restore a copy, or train again."
-            raise InputError(where, "the settings of the model beside it", f"others ({error})", remedy) from error
+            if own:
+                where, remedy = f"DGI.load(run, {'=..., '.join(own)}=...)", "Pass what it was trained with."
+            raise InputError(where, "the settings of the model in the run", f"others ({error})", remedy) from error
         model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
         model.health_, model.graph_ = run.health, runs.read_training_graph(Path(folder))
         return model
@@ -254,7 +256,7 @@ def check_graph(graph: object) -> None:
         raise InputError("graph", "a Graph", type(graph).__name__, remedy)
 
 
-def build(preset: Preset, in_dim: int, generator: torch.Generator | None) -> Model:
+def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
     """The parts that learn, freshly drawn."""
     encoder = preset.encoder(in_dim, preset.dim, generator=generator)
     readout = preset.readout(encoder.out_dim, generator=generator)

@@ -128,6 +128,12 @@ _PARTS: dict[str, Part] = {
 
 def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
     """The preset that `Preset.describe` described; parts that are not infomax's are handed in, by field name."""
+    parts = [field for field, value in settings.items() if isinstance(value, dict)]
+    for field, part in own.items():
+        if field not in parts or not callable(part):
+            raise InputError(
+                f"DGI.load(run, {field}=...)", f"a class or a function, for one of {', '.join(parts)}", repr(part)
+            )
     values = dict(settings)
     for field, value in settings.items():
         if field in own:

@@ -38,7 +38,7 @@ class Set2Set(nn.Module):
     def __init__(self, dim: int, *, steps: int = 3, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.steps = steps
-        self.cell = nn.LSTMCell(2 * dim, dim)
+        self.cell = nn.LSTMCell(2 * dim, dim, device="meta").to_empty(device="cpu")  # drawn from the generator alone
         for parameter in self.cell.parameters():
             nn.init.uniform_(parameter, -(dim**-0.5), dim**-0.5, generator=generator)
         self.weight = glorot((2 * dim, dim), generator=generator)
