@@ -177,7 +177,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", **own: Part) -> Self:
-        """Read a run folder, wherever it was trained; parts that are not infomax's are handed in, as ``encoder=...``."""
+        """Read a run folder, wherever it was made; parts that are not infomax's are handed in, as ``encoder=...``."""
         run = runs.read(Path(folder))
         try:
             preset = restore(run.config["settings"], own)
