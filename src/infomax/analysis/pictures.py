@@ -200,7 +200,7 @@ def write_names(
         text.set(
             fontsize=fontsize, fontweight="bold", color=shade, path_effects=halo, in_layout=False, parse_math=False
         )
-        start = text.get_window_extent()
+        start = text.get_window_extent().padded(fontsize / 4 / pixel, 0)  # two names side by side are not one
         for step in steps:
             box = start.translated(*step)
             box = box.translated(*(np.maximum(page.min - box.min, 0) + np.minimum(page.max - box.max, 0)))
