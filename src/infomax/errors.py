@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 
 class InputError(ValueError):
@@ -35,3 +37,10 @@ def shorten(value: object, width: int = 60) -> str:
     """The value as the user wrote it, in quotes, cut to a readable length."""
     text = str(value)
     return f'"{text[: width - 1]}…"' if len(text) > width else f'"{text}"'
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """The value as a plain int; refused unless it is a whole number, from the least on."""
+    if not isinstance(value, Integral) or int(value) < least:
+        raise InputError(name, f"a whole number from {least}", f"{name} {value!r}")
+    return int(value)

@@ -18,14 +18,14 @@ from infomax import checkpoints, memory, runs
 from infomax.contrast import Model, fusable
 from infomax.corruptions import REPLAYABLE
 from infomax.embedding import Embeddings, embed, to_host
-from infomax.errors import InputError
+from infomax.errors import InputError, whole
 from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 from infomax.health import course, shape
 from infomax.io.tables import check_features
 from infomax.presets import PRESETS, Part, Preset, bound, restore
 from infomax.training import Training
-from infomax.views import Patches, WholeView, whole
+from infomax.views import Patches, WholeView
 
 CHECKPOINT_SECONDS = 20.0
 

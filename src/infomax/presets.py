@@ -18,11 +18,11 @@ from infomax.corruptions import (
 )
 from infomax.discriminators import Bilinear
 from infomax.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
-from infomax.errors import InputError
+from infomax.errors import InputError, whole
 from infomax.features import Scale
 from infomax.objectives import binary_cross_entropy, jensen_shannon
 from infomax.readouts import DiffPool, Set2Set, SigmoidMean
-from infomax.views import ManyGraphs, Patches, WholeGraph, whole
+from infomax.views import ManyGraphs, Patches, WholeGraph
 
 Part = Callable[..., Any]
 

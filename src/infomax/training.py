@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from infomax.contrast import Model, Objective, contrast
-from infomax.errors import InputError
+from infomax.errors import InputError, whole
 from infomax.ledger import Ledger
 from infomax.optimiser import Adam
 from infomax.replay import Replay
-from infomax.views import Views, whole
+from infomax.views import Views
 
 STRIDE = 32
 """Epochs between two readings of the history."""

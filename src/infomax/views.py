@@ -5,26 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from infomax.errors import InputError
+from infomax.errors import InputError, whole
 from infomax.graph import Graph
 from infomax.kernels import gather_tree, permute, pool_tree
 from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
 from infomax.propagation import Operand, Propagation, Rule, halved, placed, times
 from infomax.trees import Tree
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """The value as a plain int; refused unless it is a whole number, from the least on."""
-    if not isinstance(value, Integral) or int(value) < least:
-        raise InputError(name, f"a whole number from {least}", f"{name} {value!r}")
-    return int(value)
 
 
 class View(Protocol):
