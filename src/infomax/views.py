@@ -68,8 +68,8 @@ class WholeView:
     features: Operand
     propagation: Propagation
     rows: Tensor | None = None
-    products: dict[tuple[int, int], tuple[Tensor | None, Tensor, Tensor]] = field(default_factory=dict)
-    """H, Θ and H Θ, by H and Θ, which are kept so that their ids stay their own.
+    products: dict[int, tuple[Tensor | None, Tensor, Tensor]] = field(default_factory=dict)
+    """By Θ, which is kept so that its id stays its own: the last H that it multiplied, Θ, and H Θ.
 
     Shuffling rows commutes with the linear map, so a view and its shuffled negative share the product.
     """
@@ -95,11 +95,11 @@ class WholeView:
         return y if self.rows is None else permute(y, self.rows)
 
     def product(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """H Θ, computed once."""
-        key = id(h), id(weight)
-        if key not in self.products:
-            self.products[key] = h, weight, times(self.features if h is None else h, weight)
-        return self.products[key][-1]
+        """H Θ, computed once for as long as H stays the same."""
+        kept = self.products.get(id(weight))
+        if kept is None or kept[0] is not h:
+            kept = self.products[id(weight)] = h, weight, times(self.features if h is None else h, weight)
+        return kept[-1]
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ."""
