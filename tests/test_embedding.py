@@ -59,5 +59,5 @@ def test_embeddings_are_checked(vectors, ids, message):
 
 @pytest.mark.parametrize("encoder", [GCN, SkipMeanPool])
 def test_an_encoder_has_a_layer(encoder):
-    with pytest.raises(InputError, match="layers: expected at least 1, found 0"):
+    with pytest.raises(InputError, match="layers: expected a whole number from 1, found 0"):
         encoder(3, 2, layers=0)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, shorten, whole
 
 NUMBERS = "biufO"
 """The kinds of dtype that hold real numbers, or objects that may be such."""
@@ -51,9 +51,7 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
 def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[Any]) -> int:
     """N, from the first that tells it."""
     if num_nodes is not None:
-        if not isinstance(num_nodes, int | np.integer) or num_nodes < 0:
-            raise InputError("num_nodes", "a whole number", repr(num_nodes))
-        return int(num_nodes)
+        return whole("num_nodes", num_nodes, 0)
     if features is not None:
         return int(features.shape[0] if hasattr(features, "shape") else len(features))
     if ids is not None:

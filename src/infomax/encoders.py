@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from infomax.errors import InputError
+from infomax.errors import whole
 from infomax.initialisation import glorot
 from infomax.kernels import bias_prelu
 from infomax.propagation import Rule
@@ -135,8 +135,7 @@ class DenseSkipMeanPool(Encoder):
 
 def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:
     """Biases of zero and PReLU slopes of a quarter, one slope a layer; at least one layer."""
-    if layers < 1:
-        raise InputError("layers", "at least 1", str(layers))
+    whole("layers", layers, 1)
     biases = nn.ParameterList(torch.zeros(dim) for _ in range(layers))
     slopes = nn.ParameterList(torch.full((1,), 0.25) for _ in range(layers))
     return biases, slopes

@@ -42,5 +42,5 @@ def shorten(value: object, width: int = 60) -> str:
 def whole(name: str, value: Any, least: int) -> int:
     """The value as a plain int; refused unless it is a whole number, from the least on."""
     if not isinstance(value, Integral) or int(value) < least:
-        raise InputError(name, f"a whole number from {least}", f"{name} {value!r}")
+        raise InputError(name, f"a whole number from {least}", repr(value))
     return int(value)

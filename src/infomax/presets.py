@@ -61,7 +61,7 @@ class Preset:
                 raise InputError(field.name, "a class or a function", repr(part), remedy)
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
-            raise InputError("lr", "a number above 0", f"lr {lr!r}")
+            raise InputError("lr", "a number above 0", repr(lr))
         views, corruption = _function(self.views), _function(self.corruption)
         ours = views in _PARTS.values() and corruption in _PARTS.values()
         if ours and (views is Patches) != (corruption is shuffle_within_patches):

@@ -21,12 +21,13 @@ from infomax.baselines.inductive import (
     dropout,
     generators,
     keep,
-    known,
+    known_rows,
     label_loss,
     rescaled,
     training_codes,
 )
 from infomax.evaluation.metrics import accuracy, micro_f1
+from infomax.evaluation.splits import known
 from infomax.graph import Graph
 from infomax.initialisation import glorot
 from infomax.patches import Neighbours, by_level, sample_patches
@@ -119,7 +120,7 @@ def graph_by_graph(graph: Graph, codes: Tensor, device: torch.device) -> Batches
     """Each of several graphs once, in random order."""
     masks = [graph.groups == group for group in np.unique(graph.groups)]  # type: ignore[arg-type]
     parts = [(*whole(graph.part(mask), device), codes[torch.from_numpy(mask).to(device)]) for mask in masks]
-    labelled = [(features, mean, known(own), own[known(own)]) for features, mean, own in parts]
+    labelled = [(features, mean, known_rows(own), own[known_rows(own)]) for features, mean, own in parts]
 
     def epoch(model: AveragePooling, drop: Drop, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         for one in torch.randperm(len(labelled), generator=generator, device=generator.device).tolist():
@@ -132,7 +133,7 @@ def graph_by_graph(graph: Graph, codes: Tensor, device: torch.device) -> Batches
 def patch_by_patch(graph: Graph, codes: Tensor, device: torch.device, settings: Settings) -> Batches:
     """Each labelled node once as the centre of a patch, in random order."""
     features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
-    labelled = known(codes)
+    labelled = known_rows(codes)
 
     def epoch(model: AveragePooling, drop: Drop, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         order = torch.randperm(len(labelled), generator=generator, device=generator.device)
@@ -185,7 +186,7 @@ def average_pooling(
     scaled, targets = rescaled(graph, "columns"), training_codes(graph, codes, device)
     settings = settings or (ONE_GRAPH if graph.groups is None else MANY_GRAPHS)
     everything = whole(scaled, device)
-    held_out = graph.splits["validation"] & (codes.reshape(len(codes), -1) >= 0).all(axis=1)
+    held_out = graph.splits["validation"] & known(codes)
 
     @torch.no_grad()
     def predict(model: AveragePooling) -> NDArray[Any]:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from infomax.baselines.inductive import classes, decide, generators, known, label_loss, rescaled, training_codes
+from infomax.baselines.inductive import classes, decide, generators, known_rows, label_loss, rescaled, training_codes
 from infomax.embedding import embed
 from infomax.encoders import Encoder
 from infomax.graph import Graph
@@ -118,7 +118,7 @@ def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: to
     propagation = Propagation.of(graph, model.rule, device)
     messages, importance = propagation @ torch.from_numpy(graph.features).to(device), Importance(propagation)
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
-    labelled = known(codes)
+    labelled = known_rows(codes)
     for _ in range(settings.epochs):
         order = torch.randperm(len(labelled), generator=draws, device=device)
         for batch in labelled[order].split(settings.batch):

@@ -19,11 +19,12 @@ from infomax.baselines.inductive import (
     dropout,
     generators,
     keep,
-    known,
+    known_rows,
     label_loss,
     rescaled,
     training_codes,
 )
+from infomax.evaluation.splits import known
 from infomax.features import Scale
 from infomax.graph import Graph
 from infomax.initialisation import glorot
@@ -89,7 +90,7 @@ def train(
         {"params": [model.second]},
     ]
     optimiser = torch.optim.Adam(groups, lr=settings.lr, fused=True)
-    inputs, rows, drop = whole(graph, device), known(codes), dropout(settings.dropout, draws)
+    inputs, rows, drop = whole(graph, device), known_rows(codes), dropout(settings.dropout, draws)
     losses: list[float] = []
     for _ in range(settings.epochs):
         optimiser.zero_grad()
@@ -113,7 +114,7 @@ def gcn(
     """Predictions for every node, shaped as the codes are; trained on what is seen, then run over the whole graph."""
     scaled, targets = rescaled(graph, settings.scale), training_codes(graph, codes, device)
     everything = whole(scaled, device)
-    held_out = np.flatnonzero(graph.splits["validation"] & (codes.reshape(len(codes), -1)[:, 0] >= 0))
+    held_out = np.flatnonzero(graph.splits["validation"] & known(codes))
     rows, checks = (torch.from_numpy(values).to(device) for values in (held_out, codes[held_out]))
 
     @torch.no_grad()

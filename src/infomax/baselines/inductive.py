@@ -51,7 +51,7 @@ def training_codes(graph: Graph, codes: NDArray[Any], device: torch.device) -> T
     return torch.from_numpy(masked[graph.splits["seen"]] if "seen" in graph.splits else masked).to(device)
 
 
-def known(codes: Tensor) -> Tensor:
+def known_rows(codes: Tensor) -> Tensor:
     """The rows ``[m]`` of codes ``[n]`` or ``[n, C]`` whose label is known."""
     return torch.nonzero(codes.view(len(codes), -1)[:, 0] >= 0)[:, 0]
 

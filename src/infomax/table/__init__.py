@@ -27,7 +27,7 @@ from infomax.estimator import DGI, choose_device
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.probes import Probe
 from infomax.evaluation.protocol import PAPER, summarise
-from infomax.evaluation.splits import Splits
+from infomax.evaluation.splits import Splits, known
 from infomax.features import Scaler
 from infomax.graph import Graph
 from infomax.io.atomic import make_folder, replacing
@@ -165,9 +165,9 @@ class Cell:
 
 def score_predictions(predictions: NDArray[Any], codes: NDArray[Any], splits: Splits) -> NDArray[np.float64]:
     """The score ``[1]`` of predictions, ``[N]`` or ``[N, C]``, on the test nodes whose label is known."""
-    known = splits["test"] & (codes.reshape(len(codes), -1) >= 0).all(axis=1)
+    rows = splits["test"] & known(codes)
     measure = micro_f1 if codes.ndim == 2 else accuracy
-    return measure(predictions[known], codes[known]).reshape(1)
+    return measure(predictions[rows], codes[rows]).reshape(1)
 
 
 def write_table(folder: Path, probe: str, absent: dict[str, str]) -> dict[str, Any]:
