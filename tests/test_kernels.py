@@ -39,6 +39,24 @@ def test_product(threads, monkeypatch, generator):
         torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("block", [1, 4 * 17 * 4, 4 * 17 * 10])
+def test_product_by_blocks(block, monkeypatch, generator):
+    from infomax import cpu
+
+    monkeypatch.setattr(cpu, "BLOCK", block)
+    monkeypatch.setattr(cpu, "FEWEST", 0)
+    dense, matrix = sparse(23, 31, generator)
+    y = torch.randn(31, 17, generator=generator)
+    torch.testing.assert_close(cpu.product(matrix, y), dense @ y)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 5), (5, 0), (3, 5)])
+def test_product_with_nothing_in_it(rows, columns, monkeypatch):
+    matrix, y = torch.zeros(rows, columns).to_sparse_csr(), torch.ones(columns, 2)
+    for found in both(lambda: kernels.product(kernels.prepare(matrix), y), monkeypatch):
+        torch.testing.assert_close(found, torch.zeros(rows, 2))
+
+
 @pytest.mark.parametrize("slope", [0.25, -0.3, 0.0])
 def test_contrast(slope, monkeypatch, generator):
     def draw(*shape):

@@ -17,8 +17,13 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from infomax.host import empty, single_thread
+
 PIECE = 256
 """Rows that are added up in single precision; a longer sum would lose its small terms."""
+
+BLOCK, FEWEST = 1 << 20, 4
+"""Bytes of a dense factor that stay in a core's cache; entries a row and block from which on such blocks pay."""
 
 
 def _compiled(function):
@@ -34,25 +39,43 @@ def _compiled(function):
 
 
 @_compiled
-def _product(starts, columns, values, y, source, out, target, add, begin, end):
-    """Rows begin to end; four entries at a time, so that a row of the result is read and written less often."""
-    for i in range(begin, end):
-        row = out[target[i]]
-        if not add:
-            row[:] = 0
-        e, stop = starts[i], starts[i + 1]
-        while e + 4 <= stop:
-            a, b, c, d = values[e], values[e + 1], values[e + 2], values[e + 3]
-            p, q = y[source[columns[e]]], y[source[columns[e + 1]]]
-            r, s = y[source[columns[e + 2]]], y[source[columns[e + 3]]]
-            for k in range(len(row)):
-                row[k] += a * p[k] + b * q[k] + c * r[k] + d * s[k]
-            e += 4
-        while e < stop:
-            a, p = values[e], y[source[columns[e]]]
-            for k in range(len(row)):
-                row[k] += a * p[k]
-            e += 1
+def _add(row, columns, values, y, e, stop):
+    """Add the entries e to stop of a row of a product; four at a time, to read and write the sum less often."""
+    while e + 4 <= stop:
+        a, b, c, d = values[e], values[e + 1], values[e + 2], values[e + 3]
+        p, q, r, s = y[columns[e]], y[columns[e + 1]], y[columns[e + 2]], y[columns[e + 3]]
+        for k in range(len(row)):
+            row[k] += a * p[k] + b * q[k] + c * r[k] + d * s[k]
+        e += 4
+    while e < stop:
+        a, p = values[e], y[columns[e]]
+        for k in range(len(row)):
+            row[k] += a * p[k]
+        e += 1
+
+
+@_compiled
+def _product(starts, columns, values, y, height, out, begin, end):
+    """Rows begin to end of a product, by blocks of rows of y that stay in the cache while all rows ask for them."""
+    out[begin:end] = 0
+    reached = starts[begin:end].copy()
+    for border in range(height, len(y) + height, height):
+        for i in range(begin, end):
+            e = stop = reached[i - begin]
+            while stop < starts[i + 1] and columns[stop] < border:
+                stop += 1
+            _add(out[i], columns, values, y, e, stop)
+            reached[i - begin] = stop
+
+
+@_compiled
+def _pair_gradient(starts, columns, values, grad, grad_negative, rows, out, begin, end):
+    """The products with both gradients; the j-th row of the second belongs to node ``rows[j]``."""
+    for j in range(begin, end):
+        i = rows[j]
+        out[i] = 0
+        _add(out[i], columns, values, grad, starts[i], starts[i + 1])
+        _add(out[i], columns, values, grad_negative, starts[j], starts[j + 1])
 
 
 @_compiled
@@ -112,27 +135,11 @@ def _through(z, bias, slope, g, v, c, begin, end):
     return sums, slope_grad
 
 
-def product(
-    matrix: Tensor,
-    y: Tensor,
-    *,
-    source: Tensor | None = None,
-    out: Tensor | None = None,
-    target: Tensor | None = None,
-) -> Tensor:
-    """A CSR matrix ``[M, N]`` times a dense ``[N, D]``; times ``y[source]`` where there is one.
-
-    With ``out`` ``[M, D]`` the result is added to that, row i to row ``target[i]``.
-    """
-    csr = [part.numpy() for part in (matrix.crow_indices(), matrix.col_indices(), matrix.values())]
-    result = y.new_empty(matrix.shape[0], y.shape[1]) if out is None else out
-    straight = torch.arange(max(matrix.shape)).numpy()
-    places = [straight if rows is None else rows.numpy() for rows in (source, target)]
-    shares = np.linspace(0, len(csr[2]), torch.get_num_threads() + 1)[1:-1]
-    bounds = [0, *np.searchsorted(csr[0], shares).tolist(), len(result)]
-    y = y.contiguous()
-    _share(_product, bounds, *csr, y.numpy(), places[0], result.numpy(), places[1], out is not None)
-    return result
+def product(matrix: Tensor, y: Tensor) -> Tensor:
+    """A CSR matrix ``[M, N]`` with ascending columns times a dense ``[N, D]``."""
+    height = max(1, BLOCK // (y.element_size() * y.shape[1]))
+    pieces = matrix.shape[0] * -(-len(y) // height)
+    return _multiply(*_csr(matrix), y, height if matrix.values().numel() >= FEWEST * pieces else max(len(y), 1))
 
 
 def contrast(
@@ -142,13 +149,16 @@ def contrast(
     n, total = len(z), len(z) + len(z_negative)
     b, a, o = bias.numpy(), slope.numpy()[0], offset.numpy()[()]
     summary = torch.sigmoid(torch.from_numpy(sum(_rows(_activated, z, b, a)) / n).to(z.dtype))
-    v = weight @ summary
+    with single_thread():
+        v = weight @ summary
     slants = [np.empty(len(part), b.dtype) for part in (z, z_negative)]
     scored = _rows(_scored, z, b, a, v.numpy(), o, 1, total, slants[0])
     scored += _rows(_scored, z_negative, b, a, v.numpy(), o, -1, total, slants[1])
     loss, right, v_sum = (sum(parts) for parts in zip(*scored, strict=True))
     v_grad = torch.from_numpy(v_sum).to(z.dtype)
-    c = (v_grad @ weight) * summary * (1 - summary) / n
+    with single_thread():
+        c = (v_grad @ weight) * summary * (1 - summary) / n
+        weight_grad = torch.outer(v_grad, summary)
     through = _rows(_through, z, b, a, slants[0], v.numpy(), c.numpy())
     through += _rows(_through, z_negative, b, a, slants[1], v.numpy(), np.zeros_like(b))
     bias_grad, slope_grad = (sum(parts) for parts in zip(*through, strict=True))
@@ -158,7 +168,7 @@ def contrast(
         z_negative,
         torch.from_numpy(bias_grad).to(z.dtype),
         z.new_tensor([slope_grad]),
-        torch.outer(v_grad, summary),
+        weight_grad,
         z.new_tensor(offset_grad).view_as(offset),
     )
 
@@ -166,11 +176,31 @@ def contrast(
 def shuffle_contrast(
     matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As `infomax.kernels.shuffle_contrast`; nothing is gathered before it is used."""
-    z, z_negative = product(matrix, y), product(matrix, y, source=rows)
+    """As `infomax.kernels.shuffle_contrast`; a shuffle renumbers columns, or rows: nothing is moved."""
+    starts, columns, values = _csr(matrix)
+    z = _multiply(starts, columns, values, y, len(y))
+    z_negative = _multiply(starts, rows.numpy()[columns], values, y, len(y))
     record, (grad, grad_negative, *gradients) = contrast(z, z_negative, *others)
-    back = product(transpose, grad)
-    return record, (product(transpose, grad_negative, out=back, target=rows), *gradients)
+    back, y_grad = _csr(transpose), empty(*y.shape, y)
+    _share(_pair_gradient, _even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad.numpy())
+    return record, (y_grad, *gradients)
+
+
+def _multiply(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, y: Tensor, height: int) -> Tensor:
+    """A product, by blocks of so many rows of y; columns must ascend if there is more than one."""
+    out = empty(len(starts) - 1, y.shape[1], y)
+    _share(_product, _even(starts), starts, columns, values, y.contiguous().numpy(), height, out.numpy())
+    return out
+
+
+def _csr(matrix: Tensor) -> tuple[np.ndarray, ...]:
+    return tuple(part.numpy() for part in (matrix.crow_indices(), matrix.col_indices(), matrix.values()))
+
+
+def _even(starts: np.ndarray) -> list[int]:
+    """Bounds of the threads' rows, with about as many entries each."""
+    shares = np.linspace(0, starts[-1], torch.get_num_threads() + 1)[1:-1]
+    return [0, *np.searchsorted(starts, shares).tolist(), len(starts) - 1]
 
 
 def _rows(kernel: Callable[..., Any], z: Tensor, *arguments: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import embedding, embedding_bag, softplus
 
+from infomax.host import single_thread
 from infomax.trees import Tree
 
 LARGE = 1 << 19
@@ -26,7 +27,7 @@ def prepare(matrix: Tensor) -> Any:
 
 def product(matrix: Any, y: Tensor) -> Tensor:
     """A prepared CSR matrix ``[M, N]`` times a dense ``[N, D]``; see `infomax.propagation` for its gradient."""
-    if kernels := _gpu(y) or _cpu(y):
+    if kernels := _gpu(y) or _cpu(y, matrix.shape[0]):
         return kernels.product(matrix, y)  # type: ignore[no-any-return]
     if y.is_cuda:
         return matrix @ y  # type: ignore[no-any-return]
@@ -195,29 +196,30 @@ def adam(
     if kernels := _gpu(weights[0]):
         kernels.adam(weights, gradients, means, variances, count, lr, kept, waited)
         return
-    if kept and waited is not None:
-        if waited.is_cuda:
-            for before, weight in zip(kept, weights, strict=True):
-                torch.where(waited == 0, weight, before, out=before)
-        elif waited == 0:
-            torch._foreach_copy_(kept, weights)
-    count += 1
-    # What `torch.optim.Adam` runs, which takes 1.5 s to import a compiler first.
-    torch._fused_adam_(
-        weights,
-        gradients,
-        means,
-        variances,
-        [],
-        [count] * len(weights),
-        lr=lr,
-        beta1=0.9,
-        beta2=0.999,
-        weight_decay=0,
-        eps=1e-8,
-        amsgrad=False,
-        maximize=False,
-    )
+    with single_thread():
+        if kept and waited is not None:
+            if waited.is_cuda:
+                for before, weight in zip(kept, weights, strict=True):
+                    torch.where(waited == 0, weight, before, out=before)
+            elif waited == 0:
+                torch._foreach_copy_(kept, weights)
+        count += 1
+        # What `torch.optim.Adam` runs, which takes 1.5 s to import a compiler first.
+        torch._fused_adam_(
+            weights,
+            gradients,
+            means,
+            variances,
+            [],
+            [count] * len(weights),
+            lr=lr,
+            beta1=0.9,
+            beta2=0.999,
+            weight_decay=0,
+            eps=1e-8,
+            amsgrad=False,
+            maximize=False,
+        )
 
 
 def _leaky(u: Tensor, slope: Tensor) -> Tensor:
@@ -264,9 +266,9 @@ def _gpu(x: Tensor) -> ModuleType | None:
     return _triton_kernels() if x.is_cuda and x.dtype == torch.float32 else None
 
 
-def _cpu(x: Tensor) -> ModuleType | None:
+def _cpu(x: Tensor, rows: int = 0) -> ModuleType | None:
     """The numba kernels, where there is numba; small work is done before they are loaded."""
-    return _numba_kernels() if not x.is_cuda and x.numel() >= LARGE else None
+    return _numba_kernels() if not x.is_cuda and max(rows, len(x)) * x.shape[1] >= LARGE else None
 
 
 @cache
