@@ -18,7 +18,7 @@ from infomax.datasets import generated
 
 PEERS = {"plain": PlainPatches, "pyg-loader": PyGLoader}
 
-STEPS = {"cpu": 1, "cuda": 200}
+STEPS = {"cpu": 4, "cuda": 200}
 """Steps timed as one."""
 
 COLUMNS = {
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--scale", type=float, help="of generated-reddit: times Reddit's nodes")
     options.add_argument("--dim", type=int, default=512, help="features a side, so that vectors are twice as wide")
     options.add_argument("--fan-out", type=numbers, default=[10, 10, 25])
-    options.add_argument("--steps", type=int, help="steps a turn; default: 1, on a GPU 200")
+    options.add_argument("--steps", type=int, help="steps a turn; default: 4, on a GPU 200")
     options.add_argument("--repeats", type=int, default=10, help="rounds; each gives every contender one turn")
     settings = options.parse_args(arguments)
     settings.steps = settings.steps or STEPS[settings.device]

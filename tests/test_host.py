@@ -2,65 +2,61 @@
 
 from __future__ import annotations
 
-import gc
+import resource
+from pathlib import Path
 
 import pytest
 import torch
 
 from infomax import host
-from infomax.host import empty, recycling, single_thread
+from infomax.host import hoarding, single_thread
 
-LIKE = torch.zeros(())
-
-
-def test_memory_comes_back_when_nobody_looks_at_it():
-    blocks = []
-    with recycling(blocks):
-        first = empty(4, 3, LIKE)
-        place, seen = first.data_ptr(), first.T[1:]
-        del first
-        assert not blocks
-        assert empty(4, 3, LIKE).data_ptr() != place  # a view is still there
-        del seen
-        again = {empty(4, 3, LIKE).data_ptr(), empty(2, 1, LIKE).data_ptr()}
-    assert place in again
-    assert len(blocks) == 2
+SMALL, LARGE = 8 * 2**20, 40 * 2**20
+glibc = pytest.mark.skipif(host._glibc() is None, reason="not on glibc")
 
 
-def test_what_lives_keeps_its_content():
-    with recycling([]):
-        kept = [empty(5, 2, LIKE).fill_(number) for number in range(10)]
-        for number in range(100):
-            kept[number % 10] = empty(5 + number % 7, 2, LIKE).fill_(number)
-            for tensor in kept:
-                assert (tensor == tensor[0, 0]).all()
-        assert sorted(tensor[0, 0].item() for tensor in kept) == list(range(90, 100))
-    gc.collect()
-    assert [tensor[0, 0].item() for tensor in kept] == list(range(90, 100))  # longer than the recycling
+def kept(size):
+    """The share of a block that stays in memory when it is freed."""
+    before = resident()
+    torch.empty(size, dtype=torch.uint8).fill_(1)
+    return (resident() - before) / size
 
 
-def test_a_gradient_that_autograd_holds_is_not_handed_out():
-    with recycling([]):
-        x = empty(3, 2, LIKE).fill_(1).requires_grad_()
-        square = (x * x).sum()  # keeps x for the way back
-        place = x.data_ptr()
-        assert empty(3, 2, LIKE).data_ptr() != place
-        assert (torch.autograd.grad(square, x)[0] == 2).all()
+def resident():
+    """Bytes of this process in memory now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-def test_there_are_no_more_blocks_than_were_in_use_at_once():
-    blocks = []
-    with recycling(blocks):
-        for rows in (3, 8, 5, 13, 1, 21, 2):
-            assert empty(rows, 4, LIKE).shape == (rows, 4)
-    assert [len(block) for block in blocks] == [21 * 4 * 4]
+@glibc
+@pytest.mark.parametrize("large", [False, True])
+def test_memory_is_kept_then_given_back(large):
+    with hoarding(large=large):
+        pass  # what earlier tests have left is given back
+    before = resident()
+    with hoarding(large=large):
+        first = [round(kept(size)) for size in (SMALL, LARGE)]
+        more = sum(kept(SMALL) for _ in range(100))
+    assert first == [1, int(large)]
+    assert more < 20  # the same again, or one beside it; not a hundred
+    assert resident() - before < SMALL / 2
+    assert round(kept(LARGE)) == 0
 
 
-def test_outside_memory_is_the_systems():
-    with recycling([]):
-        pass
-    assert host._free.get() is None
-    assert empty(2, 3, torch.zeros((), dtype=torch.float64)).dtype == torch.float64
+@glibc
+def test_an_error_ends_the_hoarding():
+    def fail():
+        with hoarding(large=True):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert round(kept(LARGE)) == 0
+
+
+def test_elsewhere_nothing_is_hoarded(monkeypatch):
+    monkeypatch.setattr(host, "_glibc", lambda: None)
+    with hoarding(large=True):
+        assert torch.ones(3).sum() == 3
 
 
 def test_an_error_gives_torch_its_threads_back():

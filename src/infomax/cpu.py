@@ -17,7 +17,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from infomax.host import empty, single_thread
+from infomax.host import single_thread
 
 PIECE = 256
 """Rows that are added up in single precision; a longer sum would lose its small terms."""
@@ -181,14 +181,14 @@ def shuffle_contrast(
     z = _multiply(starts, columns, values, y, len(y))
     z_negative = _multiply(starts, rows.numpy()[columns], values, y, len(y))
     record, (grad, grad_negative, *gradients) = contrast(z, z_negative, *others)
-    back, y_grad = _csr(transpose), empty(*y.shape, y)
+    back, y_grad = _csr(transpose), torch.empty_like(y)
     _share(_pair_gradient, _even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad.numpy())
     return record, (y_grad, *gradients)
 
 
 def _multiply(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, y: Tensor, height: int) -> Tensor:
     """A product, by blocks of so many rows of y; columns must ascend if there is more than one."""
-    out = empty(len(starts) - 1, y.shape[1], y)
+    out = y.new_empty(len(starts) - 1, y.shape[1])
     _share(_product, _even(starts), starts, columns, values, y.contiguous().numpy(), height, out.numpy())
     return out
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from infomax.contrast import Model, Objective, contrast
 from infomax.errors import InputError, whole
-from infomax.host import Blocks, recycling
+from infomax.host import hoarding
 from infomax.ledger import Ledger
 from infomax.optimiser import Adam
 from infomax.replay import Replay
@@ -68,7 +68,6 @@ class Training:
         self.ledger = Ledger(self.weights, views.steps, patience, STRIDE)
         self.loss_alone = torch.tensor([1.0, 0, 0], device=self.device)
         self.step = Replay(self._step, generator) if gpu and replayable and views.uniform else self._step
-        self.blocks: Blocks = []
         self.history: list[Record] = []
         self.position, self.epoch_began = 0, generator.get_state()
         self.paused = time.monotonic()
@@ -78,7 +77,7 @@ class Training:
     def run(self, pause: Callable[[Training], None] = lambda training: None) -> None:
         """Train to the end; ``pause`` is called whenever the history has been read back, and within long epochs."""
         self.began = time.perf_counter()
-        with recycling(self.blocks):
+        with hoarding(large=self.views.steps > 1):  # then a step is small
             while not self.finished:
                 stop = min(len(self.history) + self.stride, self.epochs)
                 with tensor_cores():
@@ -86,7 +85,6 @@ class Training:
                         self._epoch(pause)
                 self._read_back()
                 self._pause(pause)
-        self.blocks.clear()
         if self.ledger.kept is not None:
             torch._foreach_copy_(self.optimiser.weights, self.ledger.kept)
 
