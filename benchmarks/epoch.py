@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure, print, write."""
     options = parser(__doc__, dataset="cora", peers=WHOLE_GRAPH)
     options.add_argument("--dim", type=int, help="width; default: the paper's, 512, for Pubmed 256")
-    options.add_argument("--repeats", type=int, default=15, help="rounds; each gives every contender one turn")
+    options.add_argument("--repeats", type=int, default=10, help="rounds; each gives every contender one turn")
     settings = options.parse_args(arguments)
     settings.dim = settings.dim or paper_dim(settings.dataset)
     settings.stretch = STRETCH[settings.device]
