@@ -181,7 +181,7 @@ def shuffle_contrast(
     z = _multiply(starts, columns, values, y, len(y))
     z_negative = _multiply(starts, rows.numpy()[columns], values, y, len(y))
     record, (grad, grad_negative, *gradients) = contrast(z, z_negative, *others)
-    back, y_grad = _csr(transpose), torch.empty_like(y)
+    back, y_grad = _csr(transpose), y.new_empty(y.shape)
     _share(_pair_gradient, _even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad.numpy())
     return record, (y_grad, *gradients)
 
