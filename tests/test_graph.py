@@ -168,6 +168,11 @@ def test_splits_are_booleans_or_0_and_1(dtype):
     assert (mask.dtype, mask.tolist()) == (bool, [True, False, False, True])
 
 
+def test_text_is_no_adjacency():
+    with pytest.raises(InputError, match="adjacency: expected numbers, found dtype <U1"):
+        Graph.from_scipy(np.array([["a", "b"], ["c", "d"]]))
+
+
 def test_a_list_is_no_adjacency():
     with pytest.raises(InputError, match="adjacency: expected a square matrix, found list"):
         Graph.from_scipy([[0, 1], [1, 0]])

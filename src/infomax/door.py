@@ -61,6 +61,8 @@ def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[A
 
 def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_array, dict[str, int]]:
     """No self-loops, no duplicates, no zero weights; symmetric unless directed."""
+    if not sparse.issparse(adjacency):
+        adjacency = check_array("adjacency", adjacency, NUMBERS, "numbers", np.float32)
     coo = sparse.coo_array(adjacency)
     values = check_array("adjacency", coo.data, NUMBERS, "numbers", np.float32)
     if not np.isfinite(values).all() or (values < 0).any():
