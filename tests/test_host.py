@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import resource
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
 
 from infomax import host
-from infomax.host import hoarding, single_thread
+from infomax.host import alone, hoarding
 
 SMALL, LARGE = 8 * 2**20, 40 * 2**20
 glibc = pytest.mark.skipif(host._glibc() is None, reason="not on glibc")
@@ -53,19 +54,22 @@ def test_an_error_ends_the_hoarding():
     assert round(kept(LARGE)) == 0
 
 
-def test_elsewhere_nothing_is_hoarded(monkeypatch):
-    monkeypatch.setattr(host, "_glibc", lambda: None)
+def test_who_has_settings_keeps_them(monkeypatch):
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    assert host._glibc() is None
     with hoarding(large=True):
-        assert torch.ones(3).sum() == 3
+        assert round(kept(LARGE)) == 0
 
 
-def test_an_error_gives_torch_its_threads_back():
-    def fail():
-        with single_thread():
-            threads.append(torch.get_num_threads())
-            raise ZeroDivisionError
+def test_torch_is_alone_and_elsewhere_as_before():
+    threads, found = torch.get_num_threads(), []
+    alone(lambda: found.append(torch.get_num_threads()))
+    fresh = Thread(target=lambda: found.append(torch.get_num_threads()))
+    fresh.start()
+    fresh.join()
+    assert [*found, torch.get_num_threads()] == [1, threads, threads]
 
-    threads = [torch.get_num_threads()]
+
+def test_an_error_comes_back():
     with pytest.raises(ZeroDivisionError):
-        fail()
-    assert [*threads, torch.get_num_threads()] == [threads[0], 1, threads[0]]
+        alone(lambda: 1 // 0)

@@ -54,7 +54,10 @@ def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> Patch
 
 
 def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -> WholeView:
-    """The same graph with dropout on its input features; what is left is scaled up. Sparse ones stay sparse."""
+    """The same graph with dropout on its input features; what is left is scaled up.
+
+    Sparse ones stay sparse, but a number is drawn for each of N x F places, so that they train as dense ones do.
+    """
     if not 0 <= rate < 1:
         raise InputError("rate", "a rate from 0 to below 1", str(rate))
     x = view.features if isinstance(view.features, Tensor) else view.features.matrix.to_sparse_coo()

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 from numba import njit
+from scipy.special import expit
 from torch import Tensor
-
-from infomax.host import single_thread
 
 PIECE = 256
 """Rows that are added up in single precision; a longer sum would lose its small terms."""
@@ -148,27 +147,25 @@ def contrast(
     """As `infomax.kernels.contrast`; z and z_negative are overwritten by their gradients."""
     n, total = len(z), len(z) + len(z_negative)
     b, a, o = bias.numpy(), slope.numpy()[0], offset.numpy()[()]
-    summary = torch.sigmoid(torch.from_numpy(sum(_rows(_activated, z, b, a)) / n).to(z.dtype))
-    with single_thread():
-        v = weight @ summary
+    # By einsum, not by BLAS, whose threads would go on spinning on the cores that ours need.
+    w, s = weight.numpy(), expit(sum(_rows(_activated, z, b, a)) / n).astype(b.dtype)
+    v = np.einsum("ij,j->i", w, s)
     slants = [np.empty(len(part), b.dtype) for part in (z, z_negative)]
-    scored = _rows(_scored, z, b, a, v.numpy(), o, 1, total, slants[0])
-    scored += _rows(_scored, z_negative, b, a, v.numpy(), o, -1, total, slants[1])
+    scored = _rows(_scored, z, b, a, v, o, 1, total, slants[0])
+    scored += _rows(_scored, z_negative, b, a, v, o, -1, total, slants[1])
     loss, right, v_sum = (sum(parts) for parts in zip(*scored, strict=True))
-    v_grad = torch.from_numpy(v_sum).to(z.dtype)
-    with single_thread():
-        c = (v_grad @ weight) * summary * (1 - summary) / n
-        weight_grad = torch.outer(v_grad, summary)
-    through = _rows(_through, z, b, a, slants[0], v.numpy(), c.numpy())
-    through += _rows(_through, z_negative, b, a, slants[1], v.numpy(), np.zeros_like(b))
+    v_grad = v_sum.astype(b.dtype)
+    c = np.einsum("i,ij->j", v_grad, w) * s * (1 - s) / b.dtype.type(n)
+    through = _rows(_through, z, b, a, slants[0], v, c)
+    through += _rows(_through, z_negative, b, a, slants[1], v, np.zeros_like(b))
     bias_grad, slope_grad = (sum(parts) for parts in zip(*through, strict=True))
     offset_grad = float(slants[0].sum(dtype=np.float64) + slants[1].sum(dtype=np.float64))
-    return z.new_tensor([loss / total, right / total, float(summary.std(correction=0))]), (
+    return z.new_tensor([loss / total, right / total, s.std()]), (
         z,
         z_negative,
         torch.from_numpy(bias_grad).to(z.dtype),
         z.new_tensor([slope_grad]),
-        weight_grad,
+        torch.from_numpy(np.einsum("i,j->ij", v_grad, s)),
         z.new_tensor(offset_grad).view_as(offset),
     )
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import torch
 
@@ -14,9 +18,10 @@ FREE, MAPPED, MAPPINGS = -1, -3, -4
 
 @contextmanager
 def hoarding(*, large: bool) -> Iterator[None]:
-    """Have the C library keep freed memory for whoever asks next, and give it back at the end. On glibc, that is.
+    """Have the C library keep freed memory for whoever asks next, and give it back at the end.
 
-    It would give it back at once, and fresh pages cost more than most work on them. Blocks above 32 MB are kept if
+    It would give it back at once, and fresh pages cost more than most work on them. Only glibc is asked to, and only
+    where the environment does not tell it otherwise. Blocks above 32 MB are kept if
     ``large``: faster still, but it takes up to half as much memory again, since gaps are left between them.
     """
     library = _glibc()
@@ -31,10 +36,12 @@ def hoarding(*, large: bool) -> Iterator[None]:
     finally:  # what glibc arrives at by itself, unless these are set
         library.mallopt(FREE, 1 << 26)
         library.mallopt(MAPPINGS, 1 << 16)
-    library.malloc_trim(0)
+        library.malloc_trim(0)
 
 
 def _glibc() -> ctypes.CDLL | None:
+    if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return None
     try:
         library = ctypes.CDLL(None)
         return library if hasattr(library, "gnu_get_libc_version") else None
@@ -42,12 +49,19 @@ def _glibc() -> ctypes.CDLL | None:
         return None
 
 
-@contextmanager
-def single_thread() -> Iterator[None]:
-    """Torch on one thread, for little things: its others wait for more by spinning, on cores that we need ourselves."""
+def alone(function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    """Call a function on a thread where torch takes no others to help.
+
+    Those would wait for more to do by spinning, on cores that our own threads need.
+    """
+    _hermitage().submit(function, *arguments, **options).result()
+
+
+@cache
+def _hermitage() -> ThreadPoolExecutor:
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+    pool = ThreadPoolExecutor(1)
+    pool.submit(torch.get_num_threads).result()  # or it would take the number that all others have, later
+    pool.submit(torch.set_num_threads, 1).result()
+    torch.set_num_threads(threads)  # of the others; that thread keeps its own
+    return pool

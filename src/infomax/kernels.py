@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import embedding, embedding_bag, softplus
 
-from infomax.host import single_thread
+from infomax.host import alone
 from infomax.trees import Tree
 
 LARGE = 1 << 19
@@ -193,33 +193,48 @@ def adam(
         gradient if gradient.stride() == weight.stride() else torch.empty_like(weight).copy_(gradient)
         for weight, gradient in zip(weights, gradients, strict=True)
     ]
+    arguments = weights, gradients, means, variances, count, lr, kept, waited
     if kernels := _gpu(weights[0]):
-        kernels.adam(weights, gradients, means, variances, count, lr, kept, waited)
-        return
-    with single_thread():
-        if kept and waited is not None:
-            if waited.is_cuda:
-                for before, weight in zip(kept, weights, strict=True):
-                    torch.where(waited == 0, weight, before, out=before)
-            elif waited == 0:
-                torch._foreach_copy_(kept, weights)
-        count += 1
-        # What `torch.optim.Adam` runs, which takes 1.5 s to import a compiler first.
-        torch._fused_adam_(
-            weights,
-            gradients,
-            means,
-            variances,
-            [],
-            [count] * len(weights),
-            lr=lr,
-            beta1=0.9,
-            beta2=0.999,
-            weight_decay=0,
-            eps=1e-8,
-            amsgrad=False,
-            maximize=False,
-        )
+        kernels.adam(*arguments)
+    elif count.is_cuda:
+        _adam(*arguments)
+    else:
+        alone(_adam, *arguments)
+
+
+def _adam(
+    weights: list[Tensor],
+    gradients: list[Tensor],
+    means: list[Tensor],
+    variances: list[Tensor],
+    count: Tensor,
+    lr: float,
+    kept: list[Tensor] | None,
+    waited: Tensor | None,
+) -> None:
+    if kept and waited is not None:
+        if waited.is_cuda:
+            for before, weight in zip(kept, weights, strict=True):
+                torch.where(waited == 0, weight, before, out=before)
+        elif waited == 0:
+            torch._foreach_copy_(kept, weights)
+    count += 1
+    # What `torch.optim.Adam` runs, which takes 1.5 s to import a compiler first.
+    torch._fused_adam_(
+        weights,
+        gradients,
+        means,
+        variances,
+        [],
+        [count] * len(weights),
+        lr=lr,
+        beta1=0.9,
+        beta2=0.999,
+        weight_decay=0,
+        eps=1e-8,
+        amsgrad=False,
+        maximize=False,
+    )
 
 
 def _leaky(u: Tensor, slope: Tensor) -> Tensor:

@@ -28,11 +28,13 @@ class SparseOperand:
         self.matrix, self.symmetric = matrix, symmetric
         self.prepared = prepare(matrix)
 
-    @cached_property
+    @property
     def transpose(self) -> SparseOperand:
         """The transpose; made when a gradient first asks for it."""
-        if self.symmetric:
-            return self
+        return self if self.symmetric else self._transposed
+
+    @cached_property
+    def _transposed(self) -> SparseOperand:
         m, n = self.matrix.shape
         starts, columns = self.matrix.crow_indices(), self.matrix.col_indices()
         rows = torch.repeat_interleave(torch.arange(m, device=starts.device), starts.diff())

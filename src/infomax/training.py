@@ -67,7 +67,7 @@ class Training:
         self.optimiser = Adam(self.weights, lr)
         self.ledger = Ledger(self.weights, views.steps, patience, STRIDE)
         self.loss_alone = torch.tensor([1.0, 0, 0], device=self.device)
-        self.step = Replay(self._step, generator) if gpu and replayable and views.uniform else self._step
+        self.replay = Replay(self._step, generator) if gpu and replayable and views.uniform else None
         self.history: list[Record] = []
         self.position, self.epoch_began = 0, generator.get_state()
         self.paused = time.monotonic()
@@ -85,6 +85,7 @@ class Training:
                         self._epoch(pause)
                 self._read_back()
                 self._pause(pause)
+        self.replay = None  # which holds on to this training
         if self.ledger.kept is not None:
             torch._foreach_copy_(self.optimiser.weights, self.ledger.kept)
 
@@ -93,7 +94,7 @@ class Training:
         number = 0
         for number, batch in enumerate(self._batches(), start=1):
             if number > self.position:
-                self.step(batch, number == self.views.steps)
+                (self.replay or self._step)(batch, number == self.views.steps)
                 self.position = number
                 if number < self.views.steps and time.monotonic() - self.paused > PAUSE_SECONDS:
                     self._pause(pause)
@@ -130,13 +131,14 @@ class Training:
         self.optimiser.step(gradients, self.ledger.kept if last else None, self.ledger.waited)  # 5. descend
 
     def _read_back(self) -> None:
-        before, new = len(self.history), [Record(*row) for row in self.ledger.read()]
-        self.history += new
+        before = len(self.history)
+        self.history += [Record(*row) for row in self.ledger.read()]
         if self.patience is not None and int(self.ledger.waited) >= self.patience:
             self.finished = True
             del self.history[self.kept_epoch + self.patience + 1 :]
         self.finished |= len(self.history) >= self.epochs
-        lost = next((epoch for epoch, record in enumerate(new, before + 1) if record.loss != record.loss), None)
+        losses = enumerate((record.loss for record in self.history[before:]), before + 1)
+        lost = next((epoch for epoch, loss in losses if loss != loss), None)
         if lost is not None:
             raise InputError(f"training, epoch {lost}", "a finite loss", "NaN", "Lower the learning rate (lr).")
 
