@@ -62,7 +62,7 @@ class WholeView:
     Shapes:
         features: ``[N, F]``
         propagation: ``[N, N]``
-        rows: ``[N]``, the row of the features that each node carries; None: its own
+        rows: ``[N]``, a permutation: the row of the features that each node carries; None: its own
     """
 
     features: Operand
