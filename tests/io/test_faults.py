@@ -1,6 +1,7 @@
 """Every way a table can be wrong, and what its author is told: file, line, column; expected; found; remedy."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
@@ -261,7 +262,17 @@ PARQUET_FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     "null feature": (
         {"source": ["a"], "target": ["b"]},
         {"id": ["a", "b"], "x": [1, None]},
-        ['nodes.parquet, row 2, column "x": ', "null"],
+        ['nodes.parquet, row 2, column "x": ', "a finite number", "found null", "--labels x"],
+    ),
+    "null among flags": (
+        {"source": ["a"], "target": ["b"]},
+        {"id": ["a", "b"], "x": [None, True]},
+        ['nodes.parquet, row 1, column "x": ', "found null", "--labels x"],
+    ),
+    "null among decimals": (
+        {"source": ["a"], "target": ["b"]},
+        {"id": ["a", "b"], "x": [Decimal("1.5"), None]},
+        ['nodes.parquet, row 2, column "x": ', "found null", "--labels x"],
     ),
     "NaN feature": (
         {"source": ["a"], "target": ["b"]},
@@ -292,6 +303,21 @@ def test_a_fault_in_a_parquet_table_is_told(tmp_path: Path, name: str) -> None:
     parquet.write_table(pa.table(edges), tmp_path / "edges.parquet")
     parquet.write_table(pa.table(nodes), tmp_path / "nodes.parquet")
     told(parts, read_graph, tmp_path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_no_option_is_named_where_the_features_are_fixed(tmp_path: Path, suffix: str) -> None:
+    edges, nodes = tmp_path / "edges.csv", tmp_path / f"nodes.{suffix}"
+    put(edges, EDGES)
+    if suffix == "csv":
+        put(nodes, "id,x\na,1\nb,\n")
+    else:
+        parquet.write_table(pa.table({"id": ["a", "b"], "x": [1, None]}), nodes)
+    with pytest.raises(InputError, match=r'column "x": .* Fill it in, or remove the row\.$'):
+        read_graph(edges, nodes, features=["x"])
+    parquet.write_table(pa.table({"id": ["a", "b"], "x": ["1", "2"]}), tmp_path / "text.parquet")
+    with pytest.raises(InputError, match=r'column "x": .* found type string\. Store it as numbers\.$'):
+        read_graph(edges, tmp_path / "text.parquet", features=["x"])
 
 
 def test_duplicate_columns_in_parquet(tmp_path: Path) -> None:

@@ -137,6 +137,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("e.kv", b"2 1\na 1\na 2\n", "e.kv, ids: expected each id once"),
         ("e.kv", b"1 1\n\xff 1\n", "e.kv, line 2: expected UTF-8"),
         ("e.csv", b"id\na\n", "e.csv: expected columns of numbers beside the ids"),
+        ("e.csv", b"id,x,kind\na,1,red\n", 'found "red". This is not a file that embed wrote: columns id, d0, d1, ...'),
         ("e.npy", b"", "e.npy: expected a .npy file"),
         ("e.npy", b"\x93NUMPY\x01", "e.npy: expected a .npy file"),
         ("e.npz", b"PK\x03\x04", "e.npz: expected a .npz file"),

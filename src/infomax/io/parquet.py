@@ -70,6 +70,7 @@ def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None =
         names = _names(file, path)
         identifier, features, marks = tables.node_columns(path, names, labels, wanted)
         table = Table(path, None)
+        remedy = "" if wanted is None else tables.FILL_IN
         data = file.read(columns=[names[column] for column in (identifier, *marks)])
         ids = id_column(table, names[identifier], data[names[identifier]]).to_pylist()
         tables.check_nodes(table, ids, names[identifier])
@@ -78,7 +79,7 @@ def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None =
             lines=None,
             ids=ids,
             feature_names=[names[column] for column in features],
-            features=tables.stack(list(_blocks(table, file, [names[column] for column in features])))
+            features=tables.stack(list(_blocks(table, file, [names[column] for column in features], remedy)))
             if features
             else None,
             labels={names[mark]: _text(data[names[mark]]) for mark in marks},
@@ -126,23 +127,23 @@ def _weight(table: Table, name: str, column: Any) -> NDArray[np.float32]:
     return tables.check_weight(table, name, weight, lambda row: str(column[row].as_py()))
 
 
-def _blocks(table: Table, file: Any, names: Sequence[str]) -> Iterator[Features]:
+def _blocks(table: Table, file: Any, names: Sequence[str], remedy: str) -> Iterator[Features]:
     """Blocks of features ``[rows, F]``, every value finite."""
     schema = file.schema_arrow
     for name in names:
         kind = schema.field(name).type
         if not _numeric(kind):
-            raise tables.bad_feature(place(table.path, column=name), name, "a column of numbers", f"type {kind}")
+            where, recast = place(table.path, column=name), remedy and "Store it as numbers."
+            raise tables.bad_feature(where, name, "a column of numbers", f"type {kind}", recast)
     first = 0
     for batch in file.iter_batches(batch_size=max(1, _BLOCK_CELLS // len(names)), columns=list(names)):
-        for name in names:
-            refuse_nulls(table, name, batch[name], first)
         block = np.column_stack([_floats(batch[name]) for name in names])
         good = np.isfinite(block)
         if not good.all():
             row, column = divmod(int(np.argmin(good)), len(names))
-            where, found = table.place(first + row, names[column]), str(batch[names[column]][row].as_py())
-            raise tables.bad_feature(where, names[column], "a finite number (32-bit float)", found)
+            where, value = table.place(first + row, names[column]), batch[names[column]][row].as_py()
+            found = "null" if value is None else str(value)
+            raise tables.bad_feature(where, names[column], "a finite number (32-bit float)", found, remedy)
         yield tables.pack(block)
         first += len(block)
 
@@ -155,7 +156,7 @@ def _numeric(kind: Any) -> bool:
 
 
 def _floats(column: Any) -> NDArray[np.float32]:
-    """A pyarrow array of numbers without nulls as float32."""
+    """A pyarrow array of numbers as float32, NaN for null."""
     values = column.to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
         return np.asarray(values, dtype=np.float32)
@@ -170,8 +171,8 @@ def _text(column: Any) -> NDArray[Any]:
     return np.array(text.to_pylist(), dtype=object)
 
 
-def refuse_nulls(table: Table, name: str, column: Any, first: int = 0) -> None:
-    """A column that has a value in every row; ``first`` is the row its first value comes from."""
+def refuse_nulls(table: Table, name: str, column: Any) -> None:
+    """A column that has a value in every row."""
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
-        raise InputError(table.place(first + row, name), "a value", "null", "Fill it in, or remove the row.")
+        raise InputError(table.place(row, name), "a value", "null", tables.FILL_IN)

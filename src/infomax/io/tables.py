@@ -20,6 +20,8 @@ Ids: TypeAlias = list[int] | list[str]
 SPARSE_BELOW = 0.1
 """Features of which a smaller share than this is not zero are kept sparse."""
 
+FILL_IN = "Fill it in, or remove the row."
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -259,10 +261,10 @@ def check_weight(
     return weight
 
 
-def bad_feature(where: str, column: str, expected: str, found: str) -> InputError:
-    """What a column that is not numbers throughout gets told, with the option that would settle it."""
-    remedy = f'Mend it; or, where the column is no feature, name it: --labels {column} (in Python: labels="{column}"), '
-    return InputError(where, expected, found, remedy + "or delete the column.")
+def bad_feature(where: str, column: str, expected: str, found: str, remedy: str = "") -> InputError:
+    """What a column that is not numbers throughout gets told; no remedy: the option that would settle it."""
+    option = f'name it: --labels {column} (in Python: labels="{column}"), or delete the column.'
+    return InputError(where, expected, found, remedy or f"Mend it; or, where the column is no feature, {option}")
 
 
 def pack(block: NDArray[np.float32]) -> Features:

@@ -52,8 +52,9 @@ def read_edges(path: Path) -> EdgeTable:
     )
 
 
-def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None = None) -> NodeTable:
-    """The node table of a text file; labels and features as in `tables.node_columns`."""
+def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None = None, remedy: str = "") -> NodeTable:
+    """The node table of a text file; labels and features as in `tables.node_columns`, remedy as in `bad_feature`."""
+    remedy = remedy or ("" if wanted is None else tables.FILL_IN)
     names, rows = read_rows(path)
     identifier, features, marks = tables.node_columns(path, names, labels, wanted)
     ids: list[str] = []
@@ -67,7 +68,7 @@ def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None =
         for mark in marks:
             columns[names[mark]].extend(row[mark] for _, row in chunk)
         if features:
-            blocks.append(tables.pack(_block(Table(path, lines[first:]), names, features, chunk)))
+            blocks.append(tables.pack(_block(Table(path, lines[first:]), names, features, chunk, remedy)))
     table = Table(path, lines)
     if "" in ids:
         raise InputError(table.place(ids.index(""), names[identifier]), "an id", "an empty cell")
@@ -82,7 +83,9 @@ def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None =
     )
 
 
-def _block(table: Table, names: Sequence[str], features: Sequence[int], chunk: Sequence[Row]) -> NDArray[np.float32]:
+def _block(
+    table: Table, names: Sequence[str], features: Sequence[int], chunk: Sequence[Row], remedy: str
+) -> NDArray[np.float32]:
     """Features ``[rows, F]`` of a few rows, every cell a finite number."""
     cells = list(chain.from_iterable([row[column] for column in features] for _, row in chunk))
     values = numbers(cells)
@@ -90,8 +93,8 @@ def _block(table: Table, names: Sequence[str], features: Sequence[int], chunk: S
     if not good.all():
         at = int(np.argmin(good))
         row, feature = divmod(at, len(features))
-        name = names[features[feature]]
-        raise tables.bad_feature(table.place(row, name), name, "a finite number (32-bit float)", written(cells[at]))
+        name, expected = names[features[feature]], "a finite number (32-bit float)"
+        raise tables.bad_feature(table.place(row, name), name, expected, written(cells[at]), remedy)
     return values.reshape(len(chunk), len(features))
 
 

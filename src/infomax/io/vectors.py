@@ -155,7 +155,9 @@ def _written(ids: NDArray[Any], vectors: Vectors) -> Iterator[tuple[Any, list[st
 
 
 def _read_table(path: Path) -> tuple[Any, NDArray[Any]]:
-    table = text.read_nodes(path, ())
+    # A node table, handed over by mistake, gets this far.
+    remedy = "This is not a file that embed wrote: columns id, d0, d1, ..., a number in every row."
+    table = text.read_nodes(path, (), remedy=remedy)
     if table.features is None:
         raise InputError(str(path), "columns of numbers beside the ids", "none")
     return table.ids, tables.dense(table.features)
