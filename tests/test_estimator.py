@@ -162,7 +162,7 @@ class TestOddGraphs:
         features = np.eye(3)
         plain = Graph.from_arrays([[0], [1]], features)
         looped = Graph.from_arrays([[0, 2], [1, 2]], features)
-        assert looped.dropped == {"self_loops": 1, "duplicates": 0}
+        assert looped.dropped == {"self_loops": 1, "duplicates": 0, "zero_weights": 0}
         np.testing.assert_array_equal(self.embed(plain), self.embed(looped))
 
     def test_all_zero_rows_without_neighbours_are_equal(self):

@@ -94,6 +94,20 @@ def test_a_sparse_matrix_stays_as_its_owner_made_it(dtype):
     assert (features.data.tolist(), features.indices.tolist()) == ([1, 2, 0, 3], [1, 1, 0, 0])
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_what_is_left_out_is_counted_once_and_for_what_it_is(directed):
+    edges, weight = [[0, 0, 0, 1, 2, 2], [1, 1, 1, 2, 1, 2]], [1, 2, 0, 0, 1, 0]
+    graph = Graph.from_arrays(edges, weight=weight, num_nodes=3, directed=directed)
+    assert graph.dropped == {"self_loops": 1, "duplicates": 1, "zero_weights": 2}
+    assert (graph.adjacency[0, 1], graph.adjacency[2, 1], graph.num_edges) == (3, 1, 2)
+    assert Graph.from_arrays(edges, num_nodes=3).dropped == {"self_loops": 1, "duplicates": 2, "zero_weights": 0}
+
+
+def test_a_symmetric_matrix_has_no_duplicates():
+    matrix = networkx.to_scipy_sparse_array(networkx.karate_club_graph())
+    assert Graph.from_scipy(matrix).dropped == {"self_loops": 0, "duplicates": 0, "zero_weights": 0}
+
+
 def test_arrows_of_an_undirected_networkx_run_both_ways():
     origin = networkx.Graph([(0, 1), (2, 1)])
     found = Graph.from_networkx(origin, directed=True)

@@ -71,17 +71,17 @@ def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_arra
             f"edge {int(coo.row[bad])} -> {int(coo.col[bad])}", "a finite weight of zero or more", str(values[bad])
         )
     loops = coo.row == coo.col
-    listed = len(values) - int(loops.sum())
-    keep = ~loops
+    zeros = ~loops & (values == 0) & (not binary)
+    keep = ~loops & ~zeros
     matrix = sparse.coo_array((values[keep], (coo.row[keep], coo.col[keep])), shape=coo.shape).tocsr()
     if binary:
         matrix.data[:] = 1
-    matrix.eliminate_zeros()
-    duplicates = listed - int(matrix.nnz)
+    # An edge listed in both directions is none of these: symmetric matrices and PyG's lists have all of theirs so.
+    duplicates = int(keep.sum()) - int(matrix.nnz)
     if not directed:
         matrix = sparse.csr_array(matrix.maximum(matrix.T))
     matrix.sort_indices()
-    return matrix, {"self_loops": int(loops.sum()), "duplicates": duplicates}
+    return matrix, {"self_loops": int(loops.sum()), "duplicates": duplicates, "zero_weights": int(zeros.sum())}
 
 
 def check_features(features: Any, n: int) -> Any:

@@ -46,7 +46,7 @@ class Graph:
     groups: NDArray[np.int64] | None = None
     directed: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """What the door left out: ``self_loops``, ``duplicates`` (rows of the edge table)."""
+    """What the door left out: ``self_loops``, ``duplicates``, ``zero_weights`` (rows of the edge table)."""
 
     @property
     def num_nodes(self) -> int:

@@ -44,6 +44,7 @@ def info(
         ("isolated nodes", f"{int((degree == 0).sum()):,}"),
         ("self-loops left out", f"{source.dropped['self_loops']:,}"),
         ("duplicate edges left out", f"{source.dropped['duplicates']:,}"),
+        ("edges of weight 0 left out", f"{source.dropped['zero_weights']:,}"),
         ("labels", ", ".join(columns) or "none"),
         ("split", ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none"),
         (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}, beside Python's own"),
