@@ -47,6 +47,8 @@ class Graph:
     directed: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
     """What the door left out: ``self_loops``, ``duplicates``, ``zero_weights`` (rows of the edge table)."""
+    edge_columns: tuple[str, str] | None = None
+    """The columns that were taken for source and target, where the edge table had none of these names."""
 
     @property
     def num_nodes(self) -> int:

@@ -324,6 +324,19 @@ def test_an_edge_table_alone_is_a_graph(tmp_path):
     assert (facts["duplicate edges left out"], facts["self-loops left out"]) == ("1", "1")
 
 
+def test_columns_that_are_not_called_source_and_target_are_named(tmp_path):
+    odd = write_table(tmp_path / "odd.csv", [["edge_id", "from", "to"], ["e1", "a", "b"], ["e2", "b", "c"]])
+    plain = write_table(tmp_path / "plain.csv", [["edge_id", "Source", "Target"], ["e1", "a", "b"], ["e2", "b", "c"]])
+    shown = infomax("info", odd).out
+    facts = dict([cell.strip() for cell in row.split("│")[1:3]] for row in shown.splitlines() if "│" in row)
+    assert facts["edges run from, to"] == "edge_id, from"
+    assert "edges run" not in infomax("info", plain).out
+    for path, told in ((odd, True), (plain, False)):
+        outcome = infomax("train", path, "--out", tmp_path / path.stem, "--dim", 4, "--epochs", 0)
+        assert outcome.code == 0, outcome.err
+        assert ("no columns source and target: edges run from, to: edge_id, from\n" in outcome.err) == told
+
+
 def test_datasets_are_listed_found_and_fetched(monkeypatch, tmp_path):
     monkeypatch.setenv("INFOMAX_DATA", str(tmp_path))
     assert infomax("datasets") == infomax("datasets", "list")

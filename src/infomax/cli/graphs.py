@@ -39,6 +39,7 @@ def info(
     rows: list[tuple[str, object]] = [
         ("nodes", f"{source.num_nodes:,}"),
         ("edges", f"{source.num_edges:,}{kind}"),
+        *([("edges run from, to", ", ".join(source.edge_columns))] if source.edge_columns else []),
         ("features", f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} a node not zero"),
         ("degree: mean, median, highest", f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"),
         ("isolated nodes", f"{int((degree == 0).sum()):,}"),

@@ -79,6 +79,8 @@ def train(
     model.settings()  # refuses what is out of range before the graph is read
     source = open_graph(graph, labels, directed)
     show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
+    if source.edge_columns:
+        show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
     with show.training_progress("epochs", "Go on with the same command and --resume.") as progress:
         model.fit(source, run=out, progress=progress)
     show.health(model.health_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,6 +54,11 @@ class EdgeTable(Table):
     ends: NDArray[np.int64]
     weight: NDArray[np.float32] | None
 
+    @property
+    def named(self) -> bool:
+        """Whether the columns say that they are the ends."""
+        return tuple(map(str.lower, self.names)) == ("source", "target")
+
 
 @dataclass(frozen=True, eq=False)
 class NodeTable(Table):
@@ -74,7 +79,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
     # An id and its text stand for each other: ids are all integers or all text. Files without types need that.
     position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
     _refuse_missing_header(edges, position)
-    return Graph.from_arrays(
+    graph = Graph.from_arrays(
         edges.ends if nodes is None else _find(edges, nodes, position, f"listed in {nodes.path} ({_kind(ids)} ids)"),
         None if nodes is None else nodes.features,
         weight=edges.weight,
@@ -84,6 +89,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
         feature_names=None if nodes is None or nodes.features is None else nodes.feature_names,
         labels=None if nodes is None else nodes.labels,
     )
+    return graph if edges.named else replace(graph, edge_columns=edges.names)
 
 
 def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
@@ -162,8 +168,7 @@ def _kind(ids: Ids) -> str:
 
 def _refuse_missing_header(edges: EdgeTable, position: Mapping[str, int]) -> None:
     """Column names that are both ids are an edge that would be lost."""
-    named = tuple(map(str.lower, edges.names)) == ("source", "target")
-    if edges.lines is not None and not named and all(name in position for name in edges.names):
+    if edges.lines is not None and not edges.named and all(name in position for name in edges.names):
         raise InputError(
             place(edges.path, 1),
             "a header line",
