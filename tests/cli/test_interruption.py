@@ -77,6 +77,22 @@ def test_interrupted_then_killed_then_resumed_ends_in_the_same_bytes(folder, who
     assert not (run / CHECKPOINT).exists()
 
 
+def test_a_terminated_command_leaves_no_half_written_file(folder, tmp_path):
+    run, place = tmp_path / "run", tmp_path / "place"
+    place.mkdir()
+    assert infomax(*words(folder, run, "--epochs", 1)).code == 0
+    script = """
+import os, signal
+from infomax.cli import main
+os.fsync = lambda file: os.kill(os.getpid(), signal.SIGTERM)  # while the hidden file is there
+main()
+"""
+    command = [sys.executable, "-c", script, "embed", run, "--out", place / "v.csv"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "", "")
+    assert list(place.iterdir()) == []
+
+
 @pytest.mark.parametrize("harm", ["truncated", "flipped"])
 def test_a_damaged_checkpoint_is_refused(folder, tmp_path, harm, monkeypatch):
     from infomax import estimator

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import typer
@@ -18,6 +20,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 def main() -> None:
     """Run the command line: a user's mistake is one message and exit code 2, never a traceback."""
+    signal.signal(signal.SIGTERM, _end)
     try:
         # An int is an exit code: 130 after a Ctrl-C.
         sys.exit(app(sys.argv[1:] or ["--help"], prog_name="infomax", standalone_mode=False))
@@ -31,6 +34,11 @@ def main() -> None:
             sys.stdout.close()  # else what it could not take fails again when the interpreter ends
     print(f"infomax: {message}", file=sys.stderr)
     sys.exit(2)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End by an exception, so that half-written files are removed on the way out."""
+    sys.exit(128 + number)
 
 
 def _usage(error: Any) -> str:
