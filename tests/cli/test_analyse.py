@@ -81,6 +81,26 @@ def test_classes_come_from_a_table_a_column_or_nowhere(run, tmp_path):
     assert classes(Graph.from_arrays([[0], [1]], np.eye(3)), None) is None
 
 
+def test_a_column_may_have_a_colon_in_its_name(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("infomax.evaluation.probes.COSTS", (1.0,))
+    graph = DGI.load(run).graph_
+    own = Graph.from_scipy(graph.adjacency, ids=graph.ids, labels={"rdf:type": graph.labels["kind"]})
+    DGI(4, epochs=0).fit(own).save("own")
+    assert infomax("evaluate", "own", "--labels", "rdf:type").code == 0
+    assert classes(own, "rdf:type").tolist() == graph.labels["kind"].tolist()
+    write_table(tmp_path / "a:b.csv", [["id", "rdf:type"], *zip(IDS, graph.labels["kind"], strict=True)])
+    assert infomax("evaluate", run, "--labels", "a:b.csv:rdf:type").code == 0
+    assert classes(graph, "a:b.csv:rdf:type").tolist() == graph.labels["kind"].tolist()
+
+
+def test_a_table_of_other_nodes_is_refused_as_such(run, tmp_path):
+    table = write_table(tmp_path / "others.csv", [["id", "size"], ["new-1", "big"], ["new-2", "small"]])
+    for words in (("evaluate", run), ("analyse", run, "--out", tmp_path / "out")):
+        outcome = infomax(*words, "--labels", f"{table}:size")
+        refused(outcome, f'some of these nodes (as "{IDS[0]}"), found none of them among 2 ids (as "new-1")')
+
+
 def test_theory_is_printed_and_told_as_json(tmp_path):
     outcome = infomax("reproduce", "theory", "--json", tmp_path / "theory.json")
     assert outcome.code == 0, outcome.err

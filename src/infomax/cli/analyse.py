@@ -10,6 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
+from infomax.cli.labels import read_aligned, table_column
 from infomax.cli.options import Device, RunArgument
 
 if TYPE_CHECKING:
@@ -74,11 +75,9 @@ def classes(graph: Graph, labels: str | None) -> NDArray[Any] | None:
     import numpy as np
 
     from infomax.errors import InputError
-    from infomax.io import read_labels
 
-    if labels is not None and ":" in labels:
-        known = read_labels(*labels.rsplit(":", 1))
-        return np.array([known.get(str(identifier), "") for identifier in graph.ids.tolist()], dtype=object)
+    if labels is not None and (named := table_column(labels, graph)) is not None:
+        return read_aligned(graph.ids, *named)
     columns = {name: column for name, column in graph.labels.items() if column.ndim == 1}
     labels = labels or next((name for name, column in columns.items() if _can_be_split(column)), None)
     if labels is None:

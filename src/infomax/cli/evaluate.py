@@ -10,6 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
+from infomax.cli.labels import aligned, read_aligned, table_column
 from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json
 
 if TYPE_CHECKING:
@@ -88,41 +89,20 @@ def _labels(
         codes: NDArray[Any] = encode_labels(first)[0]
     else:
         codes = np.column_stack([encode_flags(column, f"labels {label}".strip()) for label, column in columns.items()])
-    if graph is None or any(":" in label for label in columns):
+    if graph is None or any(table_column(label, graph) for label in columns):
         return codes, None
-    return codes, {part: _aligned(ids, graph.ids.tolist(), mask, False) for part, mask in graph.splits.items()}
+    return codes, {part: aligned(ids, graph.ids.tolist(), mask, False) for part, mask in graph.splits.items()}
 
 
 def _column(ids: NDArray[Any], label: str, graph: Graph | None) -> NDArray[Any]:
     """The labels of the nodes ``[N]`` or ``[N, C]``, of a table or of the graph (the first, unless named)."""
-    import numpy as np
-
     from infomax.errors import InputError
-    from infomax.io import read_labels
 
-    if ":" in label:
-        table = read_labels(*label.rsplit(":", 1))
-        return _aligned(ids, list(table), np.array(list(table.values()), dtype=object), "")
+    if (named := table_column(label, graph)) is not None:
+        return read_aligned(ids, *named)
     if graph is None or not graph.labels:
         raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
     if label and label not in graph.labels:
         raise InputError("--labels", f"one of {', '.join(graph.labels)}", label)
     values = graph.labels[label or next(iter(graph.labels))]
-    return _aligned(ids, graph.ids.tolist(), values, "" if values.dtype == object else -1)
-
-
-def _aligned(ids: NDArray[Any], known: list[Any], values: NDArray[Any], missing: str | int) -> NDArray[Any]:
-    """The values ``[M, ...]`` of the known nodes as those of other nodes ``[N]``, by the text of their ids."""
-    import numpy as np
-
-    from infomax.errors import InputError, shorten
-
-    position = {str(identifier): row for row, identifier in enumerate(known)}
-    rows = [position.get(str(identifier), -1) for identifier in ids.tolist()]
-    if max(rows) < 0:
-        numbered = ids.tolist() == list(range(len(ids)))
-        remedy = "Are these row numbers? An .npy holds no ids: embed to another format." if numbered else ""
-        found = f"none of them among {len(known):,} ids (as {shorten(known[0])})"
-        raise InputError("labels", f"some of these nodes (as {shorten(ids[0])})", found, remedy)
-    # What is not found is row -1, the last.
-    return np.concatenate([values, np.full((1, *values.shape[1:]), missing)])[rows]
+    return aligned(ids, graph.ids.tolist(), values, "" if values.dtype == object else -1)
