@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 
 import numpy as np
 import pytest
@@ -40,6 +41,16 @@ def test_new_nodes_alone_are_written_as_the_whole_graph_has_them(world, tmp_path
     assert found.ids.tolist() == TOMORROW
     expected = DGI.load(world / "run").transform(read_graph(world / "whole", labels="kind"))
     np.testing.assert_allclose(found.vectors, [expected[node] for node in TOMORROW], rtol=1e-5, atol=1e-6)
+
+
+def test_new_nodes_alone_are_no_graph_and_the_way_is_told(world, tmp_path):
+    words = ("embed", world / "run", world / "new", "--out", tmp_path / "v.npz")
+    refused(infomax(*words), "edges.csv", "nodes.csv", "If it holds only nodes new to the run, add --attach.")
+    strange = shutil.copytree(world / "new", tmp_path / "strange")
+    write_table(strange / "edges.csv", [["source", "target"], [TOMORROW[0], "nobody"]])
+    outcome = infomax("embed", world / "run", strange, "--out", tmp_path / "v.npz")
+    refused(outcome, '"nobody"')
+    assert "--attach" not in outcome.err
 
 
 @pytest.mark.parametrize(

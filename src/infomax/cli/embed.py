@@ -38,7 +38,7 @@ def embed(
     device: Device = "auto",
 ) -> None:
     """Write the vectors of a graph's nodes and their ids."""
-    from infomax.errors import InputError
+    from infomax.errors import InputError, shorten
     from infomax.estimator import DGI
     from infomax.io import read_graph
     from infomax.io.vectors import check_extension
@@ -53,7 +53,13 @@ def embed(
     if graph is not None and attach:
         source = read_graph(graph, attach_to=source)
     elif graph is not None:
-        source = open_graph(graph, directed=source.directed, features=model.feature_names_)
+        try:
+            source = open_graph(graph, directed=source.directed, features=model.feature_names_)
+        except InputError as error:
+            if error.found in map(shorten, source.ids.tolist()):  # an edge to a node that only the run knows
+                remedy = f"{error.remedy} If it holds only nodes new to the run, add --attach."
+                raise InputError(error.where, error.expected, error.found, remedy) from error
+            raise
     embeddings = model.transform(source)
     if attach:
         embeddings = embeddings.part(source.splits["new"])
@@ -64,7 +70,7 @@ def embed(
 @app.command()
 def neighbours(
     run: RunArgument,
-    node: Annotated[str, typer.Argument(metavar="NODE", help="A node's id.")],
+    node: Annotated[str, typer.Argument(metavar="NODE", help="A node's id; one that begins with a dash follows --.")],
     k: Annotated[int, typer.Option("-k", help="How many.", min=1)] = 10,
 ) -> None:
     """Show the nodes nearest to a node, by cosine."""
