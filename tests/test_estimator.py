@@ -309,7 +309,7 @@ def test_a_regime_of_ones_own_may_have_arguments(graph):
         *({"patience": value} for value in (0, 1.5)),
         *({"seed": value} for value in (-1, None)),
         *({"preset": value} for value in ("none", None)),
-        *({"device": value} for value in ("toaster", None)),
+        *({"device": value} for value in ("toaster", "meta", "mps", None)),
         {"encoder": "GCN"},
         {"scale": "x"},
     ],
@@ -319,6 +319,13 @@ def test_bad_settings_are_refused_by_name(graph, setting):
     (name,) = setting
     with pytest.raises(InputError, match=f"^{name}"):
         DGI(**setting).fit(graph)
+
+
+def test_a_part_that_is_built_already_is_refused(graph):
+    with pytest.raises(InputError, match=r"^encoder: expected a class .* found an instance of GCN. Pass GCN itself"):
+        DGI(16, encoder=GCN(2, 16)).fit(graph)
+    with pytest.raises(InputError, match=r"^readout: .* an instance of Set2Set"):
+        DGI(16, readout=Set2Set(16)).fit(graph)
 
 
 @pytest.mark.parametrize(

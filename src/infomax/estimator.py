@@ -277,6 +277,8 @@ def choose_device(name: str) -> torch.device:
     """The device of that name; ``auto`` is the GPU where there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if str(name).partition(":")[0] not in ("cpu", "cuda"):
+        raise InputError(f"device {name}", "auto, cpu, cuda, cuda:1, ...", "none of them", "Use auto or cpu.")
     try:
         torch.empty(0, device=name)
         device = torch.device(name)

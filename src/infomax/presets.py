@@ -9,6 +9,8 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
+import torch
+
 from infomax.corruptions import (
     drop_features,
     flip_and_shuffle,
@@ -59,6 +61,11 @@ class Preset:
             if callable(field.default) and not callable(part := getattr(self, field.name)):
                 remedy = f"Pass the part itself, such as {field.default.__name__}."
                 raise InputError(field.name, "a class or a function", repr(part), remedy)
+        for name in ("encoder", "readout", "discriminator"):  # these are built here; a loss may well be a module
+            if isinstance(part := getattr(self, name), torch.nn.Module):
+                kind = type(part).__name__
+                remedy = f"Pass {kind} itself; arguments of its own by functools.partial."
+                raise InputError(name, "a class or a function", f"an instance of {kind}", remedy)
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
             raise InputError("lr", "a number above 0", repr(lr))
