@@ -63,6 +63,8 @@ def open_graph(
     if name.lower() not in DATASETS:
         raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")
     graph = load_dataset(name)
+    if directed and not graph.directed:
+        raise InputError(name, "tables with arrows to keep (--directed)", "a data set whose edges run both ways")
     for column in labels or ():
         if column not in graph.labels:
             raise InputError(f"--labels {column}", f"labels of {name} ({', '.join(graph.labels)})", "others")

@@ -62,7 +62,7 @@ def reproduce(
     from infomax.errors import InputError
     from infomax.runs import write_json
 
-    began = time.monotonic()
+    began, what = time.monotonic(), what.lower()
     known = ("table", *EXPERIMENTS, *figures.STUDIES)
     if what not in known:
         raise InputError("reproduce", f"one of {', '.join(known)}", what)

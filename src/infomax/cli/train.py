@@ -42,7 +42,9 @@ def train(
     corruption: Annotated[
         str | None, typer.Option(metavar="shuffle|flip|both", help="The negative sample: features, edges, or both.")
     ] = None,
-    rho: Annotated[float, typer.Option(help="Rate of flipped edges, for flip and both.")] = 1e-3,
+    rho: Annotated[
+        float | None, typer.Option(help="Rate of flipped edges, for flip and both.  [default: 0.001]")
+    ] = None,
     readout: Annotated[str | None, typer.Option(metavar="mean|set2set|diffpool", help="The summary.")] = None,
     scale: Annotated[
         str | None,
@@ -87,7 +89,9 @@ def train(
     show.wrote(f"{out}/", began)
 
 
-def _parts(preset: str, layers: int | None, corruption: str | None, rho: float, readout: str | None) -> dict[str, Any]:
+def _parts(
+    preset: str, layers: int | None, corruption: str | None, rho: float | None, readout: str | None
+) -> dict[str, Any]:
     """The parts that the options name."""
     from functools import partial
 
@@ -96,6 +100,9 @@ def _parts(preset: str, layers: int | None, corruption: str | None, rho: float, 
     from infomax.errors import InputError
     from infomax.readouts import DiffPool, Set2Set, SigmoidMean
 
+    if rho is not None and corruption not in ("flip", "both"):
+        raise InputError("--rho", "--corruption flip or both", f"--corruption {corruption or 'left out'}")
+    rho = 1e-3 if rho is None else rho
     encoders = {"whole-graph": GCN, "mean-pool": MeanPool, "patches": SkipMeanPool}
     corruptions = {
         "shuffle": shuffle_features,
