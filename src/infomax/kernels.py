@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
@@ -197,10 +196,10 @@ def adam(
     arguments = weights, gradients, means, variances, count, lr, kept, waited
     if kernels := _gpu(weights[0]):
         kernels.adam(*arguments)
-    elif "infomax.cpu" in sys.modules and not count.is_cuda:  # whose threads torch's would be in the way of
-        alone(_adam, *arguments)
-    else:
+    elif count.is_cuda:
         _adam(*arguments)
+    else:  # where torch would share out even ten numbers, and on a busy machine wait long for its helpers
+        alone(_adam, *arguments)
 
 
 def _adam(
