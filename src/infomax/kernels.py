@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
@@ -196,10 +197,10 @@ def adam(
     arguments = weights, gradients, means, variances, count, lr, kept, waited
     if kernels := _gpu(weights[0]):
         kernels.adam(*arguments)
-    elif count.is_cuda:
-        _adam(*arguments)
-    else:  # where torch would share out even ten numbers, and on a busy machine wait long for its helpers
+    elif "infomax.cpu" in sys.modules and not count.is_cuda:  # whose threads torch's would be in the way of
         alone(_adam, *arguments)
+    else:
+        _adam(*arguments)
 
 
 def _adam(
