@@ -198,6 +198,19 @@ def test_other_features_are_refused_by_name(graph, change, message):
         DGI(dim=4, epochs=0).fit(graph).transform(other)
 
 
+@pytest.mark.parametrize(
+    "views",
+    [Patches, partial(Patches, fan_out=(10, 10, 25)), partial(Patches, batch=256)],
+    ids=["plain", "one", "other"],
+)
+def test_patches_that_name_no_sizes_take_the_memory_of_those_that_do(views, graph, monkeypatch):
+    asked = []
+    monkeypatch.setattr(memory, "require", lambda needed, device: asked.append(needed))
+    for made in (partial(Patches, fan_out=(10, 10, 25), batch=256), views):
+        DGI(dim=4, preset="patches", views=made, epochs=0).fit(graph)
+    assert asked[0] == asked[1]
+
+
 def test_more_memory_than_there_is_is_refused_with_the_number(graph, monkeypatch):
     fitted = DGI(dim=8, epochs=1).fit(graph)
     monkeypatch.setattr(memory, "available_bytes", lambda device: 1000)

@@ -23,7 +23,7 @@ from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 from infomax.health import course, shape
 from infomax.io.tables import check_features
-from infomax.presets import PRESETS, Part, Preset, bound, restore
+from infomax.presets import PRESETS, Part, Preset, options, restore
 from infomax.training import Training
 from infomax.views import Patches, WholeView
 
@@ -110,7 +110,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
         preset, device = self.settings(), choose_device(self.device)
-        memory.require(memory.training_bytes(graph, preset.dim, **bound(preset.views)), device)
+        memory.require(memory.training_bytes(graph, preset.dim, **options(preset.views)), device)
         if not graph.splits.get("seen", np.True_).any():
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         seen, scaler = graph.seen(), Scaler.of_seen(graph, preset.scale)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from inspect import Parameter, signature
 from numbers import Real
 from typing import Any
 
@@ -156,16 +157,20 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
     return Preset(**values)
 
 
-def bound(part: Part) -> dict[str, Any]:
-    """The arguments bound to a part."""
-    return part.keywords if isinstance(part, partial) else {}
+def options(part: Part) -> dict[str, Any]:
+    """The options of a part as they will be: what is bound to it, and defaults."""
+    parameters = signature(part).parameters.items()
+    return {name: parameter.default for name, parameter in parameters if parameter.default is not Parameter.empty}
 
 
 def _describe(value: Any) -> Any:
     if not callable(value):
         return value
     function = _function(value)
-    return {"part": getattr(function, "__name__", type(function).__name__), **bound(value)}
+    return {
+        "part": getattr(function, "__name__", type(function).__name__),
+        **(value.keywords if isinstance(value, partial) else {}),
+    }
 
 
 def _function(part: Part) -> Part:
