@@ -175,8 +175,7 @@ def shuffle_contrast(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """As `infomax.kernels.shuffle_contrast`; a shuffle renumbers columns, or rows: nothing is moved."""
     starts, columns, values = _csr(matrix)
-    z = _multiply(starts, columns, values, y, len(y))
-    z_negative = _multiply(starts, rows.numpy()[columns], values, y, len(y))
+    z, z_negative = product(matrix, y), _multiply(starts, rows.numpy()[columns], values, y, len(y))
     record, (grad, grad_negative, *gradients) = contrast(z, z_negative, *others)
     back, y_grad = _csr(transpose), y.new_empty(y.shape)
     _share(_pair_gradient, _even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad.numpy())

@@ -21,8 +21,8 @@ def hoarding(*, large: bool) -> Iterator[None]:
     """Have the C library keep freed memory for whoever asks next, and give it back at the end.
 
     It would give it back at once, and fresh pages cost more than most work on them. Only glibc is asked to, and only
-    where the environment does not tell it otherwise. Blocks above 32 MB are kept if
-    ``large``: faster still, but it takes up to half as much memory again, since gaps are left between them.
+    where the environment does not tell it otherwise. Blocks above 32 MB are kept if ``large``: faster still, but it
+    takes up to two thirds more memory, since gaps are left between them.
     """
     library = _glibc()
     if library is None:
@@ -49,12 +49,12 @@ def _glibc() -> ctypes.CDLL | None:
         return None
 
 
-def alone(function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+def alone(function: Callable[..., None], *arguments: Any) -> None:
     """Call a function on a thread where torch takes no others to help.
 
     Those would wait for more to do by spinning, on cores that our own threads need.
     """
-    _hermitage().submit(function, *arguments, **options).result()
+    _hermitage().submit(function, *arguments).result()
 
 
 @cache
