@@ -21,16 +21,18 @@ from infomax.errors import InputError, shorten
 from infomax.io import vectors as files
 from infomax.views import BlockView, WholeView
 
-BLOCK = 1 << 14
+BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
+"""Nodes at once: few for a cache, many for a GPU."""
 
 
 @torch.no_grad()
-def embed(encoder: Encoder, view: WholeView, block: int = BLOCK) -> torch.Tensor:
+def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.Tensor:
     """H of every node ``[N, d]``, exact: layer by layer over the whole graph, each layer in blocks of nodes.
 
     Beside the layer before and the layer itself, memory holds one product H Θ and one block. Dropout rests.
     """
     n, h = view.propagation.n, None
+    block = block or BLOCK[view.propagation.operand.matrix.device.type]
     with _evaluating(encoder):
         for k in range(encoder.depth):
             products = view.fresh()
@@ -55,21 +57,6 @@ def _evaluating(encoder: Encoder) -> Iterator[None]:
     finally:
         for part, mode in modes.items():
             part.training = mode
-
-
-def to_host(h: torch.Tensor, block: int = BLOCK) -> NDArray[np.float32]:
-    """A tensor ``[N, d]`` as an array.
-
-    From a GPU it comes through a page-locked block into NumPy's memory, which has large pages: six times as fast as
-    straight into torch's.
-    """
-    if not h.is_cuda:
-        return h.numpy()
-    out = np.empty(h.shape, np.float32)
-    stage = torch.empty(min(block, len(h)), h.shape[1], pin_memory=True)
-    for source, target in zip(h.split(block), torch.from_numpy(out).split(block), strict=True):
-        target.copy_(stage[: len(source)].copy_(source))
-    return out
 
 
 def positions(ids: NDArray[Any]) -> dict[str, int]:

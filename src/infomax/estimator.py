@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from infomax import checkpoints, memory, runs
 from infomax.contrast import Model, fusable
 from infomax.corruptions import REPLAYABLE
-from infomax.embedding import Embeddings, embed, to_host
+from infomax.embedding import Embeddings, embed
 from infomax.errors import InputError, whole
 from infomax.features import Scale, Scaler
 from infomax.graph import Graph
@@ -25,6 +25,7 @@ from infomax.health import course, shape
 from infomax.io.tables import check_features
 from infomax.presets import PRESETS, Part, Preset, options, restore
 from infomax.training import Training
+from infomax.transfer import to_host
 from infomax.views import Patches, WholeView
 
 CHECKPOINT_SECONDS = 20.0

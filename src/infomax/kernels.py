@@ -168,11 +168,11 @@ def note(
         return
     sums += record
     if last:
-        mean, (slot, epoch, kept, waited) = sums / steps, counts.unbind()
+        mean, (epoch, kept, waited) = sums / steps, counts.unbind()
         better = (mean[0] < lowest) & (waited < patience)
-        curve.index_copy_(0, slot.view(1), mean[None])
+        curve.index_copy_(0, epoch.view(1) % len(curve), mean[None])
         lowest.copy_(torch.where(better, mean[0], lowest))
-        after = slot + 1, epoch + 1, torch.where(better, epoch, kept), torch.where(better, 0, waited + 1)
+        after = epoch + 1, torch.where(better, epoch, kept), torch.where(better, 0, waited + 1)
         counts.copy_(torch.stack(after))
         sums.zero_()
 

@@ -15,9 +15,9 @@ class Ledger:
 
     Shapes:
         sums: ``[3]``, of the records of the epoch's steps so far
-        curve: ``[capacity, 3]``, the mean record of each epoch since the last reading
+        curve: ``[capacity, 3]``, the mean record of each epoch, at its number modulo the capacity
         lowest: ``[]``, the lowest loss
-        counts: ``[4]``, epochs since the last reading; all epochs; the epoch of the lowest loss; epochs since that
+        counts: ``[3]``, epochs; the epoch of the lowest loss; epochs since that
         kept: the weights; None without patience
     """
 
@@ -27,20 +27,19 @@ class Ledger:
         self.sums = torch.zeros(3, dtype=torch.float64, device=device)
         self.curve = torch.zeros(capacity, 3, dtype=torch.float64, device=device)
         self.lowest = torch.full((), torch.inf, dtype=torch.float64, device=device)
-        self.counts = torch.zeros(4, dtype=torch.int64, device=device)
+        self.counts = torch.zeros(3, dtype=torch.int64, device=device)
         self.kept = None if patience is None else [weight.detach().clone() for weight in weights]
 
     @property
     def waited(self) -> Tensor:
         """Epochs since the lowest loss; 0 right after an epoch whose loss is the lowest so far."""
-        return self.counts[3]
+        return self.counts[2]
 
     def note(self, record: Tensor, last: bool) -> None:
         """Write down the record ``[3]`` of a step; after the last of an epoch's steps, the epoch's."""
         kernels.note(record, self.sums, self.curve, self.lowest, self.counts, self.steps, self.patience or 0, last)
 
-    def read(self) -> list[list[float]]:
-        """The epochs since the last reading."""
-        epochs = self.curve[: int(self.counts[0])].tolist()
-        self.counts[0] = 0
-        return epochs
+    def read(self, since: int) -> tuple[list[list[float]], int]:
+        """The epochs from one on, no more than the capacity; and how many have passed since the lowest loss."""
+        curve, (epochs, _, waited) = self.curve.tolist(), self.counts.tolist()
+        return [curve[epoch % len(curve)] for epoch in range(since, epochs)], waited

@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 
 from infomax.graph import Features, Graph
 from infomax.kernels import prepare, product
+from infomax.transfer import to_device
 
 # Torch announces once a process that CSR tensors are young; the operations used here are tested against dense ones.
 warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
@@ -63,7 +64,7 @@ Operand: TypeAlias = Tensor | SparseOperand
 def operand(features: Features, device: torch.device, dtype: torch.dtype = torch.float32) -> Operand:
     """Features ``[N, F]`` on the device: sparse stays sparse, with the transpose that X^T G needs."""
     if not sparse.issparse(features):
-        return torch.from_numpy(np.asarray(features)).to(device, dtype)
+        return to_device(np.asarray(features), device).to(dtype)
     keys, values = _keys(features, device)
     return SparseOperand(_csr(keys, values.to(dtype), features.shape))
 

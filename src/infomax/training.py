@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -77,7 +77,8 @@ class Training:
     def run(self, pause: Callable[[Training], None] = lambda training: None) -> None:
         """Train to the end; ``pause`` is called whenever the history has been read back, and within long epochs."""
         self.began = time.perf_counter()
-        with hoarding(large=self.views.steps > 1):  # then a step is small
+        gpu = self.device.type == "cuda"
+        with nullcontext() if gpu else hoarding(large=self.views.steps > 1):  # then a step is small
             while not self.finished:
                 stop = min(len(self.history) + self.stride, self.epochs)
                 with tensor_cores():
@@ -132,8 +133,9 @@ class Training:
 
     def _read_back(self) -> None:
         before = len(self.history)
-        self.history += [Record(*row) for row in self.ledger.read()]
-        if self.patience is not None and int(self.ledger.waited) >= self.patience:
+        rows, waited = self.ledger.read(before)
+        self.history += [Record(*row) for row in rows]
+        if self.patience is not None and waited >= self.patience:
             self.finished = True
             del self.history[self.kept_epoch + self.patience + 1 :]
         self.finished |= len(self.history) >= self.epochs
@@ -145,7 +147,7 @@ class Training:
     @property
     def kept_epoch(self) -> int:
         """The epoch whose weights are kept."""
-        return len(self.history) - 1 if self.patience is None else int(self.ledger.counts[2])
+        return len(self.history) - 1 if self.patience is None else int(self.ledger.counts[1])
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that decides what comes next: tensors, and plain values."""

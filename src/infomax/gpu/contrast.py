@@ -16,8 +16,11 @@ from torch import Tensor
 from infomax.gpu.products import Sparse, pair, pair_gradient
 from infomax.gpu.sums import column_sums
 
-TILE = 2048
-ROWS, COLUMNS = 16, 128
+TILE = 1024
+"""Numbers of H that a warp scores at once."""
+SQUARE = 4096
+"""Numbers of W that a program reads at once."""
+ROWS, COLUMNS = 32, 128
 PROGRAMS = 512
 """About so many programs a view, of one warp each, so that nothing in them waits for another."""
 
@@ -78,7 +81,7 @@ def _scores(
         label = 0.0
         base, count, first = z_negative, n_negative, blocks
         g += n
-    sign, total = 2.0 * label - 1.0, n + n_negative
+    sign, share = 2.0 * label - 1.0, 1.0 / (n + n_negative)
     b, along = tl.load(bias + j, j < d, 0.0)[None, :], tl.load(v + j, j < d, 0.0)[None, :]
     a, o = tl.load(slope), tl.load(offset)
     above_sum, below_sum = tl.zeros((WIDTH,), tl.float32), tl.zeros((WIDTH,), tl.float32)
@@ -90,20 +93,21 @@ def _scores(
         u = tl.where(inside, tl.load(base + i[:, None].to(tl.int64) * d + j[None, :], inside, 0.0) + b, 0.0)
         above, below = tl.maximum(u, 0.0), tl.minimum(u, 0.0)
         score = tl.sum((above + a * below) * along, 1) + o
-        slant = tl.where(i < count, (tl.sigmoid(score) - label) / total, 0.0)
+        small = tl.exp(-tl.abs(score))
+        slant = tl.where(i < count, (tl.where(score > 0, 1.0, small) / (1.0 + small) - label) * share, 0.0)
         tl.store(g + i, slant, i < count)
         above_sum += tl.sum(above * slant[:, None], 0)
         below_sum += tl.sum(below * slant[:, None], 0)
         slant_sum += tl.sum(tl.where(u > 0, slant[:, None], 0.0), 0)
-        loss += tl.where(i < count, tl.maximum(-sign * score, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(score))), 0.0)
+        loss += tl.where(i < count, tl.maximum(-sign * score, 0.0) + tl.log(1.0 + small), 0.0)
         right += tl.where((i < count) & (sign * score > 0), 1.0, 0.0)
         slants += slant
     sums += block * (3 * d + 3)
     tl.store(sums + j, above_sum, j < d)
     tl.store(sums + d + j, below_sum, j < d)
     tl.store(sums + 2 * d + j, slant_sum, j < d)
-    tl.store(sums + 3 * d, tl.sum(loss) / total)
-    tl.store(sums + 3 * d + 1, tl.sum(right) / total)
+    tl.store(sums + 3 * d, tl.sum(loss) * share)
+    tl.store(sums + 3 * d + 1, tl.sum(right) * share)
     tl.store(sums + 3 * d + 2, tl.sum(slants))
 
 
@@ -186,13 +190,14 @@ def judge(z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Te
     """Score two views, ``[N, d]`` and ``[M, d]``, and all of the gradient that does not have their size."""
     (n, d), m = z.shape, len(z_negative)
     width = triton.next_power_of_2(d)
-    tall = max(1, TILE // width)
     repeats, blocks = _cut(n, ROWS, PROGRAMS)
     sums = z.new_empty(blocks, 3 * d)
     _activation_sums[blocks, triton.cdiv(d, COLUMNS)](z, bias, sums, n, d, repeats, ROWS, COLUMNS, num_warps=1)
     plain = column_sums(sums)
     summary, v, pull, c, bias_grad = z.new_empty(5, d)
-    _direction[(triton.cdiv(d, tall),)](plain, slope, weight, summary, v, pull, n, d, tall, width)
+    strip = max(1, SQUARE // width)
+    _direction[(triton.cdiv(d, strip),)](plain, slope, weight, summary, v, pull, n, d, strip, width, num_warps=8)
+    tall = max(1, TILE // width)
     repeats, blocks = _cut(n, tall, PROGRAMS)
     all_blocks = blocks + triton.cdiv(m, tall * repeats)
     g, sums = z.new_empty(n + m), z.new_empty(all_blocks, 3 * d + 3)
@@ -201,7 +206,7 @@ def judge(z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Te
     )
     weighed = column_sums(sums)
     record, slope_grad, weight_grad, offset_grad = z.new_empty(3), z.new_empty(1), z.new_empty(d, d), z.new_empty(())
-    _finish[(triton.cdiv(d, tall),)](
+    _finish[(triton.cdiv(d, strip),)](
         plain,
         weighed,
         summary,
@@ -217,8 +222,9 @@ def judge(z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Te
         offset_grad,
         n,
         d,
-        tall,
+        strip,
         width,
+        num_warps=8,
     )
     return Judgement(record, g, v, c, (bias_grad, slope_grad, weight_grad, offset_grad))
 

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 ROUNDS = 8
-BLOCK = 256
+BLOCK = 64
 
 
 @triton.jit
@@ -46,5 +46,5 @@ def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
     out = torch.empty(count, n, dtype=torch.int64, device=generator.device)
     bits = max((n - 1).bit_length(), 6)
     blocks = triton.cdiv(n, BLOCK)
-    _permute[(count * blocks,)](keys, out, n, blocks, bits // 2, bits - bits // 2, ROUNDS, BLOCK)
+    _permute[(count * blocks,)](keys, out, n, blocks, bits // 2, bits - bits // 2, ROUNDS, BLOCK, num_warps=1)
     return out

@@ -12,21 +12,20 @@ BLOCK = 1024
 
 
 @triton.jit
-def _note(record, sums, curve, lowest, counts, steps, patience, LAST: tl.constexpr):
+def _note(record, sums, curve, lowest, counts, capacity, steps, patience, LAST: tl.constexpr):
     i = tl.arange(0, 4)
     total = tl.load(sums + i, i < 3, 0.0) + tl.load(record + i, i < 3, 0.0).to(tl.float64)
     if LAST:
         mean = total / steps
-        slot, epoch, kept, waited = tl.load(counts), tl.load(counts + 1), tl.load(counts + 2), tl.load(counts + 3)
+        epoch, kept, waited = tl.load(counts), tl.load(counts + 1), tl.load(counts + 2)
         loss, before = tl.sum(tl.where(i == 0, mean, 0.0)), tl.load(lowest)
         better = (loss < before) & (waited < patience)
         tl.store(sums + i, tl.zeros_like(total), i < 3)
-        tl.store(curve + slot * 3 + i, mean, i < 3)
+        tl.store(curve + epoch % capacity * 3 + i, mean, i < 3)
         tl.store(lowest, tl.where(better, loss, before))
-        tl.store(counts, slot + 1)
-        tl.store(counts + 1, epoch + 1)
-        tl.store(counts + 2, tl.where(better, epoch, kept))
-        tl.store(counts + 3, tl.where(better, 0, waited + 1))
+        tl.store(counts, epoch + 1)
+        tl.store(counts + 1, tl.where(better, epoch, kept))
+        tl.store(counts + 2, tl.where(better, 0, waited + 1))
     else:
         tl.store(sums + i, total, i < 3)
 
@@ -75,7 +74,7 @@ def note(
     record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
 ) -> None:
     """As `infomax.kernels.note`."""
-    _note[(1,)](record, sums, curve, lowest, counts, steps, patience, last, num_warps=1)
+    _note[(1,)](record, sums, curve, lowest, counts, len(curve), steps, patience, last, num_warps=1)
 
 
 def adam(

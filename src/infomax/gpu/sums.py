@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-ROWS, COLUMNS = 256, 8
+ROWS, COLUMNS = 256, 16
 
 
 @triton.jit
@@ -22,5 +22,5 @@ def _total(parts, out, blocks, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr)
 def column_sums(parts: Tensor) -> Tensor:
     """``[B, W] -> [W]``."""
     out = parts.new_empty(parts.shape[1])
-    _total[(triton.cdiv(parts.shape[1], COLUMNS),)](parts, out, *parts.shape, ROWS, COLUMNS)
+    _total[(triton.cdiv(parts.shape[1], COLUMNS),)](parts, out, *parts.shape, ROWS, COLUMNS, num_warps=8)
     return out

@@ -1,0 +1,35 @@
+"""Between the memory of the host and that of a GPU: through a page-locked block, several times as fast as straight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+BLOCK = 1 << 14
+
+
+def to_device(x: NDArray[Any], device: torch.device) -> Tensor:
+    """An array ``[N, F]`` as a tensor; on a CPU the two share their memory."""
+    if device.type != "cuda":
+        return torch.from_numpy(x)
+    source = torch.from_numpy(x)
+    out = torch.empty_like(source, device=device)
+    stage = torch.empty_like(source[:BLOCK], pin_memory=True)
+    for part, place in zip(source.split(BLOCK), out.split(BLOCK), strict=True):
+        place.copy_(stage[: len(part)].copy_(part))
+    return out
+
+
+def to_host(h: Tensor) -> NDArray[np.float32]:
+    """A tensor ``[N, d]`` as an array; from a GPU it comes into NumPy's memory, which has large pages."""
+    if not h.is_cuda:
+        return h.numpy()
+    out = np.empty(h.shape, np.float32)
+    stage = torch.empty_like(h[:BLOCK], device="cpu", pin_memory=True)
+    for part, place in zip(h.split(BLOCK), torch.from_numpy(out).split(BLOCK), strict=True):
+        place.copy_(stage[: len(part)].copy_(part))
+    return out
