@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 from graphs import random_graph
 
-from infomax import DGI, kernels
+from infomax import DGI, kernels, propagation
 from infomax.ledger import Ledger
 from infomax.optimiser import Adam
 from infomax.trees import Tree
@@ -175,6 +176,19 @@ def test_replayed_training_is_the_plain_one(preset, monkeypatch):
     monkeypatch.setattr("infomax.estimator.REPLAYABLE", ())
     plain = DGI(**settings).fit(graph).transform(graph).vectors
     np.testing.assert_array_equal(replayed, plain)
+
+
+@pytest.mark.parametrize("scale", [1, 1e5])
+def test_features_that_do_not_fit_stay_on_the_host(scale, monkeypatch):
+    """And are read from there, to the same bits; in half precision, and where that is too short."""
+    graph = random_graph(300, 20, dense=True)
+    graph = replace(graph, features=graph.features * np.float32(scale))
+    settings = {"dim": 16, "preset": "patches", "scale": "none", "epochs": 3, "lr": 1e-3, "device": "cuda"}
+    there = DGI(**settings).fit(graph).transform(graph).vectors
+    monkeypatch.setattr("infomax.propagation.free_bytes", lambda gpu: 0)
+    table = propagation.table(graph.features, GPU)
+    assert (table.is_pinned(), table.dtype) == (True, torch.half if scale == 1 else torch.float32)
+    np.testing.assert_array_equal(DGI(**settings).fit(graph).transform(graph).vectors, there)
 
 
 def test_gpu_and_cpu_agree_on_what_does_not_depend_on_the_draw():

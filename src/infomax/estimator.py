@@ -111,7 +111,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
         preset, device = self.settings(), choose_device(self.device)
-        memory.require(memory.training_bytes(graph, preset.dim, **options(preset.views)), device)
+        gpu = device.type == "cuda"
+        memory.require(memory.training_bytes(graph, preset.dim, gpu=gpu, **options(preset.views)), device)
         if not graph.splits.get("seen", np.True_).any():
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         seen, scaler = graph.seen(), Scaler.of_seen(graph, preset.scale)

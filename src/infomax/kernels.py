@@ -51,13 +51,18 @@ def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
 def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
     """The same from a table ``[T, d]``, node i carrying row ``rows[i]``; the outermost level is never laid out.
 
-    The table may be in half precision; what comes of it is in that of ``share``.
+    The table may be in half precision; what comes of it is in that of ``share``. It may be on the host: `reaches_host`.
     """
     if (kernels := _gpu(share)) and not table.requires_grad:
         return kernels.gather_tree(table, rows, tree, share)  # type: ignore[no-any-return]
     own = embedding(rows[: len(tree.first)], table).to(share.dtype)
     children = embedding_bag(rows[tree.roots :], table, tree.first - tree.roots, mode="mean").to(share.dtype)
     return own, torch.lerp(own, children, share[:, None])
+
+
+def reaches_host(device: torch.device) -> bool:
+    """Whether `gather_tree` on a device reads a table in page-locked memory of the host."""
+    return device.type == "cuda" and _triton_kernels() is not None
 
 
 def permutation(n: int, generator: torch.Generator) -> Tensor:

@@ -12,9 +12,12 @@ from scipy import sparse
 from infomax.errors import InputError
 from infomax.graph import Graph
 from infomax.patches import level_sizes
+from infomax.transfer import free_bytes
 
 
-def training_bytes(graph: Graph, dim: int, *, fan_out: Sequence[int] = (), batch: int = 0, **others: object) -> int:
+def training_bytes(
+    graph: Graph, dim: int, *, gpu: bool = False, fan_out: Sequence[int] = (), batch: int = 0, **others: object
+) -> int:
     """Peak bytes of a training at float32, beside what Python and torch take themselves; in patches with a fan-out.
 
     Other arguments of the views do not count.
@@ -22,6 +25,8 @@ def training_bytes(graph: Graph, dim: int, *, fan_out: Sequence[int] = (), batch
     n, f, d = graph.num_nodes, graph.num_features, dim
     # Sparse: the matrix and its transpose with 8-byte columns, and the making of them. Dense: table, scaled, on device.
     features = 52 * int(graph.features.nnz) if sparse.issparse(graph.features) else 12 * n * f
+    if gpu and fan_out and not sparse.issparse(graph.features):
+        features = 0  # what does not fit stays on the host
     edges, rows = (24, sum(level_sizes(batch, tuple(fan_out)))) if fan_out else (72, n)
     inner = sum(level_sizes(batch, tuple(fan_out)[:-1]))
     # In patches half as much again, for the gaps between freed blocks that are kept: see `host.hoarding`.
@@ -40,8 +45,7 @@ def embedding_bytes(graph: Graph, out_dim: int) -> int:
 def available_bytes(device: torch.device) -> int:
     """Bytes that a training may take on the device now."""
     if device.type == "cuda":
-        held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(torch.cuda.mem_get_info(device)[0]) + held
+        return free_bytes(device)
     free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     info = Path("/proc/meminfo")
     if info.exists():

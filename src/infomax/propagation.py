@@ -8,13 +8,14 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import pad
 
 from infomax.graph import Features, Graph
-from infomax.kernels import prepare, product
-from infomax.transfer import to_device
+from infomax.kernels import prepare, product, reaches_host
+from infomax.transfer import BLOCK, free_bytes, to_device
 
 # Torch announces once a process that CSR tensors are young; the operations used here are tested against dense ones.
 warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
@@ -75,25 +76,43 @@ DENSE_SHARE, DENSE_BYTES = 0.03, 1 << 30
 
 def placed(features: Features, device: torch.device) -> Operand:
     """Features on the device; dense ones on a GPU with zeros up to 32 bytes a row, which its matrix units ask for."""
-    if device.type != "cuda":
-        return operand(features, device)
-    size = features.shape[0] * features.shape[1]
-    if sparse.issparse(features) and features.nnz >= DENSE_SHARE * size and 4 * size <= DENSE_BYTES:
-        features = features.toarray()
-    x = operand(features, device)
-    return pad(x, (0, -x.shape[1] % 8)) if isinstance(x, Tensor) else x
+    x = operand(_laid_out(features, device), device)
+    return pad(x, (0, -x.shape[1] % 8)) if isinstance(x, Tensor) and x.is_cuda else x
 
 
-def halved(x: Operand) -> Operand:
-    """Dense features on a GPU in half precision, half the bytes to gather, where that rounds no more than tf32 does.
+def table(features: Features, device: torch.device) -> Operand:
+    """Features to gather rows from.
 
-    Both have ten bits of mantissa, but half precision ends at 65,504, and loses bits below 6e-5.
+    Dense ones for a GPU are in half precision, half the bytes to gather, where that rounds no more than tf32 does: both
+    have ten bits of mantissa, but half precision ends at 65,504, and loses bits below 6e-5. Where they would take more
+    than half of what is free there they stay on the host, page-locked, and the GPU reads them from there.
     """
-    if not isinstance(x, Tensor) or not x.is_cuda:
-        return x
-    half = x.half()
-    close = (half.float() - x).abs().amax(0) <= 2.0**-10 * x.abs().amax(0)
-    return half if bool(close.all()) else x
+    features = _laid_out(features, device)
+    if device.type != "cuda" or sparse.issparse(features):
+        return operand(features, device)
+    half, close = _table(features, device, torch.half)
+    return half if close else _table(features, device, torch.float32)[0]
+
+
+def _table(features: NDArray[np.float32], device: torch.device, dtype: torch.dtype) -> tuple[Tensor, bool]:
+    """A table ``[N, F]`` of that precision, padded as in `placed`, made in blocks; and whether it is close enough."""
+    n, width = len(features), features.shape[1] + -features.shape[1] % 8
+    fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or not reaches_host(device)
+    out = torch.empty(n, width, dtype=dtype, **({"device": device} if fits else {"pin_memory": True}))
+    error = largest = torch.zeros(width, device=device)
+    for start in range(0, n, BLOCK):
+        x = pad(to_device(features[start : start + BLOCK], device), (0, width - features.shape[1]))
+        rounded = x.to(dtype)
+        out[start : start + BLOCK] = rounded
+        error, largest = torch.maximum(error, (rounded - x).abs().amax(0)), torch.maximum(largest, x.abs().amax(0))
+    return out, bool((error <= 2.0**-10 * largest).all())
+
+
+def _laid_out(features: Features, device: torch.device) -> Features:
+    """Sparse features without gaps, where a GPU has the better of them so."""
+    size = features.shape[0] * features.shape[1]
+    full = sparse.issparse(features) and features.nnz >= DENSE_SHARE * size and 4 * size <= DENSE_BYTES
+    return features.toarray() if full and device.type == "cuda" else features
 
 
 def times(x: Operand, weight: Tensor) -> Tensor:

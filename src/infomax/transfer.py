@@ -33,3 +33,9 @@ def to_host(h: Tensor) -> NDArray[np.float32]:
     for part, place in zip(h.split(BLOCK), torch.from_numpy(out).split(BLOCK), strict=True):
         place.copy_(stage[: len(part)].copy_(part))
     return out
+
+
+def free_bytes(gpu: torch.device) -> int:
+    """Bytes of a GPU that nobody holds, or torch for whoever asks next."""
+    held = torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
+    return int(torch.cuda.mem_get_info(gpu)[0]) + held

@@ -15,7 +15,7 @@ from infomax.errors import InputError, whole
 from infomax.graph import Graph
 from infomax.kernels import gather_tree, permute, pool_tree
 from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
-from infomax.propagation import Operand, Propagation, Rule, halved, placed, times
+from infomax.propagation import Operand, Propagation, Rule, placed, table, times
 from infomax.trees import Tree
 
 
@@ -232,8 +232,8 @@ class Patches:
             raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule!r}")
         self.fan_out = tuple(whole("fan_out", count, 1) for count in fan_out)
         self.batch, self.corruption = whole("batch", batch, 1), corruption
-        self.features = halved(placed(graph.features, device))
         self.neighbours = Neighbours.of(graph, device)
+        self.features = table(graph.features, device)
         self.n = graph.num_nodes
         self.steps = -(-self.n // self.batch)
 
