@@ -40,9 +40,8 @@ class Ours:
         )
 
     def train(self, count: int) -> float:
-        """Train so many epochs, read back at once; the loss of the last."""
-        self.training.stride = count
-        return _go_on(self.training)
+        """Train so many epochs; the loss of the last."""
+        return _go_on(self.training, count)
 
 
 class OurPatches:
@@ -65,8 +64,7 @@ class OurPatches:
         """Train so many steps, which is an epoch; their mean loss."""
         if count != self.steps:
             raise ValueError(f"an epoch has {self.steps} steps, not {count}")
-        self.training.stride = 1
-        return _go_on(self.training)
+        return _go_on(self.training, 1)
 
 
 class OurPatchesInFull(OurPatches):
@@ -92,12 +90,12 @@ class _Enough(Exception):  # noqa: N818 - not an error
     """Leaves the loop where it pauses; the next `run` goes on from there."""
 
 
-def _go_on(training: Training) -> float:
-    """Train until the history is read back; the last loss."""
-    known = len(training.history)
+def _go_on(training: Training, epochs: int) -> float:
+    """Train so many epochs more; the last loss."""
+    enough = len(training.history) + epochs
 
     def leave(training: Training) -> None:
-        if len(training.history) > known:  # within long epochs it pauses, too
+        if len(training.history) >= enough:
             raise _Enough
 
     with suppress(_Enough):

@@ -16,13 +16,13 @@ from torch import Tensor
 from infomax.gpu.products import Sparse, pair, pair_gradient
 from infomax.gpu.sums import column_sums
 
-TILE = 1024
-"""Numbers of H that a warp scores at once."""
+ROWS, COLUMNS = 32, 128
+SCORED = 2
+"""Rows that a program scores at once."""
+SUMMING, SCORING = 1024, 512
+"""About so many programs a view, of one warp each, so that nothing in them waits for another."""
 SQUARE = 4096
 """Numbers of W that a program reads at once."""
-ROWS, COLUMNS = 32, 128
-PROGRAMS = 512
-"""About so many programs a view, of one warp each, so that nothing in them waits for another."""
 
 
 @triton.jit
@@ -190,19 +190,18 @@ def judge(z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Te
     """Score two views, ``[N, d]`` and ``[M, d]``, and all of the gradient that does not have their size."""
     (n, d), m = z.shape, len(z_negative)
     width = triton.next_power_of_2(d)
-    repeats, blocks = _cut(n, ROWS, PROGRAMS)
+    repeats, blocks = _cut(n, ROWS, SUMMING)
     sums = z.new_empty(blocks, 3 * d)
     _activation_sums[blocks, triton.cdiv(d, COLUMNS)](z, bias, sums, n, d, repeats, ROWS, COLUMNS, num_warps=1)
     plain = column_sums(sums)
     summary, v, pull, c, bias_grad = z.new_empty(5, d)
     strip = max(1, SQUARE // width)
     _direction[(triton.cdiv(d, strip),)](plain, slope, weight, summary, v, pull, n, d, strip, width, num_warps=8)
-    tall = max(1, TILE // width)
-    repeats, blocks = _cut(n, tall, PROGRAMS)
-    all_blocks = blocks + triton.cdiv(m, tall * repeats)
+    repeats, blocks = _cut(n, SCORED, SCORING)
+    all_blocks = blocks + triton.cdiv(m, SCORED * repeats)
     g, sums = z.new_empty(n + m), z.new_empty(all_blocks, 3 * d + 3)
     _scores[(all_blocks,)](
-        z, z_negative, bias, slope, v, offset, g, sums, n, m, blocks, d, repeats, tall, width, num_warps=1
+        z, z_negative, bias, slope, v, offset, g, sums, n, m, blocks, d, repeats, SCORED, width, num_warps=1
     )
     weighed = column_sums(sums)
     record, slope_grad, weight_grad, offset_grad = z.new_empty(3), z.new_empty(1), z.new_empty(d, d), z.new_empty(())
