@@ -92,7 +92,7 @@ class _Enough(Exception):  # noqa: N818 - not an error
 
 def _go_on(training: Training, epochs: int) -> float:
     """Train so many epochs more; the last loss."""
-    enough = len(training.history) + epochs
+    training.stride, enough = min(training.stride, epochs), len(training.history) + epochs
 
     def leave(training: Training) -> None:
         if len(training.history) >= enough:

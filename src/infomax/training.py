@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,8 +25,7 @@ PAUSE_SECONDS = 1.0
 """How long an epoch of many steps runs before it pauses, to be shown, saved or interrupted."""
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """What an epoch looked like: means over its steps."""
 
     loss: float
@@ -134,7 +132,7 @@ class Training:
     def _read_back(self) -> None:
         before = len(self.history)
         rows, waited = self.ledger.read(before)
-        self.history += [Record(*row) for row in rows]
+        self.history += map(Record._make, rows)
         if self.patience is not None and waited >= self.patience:
             self.finished = True
             del self.history[self.kept_epoch + self.patience + 1 :]
@@ -153,7 +151,7 @@ class Training:
         """Everything that decides what comes next: tensors, and plain values."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= self._tensors() | {"generator": self.generator.get_state(), "epoch_began": self.epoch_began}
-        history = {field.name: [getattr(record, field.name) for record in self.history] for field in fields(Record)}
+        history = {name: [getattr(record, name) for record in self.history] for name in Record._fields}
         values = {"history": history, "position": self.position, "seconds": self.seconds, "finished": self.finished}
         return tensors, values
 
@@ -164,7 +162,7 @@ class Training:
             value.copy_(tensors[name])
         self.generator.set_state(tensors["generator"].cpu())
         self.epoch_began, self.position = tensors["epoch_began"].cpu(), values["position"]
-        columns = [values["history"][field.name] for field in fields(Record)]
+        columns = [values["history"][name] for name in Record._fields]
         self.history = [Record(*row) for row in zip(*columns, strict=True)]
         self.seconds, self.finished = values["seconds"], values["finished"]
 
