@@ -177,16 +177,17 @@ def shuffle_contrast(
     starts, columns, values = _csr(matrix)
     z, z_negative = product(matrix, y), _multiply(starts, rows.numpy()[columns], values, y, len(y))
     record, (grad, grad_negative, *gradients) = contrast(z, z_negative, *others)
-    back, y_grad = _csr(transpose), y.new_empty(y.shape)
-    _share(_pair_gradient, _even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad.numpy())
-    return record, (y_grad, *gradients)
+    back, y_grad = _csr(transpose), np.empty(y.shape, y.numpy().dtype)
+    _share(_pair_gradient, _even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad)
+    return record, (torch.from_numpy(y_grad), *gradients)
 
 
 def _multiply(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, y: Tensor, height: int) -> Tensor:
     """A product, by blocks of so many rows of y; columns must ascend if there is more than one."""
-    out = y.new_empty(len(starts) - 1, y.shape[1])
-    _share(_product, _even(starts), starts, columns, values, y.contiguous().numpy(), height, out.numpy())
-    return out
+    dense = y.contiguous().numpy()
+    out = np.empty((len(starts) - 1, y.shape[1]), dense.dtype)  # by NumPy, which asks for large pages
+    _share(_product, _even(starts), starts, columns, values, dense, height, out)
+    return torch.from_numpy(out)
 
 
 def _csr(matrix: Tensor) -> tuple[np.ndarray, ...]:
