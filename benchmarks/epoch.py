@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from benchmarks.command import WHOLE_GRAPH, assemble, paper_dim, parser, report
+from benchmarks.floor import Floor
 from benchmarks.measure import race
 from benchmarks.ours import Ours
 from benchmarks.peers import PEERS
@@ -24,7 +25,7 @@ COLUMNS = {
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print, write."""
-    options = parser(__doc__, dataset="cora", peers=WHOLE_GRAPH)
+    options = parser(__doc__, dataset="cora", peers=(*WHOLE_GRAPH, "floor"))
     options.add_argument("--dim", type=int, help="width; default: the paper's, 512, for Pubmed 256")
     options.add_argument("--repeats", type=int, default=10, help="rounds; each gives every contender one turn")
     settings = options.parse_args(arguments)
@@ -33,7 +34,8 @@ def main(arguments: list[str] | None = None) -> None:
     torch.set_num_threads(settings.threads)
     problem = Problem.of(load(settings.dataset), settings.dim, settings.device)
     left_out: dict[str, str] = {}
-    makers = {"ours": Ours} | {name: PEERS[name] for name in settings.peers}
+    known = PEERS | {"floor": Floor}
+    makers = {"ours": Ours} | {name: known[name] for name in settings.peers}
     contenders = assemble({name: lambda make=make: make(problem) for name, make in makers.items()}, left_out)
     rows = race(contenders, settings.repeats, settings.stretch)
     report(settings, f"An epoch: {settings.dataset}, d = {settings.dim}", rows, COLUMNS, left_out=left_out)

@@ -8,12 +8,21 @@ from pathlib import Path
 
 import pytest
 from benchmarks import epoch
+from benchmarks.command import CannotRun
+from benchmarks.floor import Floor, built
 from benchmarks.ours import Ours
 from benchmarks.peers import PEERS
 from benchmarks.problem import Problem, generated
 
 pytest.importorskip("torch_geometric", reason="PyG is one of the peers")
 ROOT = Path(__file__).parents[2]
+
+
+def has_compiler() -> bool:
+    try:
+        return bool(built())
+    except CannotRun:
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +32,11 @@ def problem() -> Problem:
     return dataclasses.replace(drawn, theta=20 * drawn.theta, bilinear=20 * drawn.bilinear)
 
 
-@pytest.mark.parametrize("name", PEERS)
+@pytest.mark.parametrize("name", [*PEERS, "floor"])
 def test_equal_weights_give_equal_losses_and_equal_steps(name: str, problem: Problem) -> None:
-    ours, peer = Ours(problem), PEERS[name](problem)
+    if name == "floor" and not has_compiler():
+        pytest.skip("there is no C compiler with OpenMP")
+    ours, peer = Ours(problem), (PEERS | {"floor": Floor})[name](problem)
     first = ours.train(1)
     assert first > 0.72
     assert peer.train(1) == pytest.approx(first, rel=1e-6)
@@ -45,7 +56,9 @@ def test_epoch_reports_a_row_a_contender(tmp_path: Path, capsys: pytest.CaptureF
     file = tmp_path / "epoch.json"
     epoch.main(["--dataset=generated:60", "--dim=8", "--repeats=2", f"--json={file}"])
     document, table = json.loads(file.read_text()), capsys.readouterr().out
-    assert [row["contender"] for row in document["rows"]] == ["ours", *PEERS]
+    floor = ["floor"] if has_compiler() else []
+    assert [row["contender"] for row in document["rows"]] == ["ours", *PEERS, *floor]
+    assert ("floor" in document["left_out"]) == (not floor)
     assert all(f" {name} " in table for name in ("ours", *PEERS))
     assert all(len(row["ms"]) == 2 and row["p10_ms"] <= row["median_ms"] <= row["p90_ms"] for row in document["rows"])
     assert document["rows"][0]["ratio"] == 1

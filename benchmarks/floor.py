@@ -1,0 +1,115 @@
+"""The floor: an epoch in C with every pass fused, built where there is a compiler. Nobody is to use it; see floor.c."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from benchmarks.command import CannotRun
+from benchmarks.problem import LEARNING_RATE, Problem
+from infomax.propagation import Propagation, SparseOperand, operand
+
+FLAGS = ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC")
+
+
+class Csr(ctypes.Structure):
+    """A sparse matrix."""
+
+    _fields_ = tuple((name, ctypes.c_void_p) for name in ("starts", "columns", "values"))
+
+
+class Weight(ctypes.Structure):
+    """Weights and what Adam and early stopping keep beside them."""
+
+    _fields_ = tuple((name, ctypes.c_void_p) for name in ("value", "mean", "variance", "kept"))
+
+
+class Layout(ctypes.Structure):
+    """What floor.c calls a problem."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("n", "f", "d", "threads", "height")),
+        *((name, Csr) for name in ("x", "xt", "p", "pt")),
+        *((name, Weight) for name in ("theta", "bias", "slope", "bilinear", "offset")),
+        *((name, ctypes.c_void_p) for name in ("y", "z", "z_negative", "y_grad", "theta_grad", "slant")),
+    )
+
+
+class Floor:
+    """A training in C."""
+
+    def __init__(self, problem: Problem) -> None:
+        from infomax.cpu import BLOCK, FEWEST
+
+        if problem.device.type != "cpu":
+            raise CannotRun("floor.c is for a CPU")
+        self.library, self.generator, self.step = built(), problem.generator(), 0
+        self.held: list[NDArray] = []
+        x = operand(problem.graph.features, problem.device)
+        if not isinstance(x, SparseOperand):
+            raise CannotRun("floor.c takes sparse features")
+        p = Propagation.of(problem.graph, "symmetric", problem.device).operand
+        (f, d), n = problem.theta.shape, problem.graph.num_nodes
+        height = max(1, BLOCK // (4 * d))
+        pays = x.matrix.values().numel() >= FEWEST * f * -(-n // height)
+        views = dict.fromkeys(("y", "z", "z_negative", "y_grad"), (n, d))
+        firsts = {
+            "theta": problem.theta.numpy(),
+            "bias": np.zeros(d),
+            "slope": np.full(1, 0.25),
+            "bilinear": problem.bilinear.numpy(),
+            "offset": np.zeros(1),
+        }
+        self.layout = Layout(
+            **{"n": n, "f": f, "d": d, "threads": torch.get_num_threads(), "height": height if pays else n},
+            **{name: self.csr(one) for name, one in {"x": x, "xt": x.transpose, "p": p, "pt": p.transpose}.items()},
+            **{name: Weight(*(self.place(first * k) for k in (1, 0, 0, 0))) for name, first in firsts.items()},
+            **{name: self.place(np.zeros(shape)) for name, shape in views.items()},
+            **{"theta_grad": self.place(np.zeros((f, d))), "slant": self.place(np.zeros(2 * n))},
+        )
+
+    def csr(self, matrix: SparseOperand) -> Csr:
+        """A matrix as C sees it."""
+        parts = matrix.matrix.crow_indices(), matrix.matrix.col_indices(), matrix.matrix.values()
+        self.held += [part.numpy() for part in parts]
+        return Csr(*(part.ctypes.data for part in self.held[-3:]))
+
+    def place(self, array: NDArray) -> int:
+        """Where a copy of an array lies, in float32, for as long as this lives."""
+        self.held.append(array.astype(np.float32))
+        return int(self.held[-1].ctypes.data)
+
+    def train(self, count: int) -> float:
+        """Train so many epochs; the loss of the last."""
+        for _ in range(count):
+            rows = torch.randperm(self.layout.n, generator=self.generator)
+            self.step += 1
+            loss = self.library.epoch(
+                ctypes.byref(self.layout),
+                ctypes.c_void_p(rows.data_ptr()),
+                ctypes.c_double(LEARNING_RATE),
+                ctypes.c_int64(self.step),
+            )
+        return float(loss)
+
+
+@cache
+def built() -> ctypes.CDLL:
+    """The library, compiled for this machine."""
+    with TemporaryDirectory() as folder:
+        library = Path(folder) / "floor.so"
+        command = ["cc", *FLAGS, "-o", str(library), str(Path(__file__).with_suffix(".c")), "-lm"]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            raise CannotRun("floor.c needs a C compiler (cc) with OpenMP") from None
+        loaded = ctypes.CDLL(str(library))
+    loaded.epoch.restype = ctypes.c_double
+    return loaded
