@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 
 from benchmarks.command import CannotRun
 from benchmarks.problem import LEARNING_RATE, Problem
-from infomax.propagation import Propagation, SparseOperand, operand
+from infomax.operands import SparseOperand, operand
+from infomax.propagation import Propagation
 
-FLAGS = ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC")
+LIBERTIES = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
+"""Sums may be reordered, as in infomax.cpu. Not by -ffast-math, with which a library that is loaded rounds small numbers
+to zero in all of the process."""
+FLAGS = ("-O3", "-march=native", *LIBERTIES, "-fopenmp", "-shared", "-fPIC")
 
 
 class Csr(ctypes.Structure):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from graphs import random_graph
 
-from infomax import DGI, kernels, propagation
+from infomax import DGI, kernels, operands
 from infomax.ledger import Ledger
 from infomax.optimiser import Adam
 from infomax.trees import Tree
@@ -185,8 +185,8 @@ def test_features_that_do_not_fit_stay_on_the_host(scale, monkeypatch):
     graph = replace(graph, features=graph.features * np.float32(scale))
     settings = {"dim": 16, "preset": "patches", "scale": "none", "epochs": 3, "lr": 1e-3, "device": "cuda"}
     there = DGI(**settings).fit(graph).transform(graph).vectors
-    monkeypatch.setattr("infomax.propagation.free_bytes", lambda gpu: 0)
-    table = propagation.table(graph.features, GPU)
+    monkeypatch.setattr("infomax.operands.free_bytes", lambda gpu: 0)
+    table = operands.table(graph.features, GPU)
     assert (table.is_pinned(), table.dtype) == (True, torch.half if scale == 1 else torch.float32)
     np.testing.assert_array_equal(DGI(**settings).fit(graph).transform(graph).vectors, there)
 

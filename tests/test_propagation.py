@@ -8,7 +8,8 @@ import torch
 from graphs import random_graph
 from torch.autograd import gradcheck
 
-from infomax.propagation import Propagation, operand
+from infomax.operands import operand
+from infomax.propagation import Propagation
 
 CPU = torch.device("cpu")
 

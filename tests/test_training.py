@@ -11,7 +11,7 @@ import pytest
 import torch
 from graphs import random_graph
 
-from infomax import DGI, propagation
+from infomax import DGI, operands
 from infomax.corruptions import flip_edges
 from infomax.estimator import build
 from infomax.presets import Preset
@@ -48,7 +48,7 @@ def no_collector():
 
 @pytest.mark.usefixtures("no_collector")
 def test_a_training_is_let_go_of_with_all_it_holds(monkeypatch):
-    born = followed(monkeypatch, Training), followed(monkeypatch, propagation.SparseOperand)
+    born = followed(monkeypatch, Training), followed(monkeypatch, operands.SparseOperand)
     DGI(dim=4, epochs=2, device="cpu").fit(random_graph(50, 5))
     assert all(born)
     assert [sum(thing() is not None for thing in things) for things in born] == [0, 0]
@@ -56,11 +56,11 @@ def test_a_training_is_let_go_of_with_all_it_holds(monkeypatch):
 
 @pytest.mark.usefixtures("no_collector")
 def test_a_negative_graph_is_let_go_of_when_its_step_is_over(monkeypatch):
-    operands = followed(monkeypatch, propagation.SparseOperand)
+    flipped = followed(monkeypatch, operands.SparseOperand)
     alive = []
     flips = DGI(dim=4, epochs=10, device="cpu", corruption=partial(flip_edges, rho=0.01))
-    flips.fit(random_graph(50, 5), progress=lambda training: alive.append(sum(one() is not None for one in operands)))
-    assert len(operands) > 10
+    flips.fit(random_graph(50, 5), progress=lambda training: alive.append(sum(one() is not None for one in flipped)))
+    assert len(flipped) > 10
     assert max(alive) == min(alive)
 
 

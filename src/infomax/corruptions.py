@@ -10,7 +10,8 @@ from torch import Tensor
 
 from infomax.errors import InputError
 from infomax.kernels import permutation, permutations
-from infomax.propagation import Propagation, SparseOperand
+from infomax.operands import SparseOperand
+from infomax.propagation import Propagation
 from infomax.views import PatchView, WholeView
 
 DENSE_RATE = 0.02

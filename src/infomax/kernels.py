@@ -27,7 +27,7 @@ def prepare(matrix: Tensor) -> Any:
 
 
 def product(matrix: Any, y: Tensor) -> Tensor:
-    """A prepared CSR matrix ``[M, N]`` times a dense ``[N, D]``; see `infomax.propagation` for its gradient."""
+    """A prepared CSR matrix ``[M, N]`` times a dense ``[N, D]``; see `infomax.operands` for its gradient."""
     if kernels := _gpu(y) or _cpu(y, matrix.shape[0]):
         return kernels.product(matrix, y)  # type: ignore[no-any-return]
     if y.is_cuda:

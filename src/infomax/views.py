@@ -14,8 +14,9 @@ from torch import Tensor
 from infomax.errors import InputError, whole
 from infomax.graph import Graph
 from infomax.kernels import gather_tree, permute, pool_tree
+from infomax.operands import Operand, placed, table, times
 from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
-from infomax.propagation import Operand, Propagation, Rule, placed, table, times
+from infomax.propagation import Propagation, Rule
 from infomax.trees import Tree
 
 

@@ -15,7 +15,8 @@ from infomax.corruptions import shuffle_features
 from infomax.discriminators import Bilinear
 from infomax.encoders import GCN
 from infomax.objectives import binary_cross_entropy, jensen_shannon
-from infomax.propagation import Propagation, operand
+from infomax.operands import operand
+from infomax.propagation import Propagation
 from infomax.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.views import WholeView
 

@@ -30,8 +30,8 @@ from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.splits import known
 from infomax.graph import Graph
 from infomax.initialisation import glorot
+from infomax.operands import Operand, operand
 from infomax.patches import Neighbours, by_level, sample_patches
-from infomax.propagation import Operand, operand
 
 
 @dataclass(frozen=True)

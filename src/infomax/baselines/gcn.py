@@ -28,7 +28,8 @@ from infomax.evaluation.splits import known
 from infomax.features import Scale
 from infomax.graph import Graph
 from infomax.initialisation import glorot
-from infomax.propagation import Operand, Propagation, operand
+from infomax.operands import Operand, operand
+from infomax.propagation import Propagation
 
 
 @dataclass(frozen=True)

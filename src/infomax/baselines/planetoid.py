@@ -22,7 +22,7 @@ from infomax.baselines import deepwalk
 from infomax.baselines.inductive import generators
 from infomax.graph import Graph
 from infomax.initialisation import glorot
-from infomax.propagation import Operand, operand
+from infomax.operands import Operand, operand
 
 WALK = deepwalk.Settings(walks=10, window=10, lr=0.003)
 
