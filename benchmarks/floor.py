@@ -17,10 +17,9 @@ from benchmarks.problem import LEARNING_RATE, Problem
 from infomax.operands import SparseOperand, operand
 from infomax.propagation import Propagation
 
-LIBERTIES = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
-"""Sums may be reordered, as in infomax.cpu. Not by -ffast-math, with which a library that is loaded rounds small numbers
-to zero in all of the process."""
-FLAGS = ("-O3", "-march=native", *LIBERTIES, "-fopenmp", "-shared", "-fPIC")
+LIBERTIES = ("no-math-errno", "no-trapping-math", "no-signed-zeros", "finite-math-only", "associative-math")
+"""Sums may be reordered. Not -ffast-math: a library built so rounds small numbers to zero in all of the process."""
+FLAGS = ("-O3", "-march=native", *(f"-f{liberty}" for liberty in LIBERTIES), "-fopenmp", "-shared", "-fPIC")
 
 
 class Csr(ctypes.Structure):

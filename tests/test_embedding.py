@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sklearn.decomposition import PCA
 from torch import nn
 
 from infomax import Embeddings, InputError
@@ -61,3 +62,10 @@ def test_embeddings_are_checked(vectors, ids, message):
 def test_an_encoder_has_a_layer(encoder):
     with pytest.raises(InputError, match="layers: expected a whole number from 1, found 0"):
         encoder(3, 2, layers=0)
+
+
+def test_numpy_takes_embeddings_for_their_vectors():
+    embeddings = Embeddings(np.eye(3, dtype=np.float32), np.array([7, 8, 9]))
+    np.testing.assert_array_equal(np.asarray(embeddings), embeddings.vectors)
+    assert np.asarray(embeddings, dtype=np.float64).dtype == np.float64
+    assert PCA(2).fit_transform(embeddings).shape == (3, 2)

@@ -35,6 +35,12 @@ def test_columns_have_mean_zero_and_deviation_one_and_constants_stay():
     np.testing.assert_allclose(scaled.std(0), [1, 1, 1, 0], atol=1e-5)
 
 
+def test_a_column_far_from_zero_is_no_constant():
+    """Timestamps of a few minutes, which float32 tells apart two minutes at a time."""
+    stamps = (1.7e9 + np.arange(40) * 128).astype(np.float32)[:, None]
+    np.testing.assert_allclose(Scaler.fit(stamps, "columns").transform(stamps).std(0), 1, rtol=1e-3)
+
+
 def test_sparse_columns_stay_sparse():
     features = sparse.csr_array(BAG)
     scaled = Scaler.fit(features, "columns").transform(features)

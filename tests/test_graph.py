@@ -234,3 +234,9 @@ class TestPyG:
         data = getattr(self.pyg, kind)()
         with pytest.raises(InputError, match=f"data: expected a PyG Data with edge_index, found {kind}"):
             Graph.from_pyg(data)
+
+    def test_a_batch_has_groups_and_a_column_of_labels_is_one(self):
+        one = self.pyg.Data(x=torch.eye(4), edge_index=torch.tensor(EDGES), y=torch.arange(4)[:, None])
+        graph = Graph.from_pyg(self.pyg.Batch.from_data_list([one, one]))
+        assert graph.groups.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+        assert graph.labels["y"].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]

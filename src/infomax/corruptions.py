@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from numbers import Real
 from typing import Any
 
 import torch
@@ -30,8 +31,8 @@ def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> Wh
     `DENSE_RATE` memory is in proportion to the edges of the negative graph; above, the graph is drawn in row blocks,
     again in forward and in backward from the same seed, so that no N x N matrix is ever stored.
     """
-    if not 0 <= rho <= 1:
-        raise InputError("rho", "a rate from 0 to 1", str(rho))
+    if not _is_number(rho) or not 0 <= rho <= 1:
+        raise InputError("rho", "a rate from 0 to 1", repr(rho))
     if rho > DENSE_RATE:
         seed = torch.randint(2**62, (), generator=generator, device=generator.device)
         return dataclasses.replace(view, propagation=DenseFlips(view.propagation, rho, seed))
@@ -59,13 +60,17 @@ def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -
 
     Sparse ones stay sparse, but a number is drawn for each of N x F places, so that they train as dense ones do.
     """
-    if not 0 <= rate < 1:
-        raise InputError("rate", "a rate from 0 to below 1", str(rate))
+    if not _is_number(rate) or not 0 <= rate < 1:
+        raise InputError("rate", "a rate from 0 to below 1", repr(rate))
     x = view.features if isinstance(view.features, Tensor) else view.features.matrix.to_sparse_coo()
     kept = torch.rand(x.shape, generator=generator, device=generator.device) >= rate
     left = x * kept / (1 - rate)
     features = SparseOperand(left.to_sparse_csr()) if left.is_sparse else left
     return dataclasses.replace(view, features=features, products={})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 REPLAYABLE = (shuffle_features, shuffle_within_patches)

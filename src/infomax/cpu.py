@@ -6,6 +6,7 @@ threads, so the same number of threads gives the same bits.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -216,3 +217,6 @@ def _share(kernel: Callable[..., Any], bounds: list[int], *arguments: Any) -> li
 @cache
 def _threads(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count)
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # which stay behind

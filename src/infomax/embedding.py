@@ -102,6 +102,15 @@ class Embeddings:
         """The ids, as a mapping's keys."""
         return iter(self.ids.tolist())
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(N, d)``."""
+        return self.vectors.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The vectors, so that NumPy and scikit-learn take embeddings as they are."""
+        return np.array(self.vectors, dtype, copy=copy)
+
     def __contains__(self, node_id: Hashable) -> bool:
         return str(node_id) in self._position
 

@@ -17,6 +17,9 @@ from infomax.views import View
 class Encoder(nn.Module):
     """Layers, one after another; make your own by saying what a layer does.
 
+    Nodes hear of each other through the view alone: vectors are computed for a block of nodes at a time, so a mean over
+    the rows of H, say, would be one over a block.
+
     Shapes:
         in: views of ``[N, F]``
         out: ``[N, out_dim]`` a view
@@ -57,7 +60,7 @@ class GCN(Encoder):
 
     def __init__(self, in_dim: int, dim: int, *, layers: int = 1, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        self.depth, self.out_dim = layers, dim
+        self.depth, self.out_dim = whole("layers", layers, 1), dim
         self.weights = nn.ParameterList(glorot((dim if k else in_dim, dim), generator=generator) for k in range(layers))
         self.biases, self.slopes = _activations(layers, dim)
 
@@ -86,7 +89,7 @@ class SkipMeanPool(Encoder):
 
     def __init__(self, in_dim: int, dim: int, *, layers: int = 3, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        self.depth, self.out_dim = layers, 2 * dim
+        self.depth, self.out_dim = whole("layers", layers, 1), 2 * dim
         widths = [in_dim] + [2 * dim] * (layers - 1)
         self.own = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
         self.pooled = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
@@ -134,8 +137,7 @@ class DenseSkipMeanPool(Encoder):
 
 
 def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:
-    """Biases of zero and PReLU slopes of a quarter, one slope a layer; at least one layer."""
-    whole("layers", layers, 1)
-    biases = nn.ParameterList(torch.zeros(dim) for _ in range(layers))
-    slopes = nn.ParameterList(torch.full((1,), 0.25) for _ in range(layers))
+    """Biases of zero and PReLU slopes of a quarter, one slope a layer."""
+    biases = nn.ParameterList(torch.zeros(dim, dtype=torch.float32) for _ in range(layers))
+    slopes = nn.ParameterList(torch.full((1,), 0.25, dtype=torch.float32) for _ in range(layers))
     return biases, slopes

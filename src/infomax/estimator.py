@@ -23,7 +23,7 @@ from infomax.features import Scale, Scaler
 from infomax.graph import Graph
 from infomax.health import course, shape
 from infomax.io.tables import check_features
-from infomax.presets import PRESETS, Part, Preset, options, restore
+from infomax.presets import PRESETS, Part, Preset, patch_sizes, restore
 from infomax.training import Training
 from infomax.transfer import to_host
 from infomax.views import Patches, WholeView
@@ -49,7 +49,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         model_: the trained `Model` (encoder, readout, discriminator).
-        preset_: the settings in force.
+        preset_, seed_: the settings in force.
         scaler_, feature_names_: what the features went through, and their order.
         graph_: the graph it was fitted to.
     """
@@ -111,8 +111,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
         preset, device = self.settings(), choose_device(self.device)
-        gpu = device.type == "cuda"
-        memory.require(memory.training_bytes(graph, preset.dim, gpu=gpu, **options(preset.views)), device)
+        gpu, sizes = device.type == "cuda", patch_sizes(preset.views)
+        memory.require(memory.training_bytes(graph, preset.dim, gpu=gpu, **sizes), device)
         if not graph.splits.get("seen", np.True_).any():
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         seen, scaler = graph.seen(), Scaler.of_seen(graph, preset.scale)
@@ -139,7 +139,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         else:
             self._run(training, folder, graph, preset.describe(), progress)
         self.__dict__.pop("health_", None)  # of an earlier fit, which stands until this one has ended well
-        self.model_, self.preset_, self.scaler_, self._course = model, preset, scaler, course(training)
+        self.model_, self.preset_, self.scaler_, self._course = model.eval(), preset, scaler, course(training)
+        self.seed_ = self.seed
         self.graph_, self.feature_names_ = graph, graph.feature_names
         if folder is not None:
             self._finish(folder)
@@ -174,7 +175,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if not overwrite:
             runs.refuse_model(path)
         self.health_  # noqa: B018  computed now, before the old model goes, for it may fail
-        runs.begin(path, self.graph_, self.preset_.describe(), self.seed, self.device)
+        runs.begin(path, self.graph_, self.preset_.describe(), self.seed_, self.device)
         self._finish(path)
 
     @classmethod
@@ -184,7 +185,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         try:
             preset = restore(run.config["settings"], own)
             model = cls(preset=preset, seed=run.config["seed"], device=device)
-            model.model_ = build(preset, len(run.feature_names), torch.Generator())
+            model.model_, model.seed_ = build(preset, len(run.feature_names), torch.Generator()).eval(), model.seed
             model.model_.load_state_dict(run.weights)
         except (AttributeError, KeyError, TypeError, RuntimeError) as error:
             where, remedy = str(Path(folder) / runs.CONFIG), "Restore a copy, or train again."

@@ -41,8 +41,8 @@ class Scaler:
         if kind != "columns":
             return cls(kind)
         mean, variance = _moments(features)
-        # A constant column carries nothing: it is centred and otherwise left alone.
-        deviation = np.where(variance > 1e-12 * np.maximum(mean**2, 1e-30), np.sqrt(variance), 1)
+        # A column that is constant, as far as float32 can tell, carries nothing: it is centred, otherwise left alone.
+        deviation = np.where(variance > 1e-14 * np.maximum(mean**2, 1e-28), np.sqrt(variance), 1)
         centre = np.zeros_like(mean) if sparse.issparse(features) else mean
         return cls(kind, centre.astype(np.float32), deviation.astype(np.float32))
 

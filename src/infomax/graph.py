@@ -226,19 +226,22 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False) -> Graph:
-        """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks."""
+        """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks; of a ``Batch`` its groups."""
         if getattr(data, "edge_index", None) is None:
             remedy = "Make a HeteroData homogeneous; for an adj_t, see Graph.from_scipy."
             raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
         masks = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
-        weight = data.get("edge_weight")
+        weight, y, groups = data.get("edge_weight"), data.get("y"), data.get("batch")
+        if y is not None and y.dim() == 2 and y.shape[1] == 1:
+            y = y[:, 0]
         return cls.from_arrays(
             _array(data.edge_index),
             None if data.x is None else _array(data.x.float()),
             weight=None if weight is None else _array(weight.float()),
             num_nodes=data.num_nodes,
             directed=directed,
-            labels={} if data.get("y") is None else {"y": _array(data.y)},
+            labels={} if y is None else {"y": _array(y)},
+            groups=None if groups is None else _array(groups),
             splits={name: _array(data[key]) for name, key in masks.items() if data.get(key) is not None},
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -57,11 +58,20 @@ def alone(function: Callable[..., None], *arguments: Any) -> None:
     _hermitage().submit(function, *arguments).result()
 
 
-@cache
 def _hermitage() -> ThreadPoolExecutor:
+    with _founding:
+        return _founded()
+
+
+@cache
+def _founded() -> ThreadPoolExecutor:
     threads = torch.get_num_threads()
     pool = ThreadPoolExecutor(1)
     pool.submit(torch.get_num_threads).result()  # or it would take the number that all others have, later
     pool.submit(torch.set_num_threads, 1).result()
     torch.set_num_threads(threads)  # of the others; that thread keeps its own
     return pool
+
+
+_founding = Lock()
+os.register_at_fork(after_in_child=_founded.cache_clear)  # threads stay behind

@@ -11,4 +11,4 @@ def glorot(
 ) -> nn.Parameter:
     """Uniform ``[fan_in, fan_out]`` within sqrt(6 / (fan_in + fan_out)); ``fans`` where the shape hides them."""
     bound = (6 / sum(fans or shape)) ** 0.5
-    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound, generator=generator))
+    return nn.Parameter(torch.empty(shape, dtype=torch.float32).uniform_(-bound, bound, generator=generator))

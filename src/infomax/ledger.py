@@ -19,9 +19,17 @@ class Ledger:
         lowest: ``[]``, the lowest loss
         counts: ``[3]``, epochs; the epoch of the lowest loss; epochs since that
         kept: the weights; None without patience
+        kept_buffers: what else the parts remember, such as the running means of a batch normalisation
     """
 
-    def __init__(self, weights: Sequence[Tensor], steps: int, patience: int | None, capacity: int) -> None:
+    def __init__(
+        self,
+        weights: Sequence[Tensor],
+        steps: int,
+        patience: int | None,
+        capacity: int,
+        buffers: Sequence[Tensor] = (),
+    ) -> None:
         device = weights[0].device
         self.steps, self.patience = steps, patience
         self.sums = torch.zeros(3, dtype=torch.float64, device=device)
@@ -29,6 +37,8 @@ class Ledger:
         self.lowest = torch.full((), torch.inf, dtype=torch.float64, device=device)
         self.counts = torch.zeros(3, dtype=torch.int64, device=device)
         self.kept = None if patience is None else [weight.detach().clone() for weight in weights]
+        self.buffers = [] if patience is None else list(buffers)
+        self.kept_buffers = [buffer.clone() for buffer in self.buffers]
 
     @property
     def waited(self) -> Tensor:
@@ -38,6 +48,8 @@ class Ledger:
     def note(self, record: Tensor, last: bool) -> None:
         """Write down the record ``[3]`` of a step; after the last of an epoch's steps, the epoch's."""
         kernels.note(record, self.sums, self.curve, self.lowest, self.counts, self.steps, self.patience or 0, last)
+        for buffer, kept in zip(self.buffers if last else (), self.kept_buffers, strict=last):
+            torch.where(self.waited == 0, buffer, kept, out=kept)
 
     def read(self, since: int) -> tuple[list[list[float]], int]:
         """The epochs from one on, no more than the capacity; and how many have passed since the lowest loss."""

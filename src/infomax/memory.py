@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -15,20 +14,15 @@ from infomax.patches import level_sizes
 from infomax.transfer import free_bytes
 
 
-def training_bytes(
-    graph: Graph, dim: int, *, gpu: bool = False, fan_out: Sequence[int] = (), batch: int = 0, **others: object
-) -> int:
-    """Peak bytes of a training at float32, beside what Python and torch take themselves; in patches with a fan-out.
-
-    Other arguments of the views do not count.
-    """
+def training_bytes(graph: Graph, dim: int, *, gpu: bool = False, fan_out: tuple[int, ...] = (), batch: int = 0) -> int:
+    """Peak bytes of a training at float32, beside what Python and torch take themselves; in patches with a fan-out."""
     n, f, d = graph.num_nodes, graph.num_features, dim
     # Sparse: the matrix and its transpose with 8-byte columns, and the making of them. Dense: table, scaled, on device.
     features = 52 * int(graph.features.nnz) if sparse.issparse(graph.features) else 12 * n * f
     if gpu and fan_out and not sparse.issparse(graph.features):
         features = 0  # what does not fit stays on the host
-    edges, rows = (24, sum(level_sizes(batch, tuple(fan_out)))) if fan_out else (72, n)
-    inner = sum(level_sizes(batch, tuple(fan_out)[:-1]))
+    edges, rows = (24, sum(level_sizes(batch, fan_out))) if fan_out else (72, n)
+    inner = sum(level_sizes(batch, fan_out[:-1]))
     # In patches half as much again, for the gaps between freed blocks that are kept: see `host.hoarding`.
     activations = 4 * rows * d * 18 if not fan_out else 24 * rows + 12 * inner * (2 * f + 8 * d)
     weights = 5 * 4 * (f * d + 4 * d * d)  # the weights, their gradient, Adam's two moments, the best so far

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from infomax.errors import InputError, whole
 from infomax.graph import Graph
 
 
@@ -55,6 +59,13 @@ class Neighbours:
         alone = (first == last)[:, None]
         drawn = self.senders[drawn.clamp_(min=0, max=max(len(self.senders) - 1, 0))] if len(self.senders) else drawn
         return torch.where(alone, nodes[:, None], drawn.long())
+
+
+def check_fan_out(fan_out: Any) -> tuple[int, ...]:
+    """Neighbours drawn on each level, as plain ints."""
+    if not isinstance(fan_out, Sequence | np.ndarray) or isinstance(fan_out, str):
+        raise InputError("fan_out", "whole numbers, one a layer, such as (10, 10, 25)", repr(fan_out))
+    return tuple(whole("fan_out", count, 1) for count in fan_out)
 
 
 def level_sizes(batch: int, fan_out: tuple[int, ...]) -> list[int]:

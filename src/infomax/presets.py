@@ -24,6 +24,7 @@ from infomax.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
 from infomax.errors import InputError, whole
 from infomax.features import Scale
 from infomax.objectives import binary_cross_entropy, jensen_shannon
+from infomax.patches import check_fan_out
 from infomax.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.views import ManyGraphs, Patches, WholeGraph
 
@@ -62,6 +63,8 @@ class Preset:
             if callable(field.default) and not callable(part := getattr(self, field.name)):
                 remedy = f"Pass the part itself, such as {field.default.__name__}."
                 raise InputError(field.name, "a class or a function", repr(part), remedy)
+            if callable(field.default):
+                _check_bound(field.name, part)
         for name in ("encoder", "readout", "discriminator"):  # these are built here; a loss may well be a module
             if isinstance(part := getattr(self, name), torch.nn.Module):
                 kind = type(part).__name__
@@ -157,20 +160,46 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
     return Preset(**values)
 
 
-def options(part: Part) -> dict[str, Any]:
-    """The options of a part as they will be: what is bound to it, and defaults."""
-    parameters = signature(part).parameters.items()
-    return {name: parameter.default for name, parameter in parameters if parameter.default is not Parameter.empty}
+def _check_bound(field: str, part: Part) -> None:
+    """Refuse a part to which an argument is bound that it does not take, or one is missing that it needs."""
+    name = getattr(_function(part), "__name__", field)
+    try:
+        parameters = signature(part).parameters.values()
+    except (TypeError, ValueError):  # of a partial whose arguments do not fit; or something that has no signature
+        if not isinstance(part, partial):
+            return
+        raise InputError(field, f"arguments that {name} takes", ", ".join(part.keywords)) from None
+    missing = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is Parameter.KEYWORD_ONLY and parameter.default is Parameter.empty
+    ]
+    if missing := [argument for argument in missing if argument != "generator"]:
+        remedy = f"Use functools.partial({name}, {'=..., '.join(missing)}=...)."
+        raise InputError(field, f"{name} with its {' and '.join(missing)}", f"{name} alone", remedy)
+
+
+def patch_sizes(views: Part) -> dict[str, Any]:
+    """The fan-out and the batch of `Patches`, what is bound and defaults; of another regime nothing."""
+    if _function(views) is not Patches:
+        return {}
+    parameters = signature(views).parameters
+    return {
+        "fan_out": check_fan_out(parameters["fan_out"].default),
+        "batch": whole("batch", parameters["batch"].default, 1),
+    }
 
 
 def _describe(value: Any) -> Any:
     if not callable(value):
         return value
-    function = _function(value)
-    return {
-        "part": getattr(function, "__name__", type(function).__name__),
-        **(value.keywords if isinstance(value, partial) else {}),
-    }
+    return {"part": _name(_function(value)), **(value.keywords if isinstance(value, partial) else {})}
+
+
+def _name(function: Part) -> str:
+    """The name of a part; of one that is not infomax's with its module, for it may have the name of one that is."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return name if _PARTS.get(name) is function else f"{function.__module__}.{name}"
 
 
 def _function(part: Part) -> Part:

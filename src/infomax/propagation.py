@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from infomax.errors import InputError
 from infomax.graph import Graph
 from infomax.operands import SparseOperand, csr, keyed
 
@@ -29,6 +30,8 @@ class Propagation:
     """
 
     def __init__(self, keys: Tensor, weights: Tensor, n: int, rule: Rule, *, directed: bool) -> None:
+        if rule not in get_args(Rule):
+            raise InputError("rule of the encoder", " or ".join(get_args(Rule)), repr(rule))
         self.keys, self.weights, self.n, self.rule, self.directed = keys, weights, n, rule, directed
         rows, columns = keys // n, keys % n
         degree = torch.ones(n, dtype=weights.dtype, device=keys.device).index_add_(0, rows, weights)

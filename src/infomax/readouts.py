@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from infomax.errors import InputError
+from infomax.errors import InputError, whole
 from infomax.initialisation import glorot
 from infomax.kernels import column_sum
 from infomax.views import View, WholeView
@@ -37,8 +37,9 @@ class Set2Set(nn.Module):
 
     def __init__(self, dim: int, *, steps: int = 3, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        self.steps = steps
-        self.cell = nn.LSTMCell(2 * dim, dim, device="meta").to_empty(device="cpu")  # drawn from the generator alone
+        self.steps = whole("steps", steps, 1)
+        empty = nn.LSTMCell(2 * dim, dim, device="meta", dtype=torch.float32)
+        self.cell = empty.to_empty(device="cpu")  # drawn from the generator alone
         for parameter in self.cell.parameters():
             nn.init.uniform_(parameter, -(dim**-0.5), dim**-0.5, generator=generator)
         self.weight = glorot((2 * dim, dim), generator=generator)
@@ -64,7 +65,7 @@ class DiffPool(nn.Module):
 
     def __init__(self, dim: int, *, clusters: int = 16, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        self.assign = glorot((dim, clusters), generator=generator)
+        self.assign = glorot((dim, whole("clusters", clusters, 1)), generator=generator)
         self.weight = glorot((dim, dim), generator=generator)
 
     def forward(self, h: Tensor, view: View) -> Tensor:

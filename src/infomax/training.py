@@ -63,7 +63,7 @@ class Training:
         self.stride = STRIDE if gpu and views.steps == 1 else 1
         self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimiser = Adam(self.weights, lr)
-        self.ledger = Ledger(self.weights, views.steps, patience, STRIDE)
+        self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, list(model.buffers()))
         self.loss_alone = torch.tensor([1.0, 0, 0], device=self.device)
         self.replay = Replay(self._step, generator) if gpu and replayable and views.uniform else None
         self.history: list[Record] = []
@@ -76,10 +76,11 @@ class Training:
         """Train to the end; ``pause`` is called whenever the history has been read back, and within long epochs."""
         self.began = time.perf_counter()
         gpu = self.device.type == "cuda"
-        with nullcontext() if gpu else hoarding(large=self.views.steps > 1):  # then a step is small
+        keeping = nullcontext() if gpu else hoarding(large=self.views.steps > 1)  # then a step is small
+        with torch.enable_grad(), keeping:
             while not self.finished:
                 stop = min(len(self.history) + self.stride, self.epochs)
-                with tensor_cores():
+                with tensor_cores() if gpu else nullcontext():
                     for _ in range(len(self.history), stop):
                         self._epoch(pause)
                 self._read_back()
@@ -87,6 +88,10 @@ class Training:
         self.replay = None  # which holds on to this training
         if self.ledger.kept is not None:
             torch._foreach_copy_(self.optimiser.weights, self.ledger.kept)
+        for buffer, kept in zip(self.ledger.buffers, self.ledger.kept_buffers, strict=True):
+            buffer.copy_(kept)
+        if not all(bool(weight.isfinite().all()) for weight in self.weights):
+            raise InputError("training, its last step", "finite weights", "others", "Lower the learning rate (lr).")
 
     def _epoch(self, pause: Callable[[Training], None]) -> None:
         """Train one epoch, or the rest of one."""
@@ -169,7 +174,8 @@ class Training:
     def _tensors(self) -> dict[str, Tensor]:
         """What changes beside the model's weights."""
         adam, ledger = self.optimiser, self.ledger
-        lists = {"adam.mean": adam.means, "adam.variance": adam.variances, "ledger.kept": ledger.kept or []}
+        lists = {"adam.mean": adam.means, "adam.variance": adam.variances}
+        lists |= {"ledger.kept": ledger.kept or [], "ledger.buffer": ledger.kept_buffers}
         rows = {f"{name}.{row}": value for name, values in lists.items() for row, value in enumerate(values)}
         ledger_tensors = {f"ledger.{name}": getattr(ledger, name) for name in ("sums", "lowest", "counts")}
         return rows | ledger_tensors | {"adam.count": adam.count}

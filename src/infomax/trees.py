@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 
 import torch
@@ -25,7 +24,6 @@ class Tree:
     parent: Tensor
 
     @classmethod
-    @cache
     def of(cls, sizes: tuple[int, ...], device: torch.device) -> Tree:
         """The trees whose levels have these sizes."""
         count = [torch.full((size,), below // size) for size, below in pairwise(sizes)]

@@ -15,7 +15,7 @@ from infomax.errors import InputError, whole
 from infomax.graph import Graph
 from infomax.kernels import gather_tree, permute, pool_tree
 from infomax.operands import Operand, placed, table, times
-from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
+from infomax.patches import Neighbours, by_level, check_fan_out, level_sizes, sample_patches
 from infomax.propagation import Propagation, Rule
 from infomax.trees import Tree
 
@@ -158,6 +158,8 @@ class PatchView:
     fan_out: tuple[int, ...]
     inputs: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     """By H: each inner node's own row, and the mean over its neighbourhood; both sides of a layer ask for them."""
+    trees: dict[tuple[int, ...], Tree] = field(default_factory=dict)
+    """By the sizes of its levels; all batches share them."""
 
     def carry(self, h: Tensor) -> Tensor:
         """H without the outermost level."""
@@ -186,7 +188,9 @@ class PatchView:
         return gather_tree(table, torch.cat(by_level(self.rows, self.fan_out)), *self._tree(sizes))
 
     def _tree(self, sizes: list[int]) -> tuple[Tree, Tensor]:
-        return Tree.of(tuple(sizes), self.rows.device), self.share[: sum(sizes[:-1])]
+        if tuple(sizes) not in self.trees:
+            self.trees[tuple(sizes)] = Tree.of(tuple(sizes), self.rows.device)
+        return self.trees[tuple(sizes)], self.share[: sum(sizes[:-1])]
 
     def _levels(self, h: Tensor) -> list[int]:
         """The sizes of the levels that H holds."""
@@ -231,7 +235,7 @@ class Patches:
     ) -> None:
         if rule != "mean":
             raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule!r}")
-        self.fan_out = tuple(whole("fan_out", count, 1) for count in fan_out)
+        self.fan_out, self.trees = check_fan_out(fan_out), dict[tuple[int, ...], Tree]()
         self.batch, self.corruption = whole("batch", batch, 1), corruption
         self.neighbours = Neighbours.of(graph, device)
         self.features = table(graph.features, device)
@@ -260,7 +264,7 @@ class Patches:
         """Patches around B centres."""
         rows = sample_patches(self.neighbours, centres, self.fan_out, generator)
         inner = torch.cat(by_level(rows, self.fan_out)[:-1])
-        return PatchView(self.features, rows, self.neighbours.share[inner], self.fan_out)
+        return PatchView(self.features, rows, self.neighbours.share[inner], self.fan_out, trees=self.trees)
 
 
 class ManyGraphs:
