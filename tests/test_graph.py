@@ -240,3 +240,8 @@ class TestPyG:
         graph = Graph.from_pyg(self.pyg.Batch.from_data_list([one, one]))
         assert graph.groups.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
         assert graph.labels["y"].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+def test_weights_that_add_up_to_infinity_are_refused():
+    with pytest.raises(InputError, match="edge 0 -> 1: expected weights whose sum float32 can hold"):
+        Graph.from_arrays(np.array([[0, 0, 1], [1, 1, 2]]), np.eye(3), weight=[3e38, 3e38, 1])

@@ -76,6 +76,12 @@ def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_arra
     matrix = sparse.coo_array((values[keep], (coo.row[keep], coo.col[keep])), shape=coo.shape).tocsr()
     if binary:
         matrix.data[:] = 1
+    if not np.isfinite(matrix.data).all():
+        bad = int(np.argmax(~np.isfinite(matrix.data)))
+        row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
+        raise InputError(
+            f"edge {row} -> {int(matrix.indices[bad])}", "weights whose sum float32 can hold", "larger ones"
+        )
     # An edge listed in both directions is none of these: symmetric matrices and PyG's lists have all of theirs so.
     duplicates = int(keep.sum()) - int(matrix.nnz)
     if not directed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
 from numbers import Real
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
@@ -73,6 +73,8 @@ class Preset:
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
             raise InputError("lr", "a number above 0", repr(lr))
+        if self.scale not in get_args(Scale):
+            raise InputError("scale", f"one of {', '.join(get_args(Scale))}", str(self.scale))
         views, corruption = _function(self.views), _function(self.corruption)
         ours = views in _PARTS.values() and corruption in _PARTS.values()
         if ours and (views is Patches) != (corruption is shuffle_within_patches):

@@ -91,9 +91,8 @@ def finish(
 def read(folder: Path) -> Run:
     """A finished run folder."""
     if not (folder / CONFIG).exists():
-        raise InputError(
-            str(folder), "a run folder", "no config.json in it", "Make one: infomax train GRAPH --out RUN."
-        )
+        found = "no config.json in it" if folder.exists() else "nothing of that name"
+        raise InputError(str(folder), "a run folder", found, "Make one: infomax train GRAPH --out RUN.")
     config = read_json(folder / CONFIG)
     if config.get("format") != FORMAT:
         writer = config.get("versions", {}).get("infomax", "unknown")
@@ -102,7 +101,8 @@ def read(folder: Path) -> Run:
             str(folder / CONFIG), f"format {FORMAT}", found, "Train again, or use that version of infomax."
         )
     if not (folder / MODEL).exists():
-        remedy = "Training did not end: go on with infomax train GRAPH --out RUN --resume."
+        begun = (folder / CHECKPOINT).exists()
+        remedy = f"Training did not end: {'go on with' if begun else 'try'} infomax train GRAPH --out RUN --resume."
         raise InputError(str(folder), "a finished run", "no model.safetensors in it", remedy)
     tensors, values = checkpoints.load(folder / MODEL)
     mean, deviation = (tensors.pop(f"scaler.{name}", None) for name in ("mean", "deviation"))

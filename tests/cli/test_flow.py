@@ -14,6 +14,7 @@ from pyarrow import float32, int64, list_, parquet
 from shell import FEATURES, IDS, KINDS, infomax, refused, write_graph, write_table
 
 from infomax import DGI, Graph, read_graph
+from infomax.io.npz import write_npz
 
 DIM = 8
 
@@ -437,3 +438,29 @@ def test_demo_is_refused_before_it_trains_where_it_cannot_write(monkeypatch, tmp
     monkeypatch.setattr("pathlib.Path.touch", touch)
     monkeypatch.setattr("infomax.datasets.load_dataset", lambda name: pytest.fail("work was begun"))
     refused(infomax("demo", "--out", tmp_path), str(tmp_path / name), "found Permission denied")
+
+
+def test_the_labels_named_are_those_that_are_scored(tmp_path):
+    """And the heading and the file tell which."""
+    graph = Graph.from_arrays(
+        np.random.default_rng(0).integers(0, 60, (2, 200)),
+        np.eye(60),
+        labels={"noise": np.arange(60) % 2, "kind": np.arange(60) // 20},
+    )
+    write_npz(graph, tmp_path / "g.npz")
+    run = tmp_path / "run"
+    assert infomax("train", tmp_path / "g.npz", "--labels", "kind", "--dim", 4, "--epochs", 2, "--out", run).code == 0
+    outcome = infomax("evaluate", run, "--json", tmp_path / "scores.json")
+    assert "kind: validated probe" in outcome.out
+    assert json.loads((tmp_path / "scores.json").read_text())["labels"] == ["kind"]
+
+
+def test_a_run_on_weights_says_that_a_graph_has_none(tmp_path):
+    write_table(tmp_path / "weighted.csv", [["source", "target", "weight"], ["a", "b", 2], ["b", "c", 1]])
+    write_table(tmp_path / "plain.csv", [["source", "target"], ["a", "b"], ["b", "c"]])
+    run = tmp_path / "run"
+    assert infomax("train", tmp_path / "weighted.csv", "--dim", 4, "--epochs", 1, "--out", run).code == 0
+    for name, said in (("plain", True), ("weighted", False)):
+        outcome = infomax("embed", run, tmp_path / f"{name}.csv", "--out", tmp_path / "v.csv")
+        assert outcome.code == 0
+        assert ("each counts as 1" in outcome.err) == said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -222,6 +223,14 @@ def test_vectors_without_labels_or_ids(folder, finished, tmp_path):
     refused(infomax("evaluate", tmp_path / "v.csv"), "labels", "--labels nodes.csv:COLUMN")
     labels = f"{folder}/nodes.csv:kind"
     refused(infomax("evaluate", tmp_path / "v.npy", "--labels", labels), "An .npy holds no ids")
+    table = list(csv.reader((folder / "nodes.csv").open()))
+    outcomes = []
+    for shift in (0, 1):  # rows counted from 1 would have each the label of the next
+        numbered = [[row + shift, *cells[1:]] for row, cells in enumerate(table[1:])]
+        write_table(tmp_path / "numbered.csv", [table[0], *numbered])
+        outcomes.append(infomax("evaluate", tmp_path / "v.npy", "--labels", f"{tmp_path}/numbered.csv:kind"))
+    assert outcomes[0].code == 0
+    refused(outcomes[1], "the nodes 0 to 59 in their order, found 60 ids", "An .npy holds no ids")
     write_table(tmp_path / "new.csv", [["id", "d0", "d1"], ["new-1", 1, 2], ["new-2", 3, 4]])
     outcome = infomax("evaluate", tmp_path / "new.csv", "--labels", labels)
     refused(outcome, 'some of these nodes (as "new-1"), found none of them among 60 ids (as "b-2").')

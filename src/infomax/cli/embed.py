@@ -60,6 +60,8 @@ def embed(
                 remedy = f"{error.remedy} If it holds only nodes new to the run, add --attach."
                 raise InputError(error.where, error.expected, error.found, remedy) from error
             raise
+        if model.graph_.weighted and not source.weighted:
+            show.log.print("The edges trained on have weights, these have none: each counts as 1.")
     embeddings = model.transform(source)
     if attach:
         embeddings = embeddings.part(source.splits["new"])

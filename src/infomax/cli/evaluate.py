@@ -55,7 +55,7 @@ def evaluate(
         raise InputError(str(source), "a run folder, or a file that embed wrote", "nothing of that name")
     scored = DGI.load(source) if source.is_dir() else Embeddings.read(source)
     graph, ids = (scored.graph_, scored.graph_.ids) if isinstance(scored, DGI) else (None, scored.ids)
-    codes, own = _labels(ids, labels or [], dataset, graph)
+    codes, own, names = _labels(ids, labels or [], dataset, graph, numbered=source.suffix == ".npy")
     splits, name = splits_for(codes, own)
     probe = probe or ("validated" if codes.ndim == 1 else "paper")
     measure = choose_probe(probe)
@@ -64,16 +64,16 @@ def evaluate(
     else:
         rows = [vectors_row(str(source), scored.vectors, codes, splits, measure, time.perf_counter())]
     values = [row.to_dict() for row in rows]
-    show.scores(f"{probe} probe, {name}, {int(known(codes).sum()):,} labelled nodes", values)
+    show.scores(f"{', '.join(names)}: {probe} probe, {name}, {int(known(codes).sum()):,} labelled nodes", values)
     if json is not None:
-        write_json(json, {"source": str(source), "probe": probe, "split": name, "rows": values})
+        write_json(json, {"source": str(source), "labels": names, "probe": probe, "split": name, "rows": values})
         show.wrote(json, began)
 
 
 def _labels(
-    ids: NDArray[Any], labels: list[str], dataset: str | None, graph: Graph | None
-) -> tuple[NDArray[Any], Splits | None]:
-    """Codes of the nodes, ``[N]`` or, of several labels a node, ``[N, C]``; and the split that comes with them."""
+    ids: NDArray[Any], labels: list[str], dataset: str | None, graph: Graph | None, *, numbered: bool
+) -> tuple[NDArray[Any], Splits | None, list[str]]:
+    """Codes of the nodes, ``[N]`` or, of several labels a node, ``[N, C]``; the split with them; the labels' names."""
     import numpy as np
 
     from infomax.datasets import load_dataset
@@ -83,26 +83,35 @@ def _labels(
     if labels and dataset is not None:
         raise InputError("evaluate", "--labels or --dataset", "both")
     graph = graph if dataset is None else load_dataset(dataset)
-    columns = {label: _column(ids, label, graph) for label in labels or [""]}
+    columns = {label: _column(ids, label, graph, numbered=numbered) for label in labels or _first(graph)}
     first = next(iter(columns.values()))
     if len(columns) == 1 and first.ndim == 1:
         codes: NDArray[Any] = encode_labels(first)[0]
     else:
         codes = np.column_stack([encode_flags(column, f"labels {label}".strip()) for label, column in columns.items()])
     if graph is None or any(table_column(label, graph) for label in columns):
-        return codes, None
-    return codes, {part: aligned(ids, graph.ids.tolist(), mask, False) for part, mask in graph.splits.items()}
+        return codes, None, list(columns)
+    splits = {part: aligned(ids, graph.ids.tolist(), mask, False) for part, mask in graph.splits.items()}
+    return codes, splits, list(columns)
 
 
-def _column(ids: NDArray[Any], label: str, graph: Graph | None) -> NDArray[Any]:
-    """The labels of the nodes ``[N]`` or ``[N, C]``, of a table or of the graph (the first, unless named)."""
+def _first(graph: Graph | None) -> list[str]:
+    """The name of the graph's labels, of the first if it has several."""
+    from infomax.errors import InputError
+
+    if graph is None or not graph.labels:
+        raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
+    return list(graph.labels)[:1]
+
+
+def _column(ids: NDArray[Any], label: str, graph: Graph | None, *, numbered: bool) -> NDArray[Any]:
+    """The labels of the nodes ``[N]`` or ``[N, C]``, of a table or of the graph."""
     from infomax.errors import InputError
 
     if (named := table_column(label, graph)) is not None:
-        return read_aligned(ids, *named)
-    if graph is None or not graph.labels:
-        raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
-    if label and label not in graph.labels:
-        raise InputError("--labels", f"one of {', '.join(graph.labels)}", label)
-    values = graph.labels[label or next(iter(graph.labels))]
-    return aligned(ids, graph.ids.tolist(), values, "" if values.dtype == object else -1)
+        return read_aligned(ids, *named, numbered=numbered)
+    if graph is None or label not in graph.labels:
+        known = ", ".join(graph.labels) if graph else ""
+        raise InputError("--labels", f"one of {known}" if known else "nodes.csv:COLUMN", label)
+    values = graph.labels[label]
+    return aligned(ids, graph.ids.tolist(), values, "" if values.dtype == object else -1, numbered=numbered)

@@ -22,28 +22,35 @@ def table_column(label: str, graph: Graph | None) -> tuple[str, str] | None:
     return path, column
 
 
-def read_aligned(ids: NDArray[Any], path: str, column: str) -> NDArray[Any]:
+def read_aligned(ids: NDArray[Any], path: str, column: str, *, numbered: bool = False) -> NDArray[Any]:
     """The labels of the nodes ``[N]`` in a column of a table ("" = unknown)."""
     import numpy as np
 
     from infomax.io import read_labels
 
     table = read_labels(path, column)
-    return aligned(ids, list(table), np.array(list(table.values()), dtype=object), "")
+    return aligned(ids, list(table), np.array(list(table.values()), dtype=object), "", numbered=numbered)
 
 
-def aligned(ids: NDArray[Any], known: list[Any], values: NDArray[Any], missing: str | int) -> NDArray[Any]:
-    """The values ``[M, ...]`` of the known nodes as those of other nodes ``[N]``, by the text of their ids."""
+def aligned(
+    ids: NDArray[Any], known: list[Any], values: NDArray[Any], missing: str | int, *, numbered: bool = False
+) -> NDArray[Any]:
+    """The values ``[M, ...]`` of the known nodes as those of other nodes ``[N]``, by the text of their ids.
+
+    Ids that are ``numbered`` are none, but the numbers of rows: then the known nodes must be numbered alike.
+    """
     import numpy as np
 
     from infomax.errors import InputError, shorten
 
+    if numbered and list(map(str, known)) != list(map(str, ids.tolist())):
+        expected, found = f"the nodes 0 to {len(ids) - 1:,} in their order", f"{len(known):,} ids"
+        remedy = "An .npy holds no ids: embed to another format."
+        raise InputError("labels", expected, f"{found} (as {shorten(known[0])})", remedy)
     position = {str(identifier): row for row, identifier in enumerate(known)}
     rows = [position.get(str(identifier), -1) for identifier in ids.tolist()]
     if max(rows) < 0:
-        numbered = ids.tolist() == list(range(len(ids)))
-        remedy = "Are these row numbers? An .npy holds no ids: embed to another format. A graph may have no others."
         found = f"none of them among {len(known):,} ids (as {shorten(known[0])})"
-        raise InputError("labels", f"some of these nodes (as {shorten(ids[0])})", found, remedy if numbered else "")
+        raise InputError("labels", f"some of these nodes (as {shorten(ids[0])})", found)
     # What is not found is row -1, the last.
     return np.concatenate([values, np.full((1, *values.shape[1:]), missing)])[rows]

@@ -55,7 +55,7 @@ def open_graph(
     """The graph that a GRAPH argument means."""
     from infomax.datasets import DATASETS, load_dataset
     from infomax.errors import InputError
-    from infomax.io import read_graph
+    from infomax.io import read_graph, with_labels
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name:
@@ -65,7 +65,4 @@ def open_graph(
     graph = load_dataset(name)
     if directed and not graph.directed:
         raise InputError(name, "tables with arrows to keep (--directed)", "a data set whose edges run both ways")
-    for column in labels or ():
-        if column not in graph.labels:
-            raise InputError(f"--labels {column}", f"labels of {name} ({', '.join(graph.labels)})", "others")
-    return graph
+    return with_labels(graph, labels, f"{name} --labels {','.join(labels)}") if labels else graph

@@ -101,11 +101,11 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
 
     So the state that is written is whole, and resuming goes on bit for bit; a second Ctrl-C stops at once.
     """
-    stopped = False
+    stopped = 0
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal stopped
-        stopped = True
+        stopped = number
         signal.signal(number, signal.SIG_DFL)
 
     def follow(training: Training) -> None:
@@ -123,6 +123,8 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
             yield follow
     except KeyboardInterrupt as interruption:
         log.print(f"infomax: {interruption}")
+        if stopped == signal.SIGTERM:
+            sys.exit(128 + stopped)
         raise
     finally:
         for number, handler in before.items():

@@ -59,7 +59,7 @@ def train(
 ) -> None:
     """Train on a graph; writes a run folder."""
     from infomax import runs
-    from infomax.estimator import DGI
+    from infomax.estimator import DGI, choose_device
 
     began = time.monotonic()
     if resume and (out / runs.MODEL).exists():
@@ -79,6 +79,7 @@ def train(
         **_patches(preset, fan_out, batch) | _parts(preset, layers, corruption, rho, readout),
     )
     model.settings()  # refuses what is out of range before the graph is read
+    choose_device(device)
     source = open_graph(graph, labels, directed)
     show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
     if source.edge_columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -126,20 +127,23 @@ def _format(path: Path) -> Any:
     suffix = path.suffix.lower()
     if suffix not in _TABLES:
         known = ", ".join((*_TABLES, ".npz", ".graphml"))
-        raise InputError(str(path), f"one of {known}", f"the extension {shorten(path.suffix)}")
+        remedy = "Unpack it first, with gunzip." if suffix == ".gz" else ""
+        raise InputError(str(path), f"one of {known}", f"the extension {shorten(path.suffix)}", remedy)
     return parquet if suffix == ".parquet" else text
 
 
 def _read_npz(path: Path, labels: Sequence[str]) -> Graph:
     from infomax.io.npz import read_npz
 
-    graph = read_npz(path)
-    for name in labels:
+    return with_labels(read_npz(path), labels, str(path))
+
+
+def with_labels(graph: Graph, names: Sequence[str], where: str) -> Graph:
+    """A graph that has them, the labels of these names before its others."""
+    for name in names:
         if name not in graph.labels:
-            raise InputError(
-                str(path), f"labels named {shorten(name)}", f"the labels {', '.join(graph.labels) or 'none'}"
-            )
-    return graph
+            raise InputError(where, f"labels named {shorten(name)}", f"the labels {', '.join(graph.labels) or 'none'}")
+    return dataclasses.replace(graph, labels={name: graph.labels[name] for name in (*names, *graph.labels)})
 
 
 def _read_graphml(path: Path, labels: Sequence[str], features: Sequence[str] | None, directed: bool) -> Graph:
