@@ -117,6 +117,13 @@ def test_arrows_of_an_undirected_networkx_run_both_ways():
     np.testing.assert_array_equal(Graph.from_networkx(arrows).adjacency.toarray(), networkx.to_numpy_array(arrows))
 
 
+def one_without(name):
+    """Nodes a and b, of which b lacks an attribute."""
+    graph = networkx.Graph([("a", "b")])
+    graph.nodes["a"][name] = 1.5
+    return graph
+
+
 def test_one_label_of_networkx_is_named_by_its_text():
     club = networkx.karate_club_graph()
     labels = Graph.from_networkx(club, labels="club").labels
@@ -130,10 +137,12 @@ def test_one_label_of_networkx_is_named_by_its_text():
         (networkx.grid_2d_graph(3, 3), "ids: expected all integers or all text, found tuple. Make all of them text"),
         (
             networkx.Graph([(0, 1, {"weight": 2}), (1, 2, {"weight": "much"})]),
-            "weight: expected numbers, found dtype <U",
+            'weight of the edge "1" -> "2": expected a finite number of zero or more, found "much"',
         ),
+        (networkx.Graph([("a", "b", {"weight": -1})]), 'weight of the edge "a" -> "b": .*, found "-1"'),
+        (one_without("x"), 'node "b", attribute "x": expected a finite number, found none. Name the attribute in'),
     ],
-    ids=["none", "tuples", "weight"],
+    ids=["none", "tuples", "weight", "negative", "missing"],
 )
 def test_what_networkx_allows_and_a_graph_does_not(origin, message):
     with pytest.raises(InputError, match=message):

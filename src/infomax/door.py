@@ -119,8 +119,10 @@ def check_groups(groups: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.i
     """Groups ``[N]``, no edge between two of them."""
     column = check_column("groups", groups, adjacency.shape[0], "biu", "integers", np.int64)
     coo = adjacency.tocoo()
-    if (column[coo.row] != column[coo.col]).any():
-        raise InputError("groups", "no edge between two groups", "such an edge")
+    between = column[coo.row] != column[coo.col]
+    if between.any():
+        edge = f"the one of rows {coo.row[between][0]} and {coo.col[between][0]}"
+        raise InputError("groups", "no edge between two groups", edge)
     return column
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from infomax import door
-from infomax.errors import InputError
+from infomax.errors import InputError, shorten
 
 Features: TypeAlias = Any
 """``[N, F]`` float32: an array, or a `scipy.sparse.csr_array`, whose types scipy does not tell."""
@@ -191,27 +191,30 @@ class Graph:
         wanted = {labels} if isinstance(labels, str) else set(labels)
         names = list(dict.fromkeys(name for _, attributes in nodes for name in attributes))
         for name in wanted - set(names):
-            raise InputError(f"label attribute {name!r}", f"one of {names}", "no node that has it")
+            known = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
+            raise InputError(f"label attribute {shorten(name)}", known, "no node that has it")
         columns = {}
         for name in names:
             if name in wanted:
                 columns[name] = np.fromiter((attributes.get(name) for _, attributes in nodes), dtype=object)
                 continue
-            try:
-                columns[name] = np.array([float(attributes[name]) for _, attributes in nodes], dtype=np.float32)
-            except (KeyError, TypeError, ValueError):
-                raise InputError(
-                    f"node attribute {name!r}",
-                    "a number at every node",
-                    "text, or nodes without it",
-                    "Name it in labels, or remove it.",
-                ) from None
+            values = [attributes.get(name) for _, attributes in nodes]
+            if (bad := _not_number(values)) is not None:
+                where = f"node {shorten(nodes[bad][0])}, attribute {shorten(name)}"
+                found = "none" if values[bad] is None else shorten(values[bad])
+                raise InputError(where, "a finite number", found, "Name the attribute in labels, or remove it.")
+            columns[name] = np.array(list(map(float, values)), dtype=np.float32)
         position = {node: row for row, (node, _) in enumerate(nodes)}
         links = list(graph.edges(data="weight"))
         edges = np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T
         weights = None
         if any(weight is not None for *_, weight in links):
             weights = [1.0 if weight is None else weight for *_, weight in links]
+            if (bad := _not_number(weights, least=0)) is not None:
+                u, v, weight = links[bad]
+                expected = "a finite number of zero or more"
+                raise InputError(f"weight of the edge {shorten(u)} -> {shorten(v)}", expected, shorten(weight))
+            weights = list(map(float, weights))
         features = [name for name in names if name not in wanted]
         return cls.from_arrays(
             edges,
@@ -244,6 +247,17 @@ class Graph:
             groups=None if groups is None else _array(groups),
             splits={name: _array(data[key]) for name, key in masks.items() if data.get(key) is not None},
         )
+
+
+def _not_number(values: list[Any], least: float = -np.inf) -> int | None:
+    """The place of the first that is no finite number from the least on."""
+    for place, value in enumerate(values):
+        try:
+            if not np.isfinite(number := float(value)) or number < least:
+                return place
+        except (TypeError, ValueError):
+            return place
+    return None
 
 
 def _array(tensor: Any) -> Any:
