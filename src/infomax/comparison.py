@@ -95,7 +95,7 @@ def reproduce(
 def compare(model: DGI, codes: NDArray[Any], splits: Sequence[Splits], probe: Probe) -> list[Row]:
     """A trained model's rows: its vectors of the graph it was trained on, the same encoder untrained, raw features."""
     graph = model.graph_
-    untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed, device=model.device)
+    untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device)
     rows = []
     for method, embed in (("DGI", model.transform), ("Random-Init", untrained.fit_transform)):
         began = time.perf_counter()

@@ -63,19 +63,14 @@ def write_analysis(
     lead = (
         f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features. "
         f"{parts['encoder']['part']} encoder of {model.model_.encoder.out_dim} dimensions, corruption "
-        f"{parts['corruption']['part']}, seed {model.seed}; infomax {infomax.__version__}."
+        f"{parts['corruption']['part']}, seed {model.seed_}; infomax {infomax.__version__}."
     )
-    numbers: dict[str, dict[str, Any]] = {}
-
-    def watched() -> Iterator[Chapter]:
-        for chapter in analyse(
-            model, groups, splits, floors=floors, study=study, projection=projection, progress=progress
-        ):
-            numbers[chapter.name] = chapter.numbers
-            yield chapter
-
-    write_report(folder, title, lead, watched())
-    return numbers
+    # All of them before the first is written: who is interrupted finds no half of a report.
+    chapters = list(
+        analyse(model, groups, splits, floors=floors, study=study, projection=projection, progress=progress)
+    )
+    write_report(folder, title, lead, chapters)
+    return {chapter.name: chapter.numbers for chapter in chapters}
 
 
 def analyse(
@@ -104,7 +99,7 @@ def analyse(
     graph = model.graph_
     progress(0, "positives and negatives")
     pair = contrast(model, seed=seed)
-    untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed, device=model.device).fit_transform(graph).vectors
+    untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit_transform(graph).vectors
     learnt = model.transform(graph).vectors
     nodes, scaled = pair.nodes, model.scaler_.transform(graph.features)
     sources = {"Raw features": scaled[nodes], "Random-Init": untrained[nodes], "DGI": learnt[nodes]}
