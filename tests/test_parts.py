@@ -140,8 +140,14 @@ def test_weights_that_the_last_step_lost_are_refused():
         ({"encoder": type("Odd", (GCN,), {"rule": "sym"})}, "rule of the encoder: expected symmetric or mean, found"),
         ({"readout": partial(Set2Set, steps=0)}, "steps: expected a whole number from 1"),
         ({"readout": partial(DiffPool, clusters=-1)}, "clusters: expected a whole number from 1"),
-        ({"corruption": flip_edges}, r"corruption: expected flip_edges with its rho, .*partial\(flip_edges, rho="),
-        ({"corruption": drop_features}, "expected drop_features with its rate"),
+        ({"corruption": flip_edges}, r"corruption: .* \(view, generator\), found flip_edges, missing .*'rho'. Bind"),
+        ({"corruption": drop_features}, "found drop_features, missing a required .*'rate'"),
+        (
+            {"encoder": lambda in_dim, dim: GCN(in_dim, dim)},
+            r"\(in_dim, dim, generator=\), found <lambda>, got an unexp",
+        ),
+        ({"objective": lambda scores: scores.sum()}, "objective: expected a part that takes"),
+        ({"objective": torch.add}, r"objective: expected one number, found a tensor of shape \[40\]"),
         ({"corruption": partial(flip_edges, rho="2")}, "rho: expected a rate from 0 to 1, found '2'"),
     ],
 )

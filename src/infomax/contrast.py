@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from infomax import kernels
 from infomax.discriminators import Bilinear
 from infomax.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
+from infomax.errors import InputError
 from infomax.objectives import binary_cross_entropy
 from infomax.readouts import SigmoidMean
 from infomax.views import View, shuffle_of
@@ -39,6 +40,8 @@ def contrast(model: Model, objective: Objective, positive: View, negative: View)
     summary = model.readout(h, positive)
     scores, scores_negative = model.discriminator(h, summary), model.discriminator(h_negative, summary)
     loss = objective(scores, scores_negative)
+    if loss.dim():
+        raise InputError("objective", "one number", f"a tensor of shape {list(loss.shape)}")
     right = (scores > 0).sum() + (scores_negative < 0).sum()
     spread = summary.detach().std(correction=0)
     return torch.stack([loss, right / (len(scores) + len(scores_negative)), spread])

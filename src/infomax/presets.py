@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from inspect import Parameter, signature
+from inspect import signature
 from numbers import Real
 from typing import Any, get_args
 
@@ -64,7 +64,7 @@ class Preset:
                 remedy = f"Pass the part itself, such as {field.default.__name__}."
                 raise InputError(field.name, "a class or a function", repr(part), remedy)
             if callable(field.default):
-                _check_bound(field.name, part)
+                _check_call(field.name, part)
         for name in ("encoder", "readout", "discriminator"):  # these are built here; a loss may well be a module
             if isinstance(part := getattr(self, name), torch.nn.Module):
                 kind = type(part).__name__
@@ -114,6 +114,16 @@ PRESETS = {
     ),
 }
 
+_CALLS = {
+    "views": ("graph", "rule", "corruption", "device"),
+    "encoder": ("in_dim", "dim", "generator="),
+    "corruption": ("view", "generator"),
+    "readout": ("dim", "generator="),
+    "discriminator": ("dim", "generator="),
+    "objective": ("scores", "scores_negative"),
+}
+"""How parts are called."""
+
 _PARTS: dict[str, Part] = {
     part.__name__: part
     for part in (
@@ -162,23 +172,25 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
     return Preset(**values)
 
 
-def _check_bound(field: str, part: Part) -> None:
-    """Refuse a part to which an argument is bound that it does not take, or one is missing that it needs."""
+def _check_call(field: str, part: Part) -> None:
+    """Refuse a part that cannot be called as it will be: see `Preset`."""
+    words = _CALLS[field]
     name = getattr(_function(part), "__name__", field)
+    remedy = f"Bind arguments of its own: functools.partial({name}, ...)."
     try:
-        parameters = signature(part).parameters.values()
-    except (TypeError, ValueError):  # of a partial whose arguments do not fit; or something that has no signature
-        if not isinstance(part, partial):
-            return
-        raise InputError(field, f"arguments that {name} takes", ", ".join(part.keywords)) from None
-    missing = [
-        parameter.name
-        for parameter in parameters
-        if parameter.kind is Parameter.KEYWORD_ONLY and parameter.default is Parameter.empty
-    ]
-    if missing := [argument for argument in missing if argument != "generator"]:
-        remedy = f"Use functools.partial({name}, {'=..., '.join(missing)}=...)."
-        raise InputError(field, f"{name} with its {' and '.join(missing)}", f"{name} alone", remedy)
+        takes = signature(part)
+    except (
+        TypeError,
+        ValueError,
+    ) as error:  # of a partial whose arguments do not fit; or something without a signature
+        if isinstance(part, partial):
+            raise InputError(field, f"arguments that {name} takes", ", ".join(part.keywords)) from error
+        return
+    try:
+        named = {word.rstrip("="): None for word in words if word.endswith("=")}
+        takes.bind(*words[: len(words) - len(named)], **named)
+    except TypeError as error:
+        raise InputError(field, f"a part that takes ({', '.join(words)})", f"{name}, {error}", remedy) from None
 
 
 def patch_sizes(views: Part) -> dict[str, Any]:
