@@ -179,13 +179,10 @@ def _check_call(field: str, part: Part) -> None:
     remedy = f"Bind arguments of its own: functools.partial({name}, ...)."
     try:
         takes = signature(part)
-    except (
-        TypeError,
-        ValueError,
-    ) as error:  # of a partial whose arguments do not fit; or something without a signature
-        if isinstance(part, partial):
-            raise InputError(field, f"arguments that {name} takes", ", ".join(part.keywords)) from error
-        return
+    except (TypeError, ValueError):
+        if isinstance(part, partial):  # whose arguments do not fit
+            raise InputError(field, f"arguments that {name} takes", ", ".join(part.keywords)) from None
+        return  # something built in, which does not tell
     try:
         named = {word.rstrip("="): None for word in words if word.endswith("=")}
         takes.bind(*words[: len(words) - len(named)], **named)
