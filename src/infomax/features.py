@@ -34,9 +34,7 @@ class Scaler:
     @classmethod
     def fit(cls, features: Features, kind: Scale = "auto") -> Scaler:
         """Fit to ``[N, F]``. ``auto`` takes rows where nothing is negative and most entries are zero, else columns."""
-        if kind not in get_args(Scale):
-            raise InputError("scale", f"one of {', '.join(get_args(Scale))}", str(kind))
-        if kind == "auto":
+        if check_scale(kind) == "auto":
             kind = "rows" if _bag_like(features) else "columns"
         if kind != "columns":
             return cls(kind)
@@ -64,6 +62,13 @@ class Scaler:
             dense = features.toarray() if sparse.issparse(features) else features
             return _standardised(dense, self.mean, self.deviation)
         return features
+
+
+def check_scale(kind: Scale) -> Scale:
+    """The kind of scaling; refused if it is none."""
+    if kind not in get_args(Scale):
+        raise InputError("scale", f"one of {', '.join(get_args(Scale))}", str(kind))
+    return kind
 
 
 def _moments(features: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from numbers import Real
-from typing import Any, get_args
+from typing import Any
 
 import torch
 
@@ -22,7 +22,7 @@ from infomax.corruptions import (
 from infomax.discriminators import Bilinear
 from infomax.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
 from infomax.errors import InputError, whole
-from infomax.features import Scale
+from infomax.features import Scale, check_scale
 from infomax.objectives import binary_cross_entropy, jensen_shannon
 from infomax.patches import check_fan_out
 from infomax.readouts import DiffPool, Set2Set, SigmoidMean
@@ -73,8 +73,6 @@ class Preset:
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
             raise InputError("lr", "a number above 0", repr(lr))
-        if self.scale not in get_args(Scale):
-            raise InputError("scale", f"one of {', '.join(get_args(Scale))}", str(self.scale))
         views, corruption = _function(self.views), _function(self.corruption)
         ours = views in _PARTS.values() and corruption in _PARTS.values()
         if ours and (views is Patches) != (corruption is shuffle_within_patches):
@@ -82,6 +80,7 @@ class Preset:
             raise InputError("corruption", f"{expected}, for {views.__name__}", corruption.__name__)
         return dataclasses.replace(
             self,
+            scale=check_scale(self.scale),
             dim=whole("dim", self.dim, 1),
             lr=float(lr),
             epochs=whole("epochs", self.epochs, 0),

@@ -14,9 +14,9 @@ BLOCK = 1 << 14
 
 def to_device(x: NDArray[Any], device: torch.device) -> Tensor:
     """An array ``[N, F]`` as a tensor; on a CPU the two share their memory."""
-    if device.type != "cuda":
-        return torch.from_numpy(x)
     source = torch.from_numpy(x)
+    if device.type != "cuda":
+        return source
     out = torch.empty_like(source, device=device)
     stage = torch.empty_like(source[:BLOCK], pin_memory=True)
     for part, place in zip(source.split(BLOCK), out.split(BLOCK), strict=True):

@@ -88,7 +88,7 @@ def _labels(
     if len(columns) == 1 and first.ndim == 1:
         codes: NDArray[Any] = encode_labels(first)[0]
     else:
-        codes = np.column_stack([encode_flags(column, f"labels {label}".strip()) for label, column in columns.items()])
+        codes = np.column_stack([encode_flags(column, f"labels {label}") for label, column in columns.items()])
     if graph is None or any(table_column(label, graph) for label in columns):
         return codes, None, list(columns)
     splits = {part: aligned(ids, graph.ids.tolist(), mask, False) for part, mask in graph.splits.items()}
