@@ -17,8 +17,8 @@ from benchmarks.measure import PEAK, spread, timed, with_peak
 from benchmarks.patch_peers import Skip
 from benchmarks.problem import load
 from infomax import DGI
-from infomax.embedding import embed
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
+from infomax.training.embedding import embed
 from infomax.views import WholeView
 
 COLUMNS = {

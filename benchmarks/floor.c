@@ -1,6 +1,6 @@
 /* An epoch on a whole graph with every pass fused, in float32: how fast a CPU is if nothing but the work is done.
 
-   The passes are those of infomax/cpu.py, where it says why they suffice; Adam follows X^T G row by row. */
+   The passes are those of infomax/kernels/cpu.py, where it says why they suffice; Adam follows X^T G row by row. */
 
 #include <math.h>
 #include <omp.h>

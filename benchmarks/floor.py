@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from benchmarks.command import CannotRun
 from benchmarks.problem import LEARNING_RATE, Problem
-from infomax.operands import SparseOperand, operand
-from infomax.propagation import Propagation
+from infomax.views.operands import SparseOperand, operand
+from infomax.views.propagation import Propagation
 
 LIBERTIES = ("no-math-errno", "no-trapping-math", "no-signed-zeros", "finite-math-only", "associative-math")
 """Sums may be reordered. Not -ffast-math: a library built so rounds small numbers to zero in all of the process."""
@@ -49,7 +49,7 @@ class Floor:
     """A training in C."""
 
     def __init__(self, problem: Problem) -> None:
-        from infomax.cpu import BLOCK, FEWEST
+        from infomax.kernels.cpu import BLOCK, FEWEST
 
         if problem.device.type != "cpu":
             raise CannotRun("floor.c is for a CPU")

@@ -17,8 +17,8 @@ from benchmarks.problem import PatchProblem
 from infomax import DGI
 from infomax.datasets import generated
 from infomax.estimator import build
-from infomax.graph import Graph
-from infomax.memory import available_bytes
+from infomax.graphs.graph import Graph
+from infomax.training.memory import available_bytes
 
 FIRST, STEPS = {"cpu": 1, "cuda": 8}, {"cpu": 5, "cuda": 500}
 

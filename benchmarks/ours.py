@@ -12,7 +12,7 @@ from torch import Tensor
 from benchmarks.problem import LEARNING_RATE, PatchProblem, Problem
 from infomax.estimator import build
 from infomax.presets import Preset
-from infomax.training import Training
+from infomax.training.loop import Training
 
 FOREVER = 10**9
 
@@ -72,7 +72,7 @@ class OurPatchesInFull(OurPatches):
 
     def train(self, count: int) -> float:
         """Train so many steps, which is an epoch; their mean loss."""
-        with mock.patch("infomax.training.tensor_cores", nullcontext):
+        with mock.patch("infomax.training.loop.tensor_cores", nullcontext):
             return super().train(count)
 
 

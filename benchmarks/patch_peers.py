@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from benchmarks.command import CannotRun
 from benchmarks.problem import PatchProblem
-from infomax.contrast import Model
+from infomax.training.step import Model
 
 
 class PlainPatches:

@@ -13,12 +13,12 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from infomax.contrast import Model
 from infomax.estimator import build
-from infomax.features import Scaler
-from infomax.graph import Graph
-from infomax.initialisation import glorot
+from infomax.graphs.graph import Graph
+from infomax.graphs.scaling import Scaler
+from infomax.parts.initialisation import glorot
 from infomax.presets import PRESETS, Preset
+from infomax.training.step import Model
 from infomax.views import Patches
 
 LEARNING_RATE = 1e-3

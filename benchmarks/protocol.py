@@ -14,8 +14,8 @@ from benchmarks.command import WHOLE_GRAPH, assemble, paper_dim, parser, report
 from benchmarks.measure import timed
 from benchmarks.peers import PEERS, Peer
 from benchmarks.problem import Problem, load
-from infomax.comparison import labelled, reproduce
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
+from infomax.paper.comparison import labelled, reproduce
 
 PATIENCE = 20
 METHODS = {"DGI": "dgi", "Random-Init": "random", "Raw features": "raw"}

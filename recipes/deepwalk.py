@@ -14,10 +14,10 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 from infomax.baselines.deepwalk import SETTINGS, deepwalk
-from infomax.comparison import labelled
 from infomax.datasets import load_dataset
 from infomax.evaluation.probes import paper_probe
-from infomax.features import Scaler
+from infomax.graphs.scaling import Scaler
+from infomax.paper.comparison import labelled
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ from infomax.baselines.inductive import rescaled
 from infomax.datasets import load_dataset
 from infomax.evaluation.metrics import micro_f1
 from infomax.evaluation.probes import paper_probe
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 Scores = dict[str, float]
 PARTS = ("validation", "test")

@@ -18,12 +18,12 @@ import torch
 
 from infomax.baselines.deepwalk import deepwalk
 from infomax.baselines.label_propagation import label_propagation
-from infomax.comparison import labelled
 from infomax.datasets import load_dataset
 from infomax.evaluation.probes import paper_probe
-from infomax.evaluation.protocol import PAPER
 from infomax.evaluation.splits import Splits
-from infomax.table import score_predictions
+from infomax.paper.comparison import labelled
+from infomax.paper.protocol import PAPER
+from infomax.paper.table import score_predictions
 
 
 def draw(codes: np.ndarray, rng: np.random.Generator) -> Splits:

@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from infomax.baselines import CITATION
-from infomax.table import make_table, write_table
+from infomax.paper.table import make_table, write_table
 
 WALKS = ("DeepWalk", "DeepWalk + features")
 # Data set, methods, runs; the longest first.

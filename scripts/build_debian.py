@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from infomax.errors import InputError
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 from infomax.io.npz import write_npz
 
 LISTS = Path("/var/lib/apt/lists")

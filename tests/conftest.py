@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from graphs import random_graph
+from sample_graphs import random_graph
 
 from infomax import Graph
 

@@ -9,17 +9,18 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from graphs import random_graph
+from sample_graphs import random_graph
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from infomax import DGI, Graph, InputError, memory
-from infomax.contrast import fusable
-from infomax.corruptions import flip_and_shuffle, flip_edges, shuffle_features, shuffle_within_patches
-from infomax.encoders import GCN, Encoder
-from infomax.initialisation import glorot
+from infomax import DGI, Graph, InputError
+from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features, shuffle_within_patches
+from infomax.parts.encoders import GCN, Encoder
+from infomax.parts.initialisation import glorot
+from infomax.parts.readouts import DiffPool, Set2Set
 from infomax.presets import PRESETS
-from infomax.readouts import DiffPool, Set2Set
+from infomax.training import memory
+from infomax.training.step import fusable
 from infomax.views import Patches, WholeGraph
 
 
@@ -68,7 +69,7 @@ def test_early_stopping_keeps_the_weights_that_produced_the_lowest_loss(graph):
 
 
 def test_result_does_not_depend_on_how_often_the_history_is_read(graph, monkeypatch):
-    from infomax.training import Training
+    from infomax.training.loop import Training
 
     one = DGI(dim=8, lr=0.05, patience=4).fit(graph)
     begin = Training.__init__

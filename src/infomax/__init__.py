@@ -8,21 +8,21 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from infomax.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from infomax.datasets import load_dataset as load_dataset
-    from infomax.embedding import Embeddings as Embeddings
+    from infomax.embeddings import Embeddings as Embeddings
     from infomax.errors import InputError as InputError
     from infomax.estimator import DGI as DGI
-    from infomax.graph import Graph as Graph
+    from infomax.graphs.graph import Graph as Graph
     from infomax.io import read_graph as read_graph
-
-__version__ = "0.1.0"
 
 # Imported when first used, so that `infomax --help` does not wait for torch.
 _HOMES = {
     "DGI": "infomax.estimator",
-    "Embeddings": "infomax.embedding",
-    "Graph": "infomax.graph",
+    "Embeddings": "infomax.embeddings",
+    "Graph": "infomax.graphs.graph",
     "InputError": "infomax.errors",
     "load_dataset": "infomax.datasets",
     "read_graph": "infomax.io",

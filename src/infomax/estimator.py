@@ -14,18 +14,19 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from infomax import checkpoints, memory, runs
-from infomax.contrast import Model, fusable
-from infomax.corruptions import REPLAYABLE
-from infomax.embedding import Embeddings, embed
+from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
-from infomax.features import Scale, Scaler
-from infomax.graph import Graph
-from infomax.health import course, shape
+from infomax.graphs.graph import Graph
+from infomax.graphs.scaling import Scale, Scaler
 from infomax.io.tables import check_features
+from infomax.kernels.transfer import to_host
+from infomax.parts.corruptions import REPLAYABLE
 from infomax.presets import PRESETS, Part, Preset, patch_sizes, restore
-from infomax.training import Training
-from infomax.transfer import to_host
+from infomax.training import checkpoints, memory, runs
+from infomax.training.embedding import embed
+from infomax.training.health import course, shape
+from infomax.training.loop import Training
+from infomax.training.step import Model, fusable
 from infomax.views import Patches, WholeView
 
 CHECKPOINT_SECONDS = 20.0

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax import runs
-from infomax.embedding import Embeddings, find_row, positions
+from infomax.embeddings import Embeddings, find_row, positions
 from infomax.errors import InputError
 from infomax.io.atomic import check_place, replacing
+from infomax.training import runs
 
 LIMIT = 50_000
 """Nodes up to which an exact search is as quick."""

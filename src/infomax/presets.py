@@ -12,21 +12,21 @@ from typing import Any
 
 import torch
 
-from infomax.corruptions import (
+from infomax.errors import InputError, whole
+from infomax.graphs.scaling import Scale, check_scale
+from infomax.parts.corruptions import (
     drop_features,
     flip_and_shuffle,
     flip_edges,
     shuffle_features,
     shuffle_within_patches,
 )
-from infomax.discriminators import Bilinear
-from infomax.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
-from infomax.errors import InputError, whole
-from infomax.features import Scale, check_scale
-from infomax.objectives import binary_cross_entropy, jensen_shannon
-from infomax.patches import check_fan_out
-from infomax.readouts import DiffPool, Set2Set, SigmoidMean
+from infomax.parts.discriminators import Bilinear
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
+from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
+from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.views import ManyGraphs, Patches, WholeGraph
+from infomax.views.sampling import check_fan_out
 
 Part = Callable[..., Any]
 

@@ -12,7 +12,7 @@ from infomax.analysis.map import layout, nearest, node_columns, page, write_map
 from infomax.analysis.map.document import DARK_COLOURS
 from infomax.analysis.map.places import _repulsion
 from infomax.cli.app import app
-from infomax.embedding import Embeddings
+from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from graphs import random_graph
+from sample_graphs import random_graph
 
 from infomax import Graph
 from infomax.baselines import average_pooling as pooling
@@ -16,11 +16,11 @@ from infomax.baselines import fastgcn as fast
 from infomax.baselines import gcn
 from infomax.baselines import graphsage as sage
 from infomax.baselines.inductive import keep
-from infomax.embedding import embed
 from infomax.evaluation.metrics import accuracy, micro_f1
-from infomax.patches import Neighbours, level_sizes
-from infomax.propagation import Propagation
+from infomax.training.embedding import embed
 from infomax.views import WholeView
+from infomax.views.propagation import Propagation
+from infomax.views.sampling import Neighbours, level_sizes
 
 CPU = torch.device("cpu")
 SAGE = sage.Settings(steps=3, batch=16, negatives=4, fan_out=(3, 2), dim=4)

@@ -8,16 +8,16 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from graphs import random_graph
+from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import Graph
 from infomax.baselines import BASELINES, average_pooling, deepwalk, gcn, planetoid
 from infomax.baselines.label_propagation import label_propagation
 from infomax.baselines.walks import closeness, random_walks, skip_gram_loss
-from infomax.evaluation.protocol import PAPER
-from infomax.operands import operand
-from infomax.patches import Neighbours
+from infomax.paper.protocol import PAPER
+from infomax.views.operands import operand
+from infomax.views.sampling import Neighbours
 
 CPU = torch.device("cpu")
 WALK = deepwalk.Settings(dim=8, walks=60, length=10, window=3, lr=0.05, batch=30, drawn=16)

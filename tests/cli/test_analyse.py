@@ -7,13 +7,14 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from graphs import random_graph
+from sample_graphs import random_graph
 from shell import IDS, KINDS, infomax, refused, write_graph, write_table
 
-from infomax import DGI, Graph, comparison, datasets, studies, table
+from infomax import DGI, Graph, datasets
 from infomax.analysis.theory import theory
 from infomax.cli.analyse import classes
 from infomax.evaluation.splits import encode_labels, random_splits
+from infomax.paper import comparison, studies, table
 
 
 @pytest.fixture(scope="module")

@@ -361,7 +361,7 @@ def split_graph(label, ids=None):
 
 
 def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
-    from infomax import comparison
+    from infomax.paper import comparison
 
     quick = replace(comparison.EXPERIMENTS["cora"], settings={"dim": 8, "epochs": 2})
     monkeypatch.setitem(comparison.EXPERIMENTS, "cora", quick)
@@ -382,7 +382,7 @@ def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
 
 
 def test_the_table_is_written_as_json_where_asked_too(monkeypatch, tmp_path):
-    monkeypatch.setattr("infomax.table.load_dataset", lambda name: split_graph("class"))
+    monkeypatch.setattr("infomax.paper.table.load_dataset", lambda name: split_graph("class"))
     words = ("--datasets", "cora", "--methods", "Raw features", "--runs", 1, "--device", "cpu")
     outcome = infomax("reproduce", "table", *words, "--out", tmp_path / "table", "--json", tmp_path / "t.json")
     assert outcome.code == 0, outcome.err

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from shell import infomax, write_graph
 
-from infomax import index, runs
-from infomax.embedding import Embeddings
+from infomax import index
+from infomax.embeddings import Embeddings
 from infomax.errors import InputError
+from infomax.training import runs
 
 pytest.importorskip("usearch", reason="needs the extra index")
 

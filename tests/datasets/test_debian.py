@@ -11,7 +11,7 @@ import pytest
 
 from infomax.datasets import load_dataset
 from infomax.errors import InputError
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from infomax.datasets import load_dataset
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 
 @pytest.fixture(scope="module")

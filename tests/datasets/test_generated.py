@@ -6,7 +6,7 @@ from sklearn.linear_model import RidgeClassifier
 
 from infomax.datasets import load_dataset
 from infomax.errors import InputError
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 
 def generate(**options) -> Graph:

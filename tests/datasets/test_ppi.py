@@ -10,7 +10,7 @@ import pytest
 from infomax.datasets import fetch_dataset, load_dataset
 from infomax.datasets.fetch import data_folders
 from infomax.errors import InputError
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 needs_file = pytest.mark.skipif(
     not (Path(os.environ.get("INFOMAX_DATA", "")) / "ppi" / "ppi.npz").is_file(),

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from graphs import random_graph
 from pyarrow import parquet
+from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, read_graph

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from infomax.errors import InputError
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 from infomax.io.npz import read_npz, write_npz
 
 

@@ -1,4 +1,4 @@
-"""The same small graph through every door."""
+"""The same small graph through every checks."""
 
 import csv
 import tempfile
@@ -15,7 +15,7 @@ from pyarrow import parquet
 from scipy import sparse
 
 from infomax.errors import InputError
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 from infomax.io import parquet as parquet_tables
 from infomax.io import read_graph, read_labels, text
 from infomax.io.npz import write_npz

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from infomax.embedding import Embeddings
+from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.io.vectors import check_extension
 

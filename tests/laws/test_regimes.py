@@ -8,16 +8,16 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from graphs import random_graph
+from sample_graphs import random_graph
 from scipy import sparse, stats
 
 from infomax import DGI, Graph, InputError
-from infomax.corruptions import drop_features, shuffle_features, shuffle_within_patches
-from infomax.embedding import embed
-from infomax.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, SkipMeanPool
-from infomax.initialisation import glorot
-from infomax.patches import Neighbours, by_level, level_sizes, sample_patches
+from infomax.parts.corruptions import drop_features, shuffle_features, shuffle_within_patches
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, SkipMeanPool
+from infomax.parts.initialisation import glorot
+from infomax.training.embedding import embed
 from infomax.views import ManyGraphs, Patches, WholeGraph, WholeView
+from infomax.views.sampling import Neighbours, by_level, level_sizes, sample_patches
 
 CPU = torch.device("cpu")
 ENCODERS = [

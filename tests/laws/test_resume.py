@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from graphs import random_graph
+from sample_graphs import random_graph
 from scipy import sparse
 
-from infomax import DGI, InputError, checkpoints, estimator, training
-from infomax.encoders import GCN
+from infomax import DGI, InputError, estimator
+from infomax.parts.encoders import GCN
+from infomax.training import checkpoints, loop
 from infomax.views import Patches
 
 
@@ -52,7 +53,7 @@ def test_resumed_equals_uninterrupted(tmp_path, graph, settings, after):
 @pytest.mark.parametrize("after", [1, 4, 9])
 def test_resumed_within_an_epoch(tmp_path, monkeypatch, preset, after):
     """An epoch of many steps pauses on the way; from there it goes on with the very same batches."""
-    monkeypatch.setattr(training, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "PAUSE_SECONDS", 0.0)
     graph = random_graph(dense=True)
     graph = dataclasses.replace(
         graph, groups=np.arange(40) // 7, adjacency=sparse.csr_array((40, 40), dtype=np.float32)

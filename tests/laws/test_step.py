@@ -7,18 +7,18 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from graphs import random_graph
+from sample_graphs import random_graph
 from torch import nn
 
-from infomax.contrast import Model, contrast, fusable
-from infomax.corruptions import shuffle_features
-from infomax.discriminators import Bilinear
-from infomax.encoders import GCN
-from infomax.objectives import binary_cross_entropy, jensen_shannon
-from infomax.operands import operand
-from infomax.propagation import Propagation
-from infomax.readouts import DiffPool, Set2Set, SigmoidMean
+from infomax.parts.corruptions import shuffle_features
+from infomax.parts.discriminators import Bilinear
+from infomax.parts.encoders import GCN
+from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
+from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
+from infomax.training.step import Model, contrast, fusable
 from infomax.views import WholeView
+from infomax.views.operands import operand
+from infomax.views.propagation import Propagation
 
 CPU = torch.device("cpu")
 

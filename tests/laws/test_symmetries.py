@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from graphs import random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sample_graphs import random_graph
 
 from infomax import DGI, Graph
 

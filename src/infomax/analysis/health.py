@@ -19,7 +19,7 @@ CURVES = {
 
 
 def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
-    """The report of `infomax.health` as a figure, and the spectrum of the vectors ``[N, d]``."""
+    """The report of `infomax.training.health` as a figure, and the spectrum of the vectors ``[N, d]``."""
     spectrum = singular_values(vectors)
     spectrum = spectrum / spectrum.max() if spectrum.max() > 0 else spectrum
     numbers = {**report, "singular_values": [float(f"{value:.6g}") for value in spectrum]}

@@ -1,7 +1,7 @@
 """The other rows of the paper's table: each a function of a graph, a seed and a device.
 
 A baseline never holds a test label: the graph it gets carries none, and the codes it gets are -1 on the test nodes.
-So whatever it chooses, it chooses on training and validation nodes. `infomax.table` does the hiding and the scoring.
+So whatever it chooses, it chooses on training and validation nodes. `infomax.paper.table` hides and scores.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from infomax.baselines import average_pooling, deepwalk, fastgcn, gcn, graphsage
 if TYPE_CHECKING:
     import torch
 
-    from infomax.graph import Graph
+    from infomax.graphs.graph import Graph
 
 
 class Run(Protocol):

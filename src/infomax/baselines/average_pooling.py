@@ -28,10 +28,10 @@ from infomax.baselines.inductive import (
 )
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.splits import known
-from infomax.graph import Graph
-from infomax.initialisation import glorot
-from infomax.operands import Operand, operand
-from infomax.patches import Neighbours, by_level, sample_patches
+from infomax.graphs.graph import Graph
+from infomax.parts.initialisation import glorot
+from infomax.views.operands import Operand, operand
+from infomax.views.sampling import Neighbours, by_level, sample_patches
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from infomax.baselines.inductive import generators
 from infomax.baselines.walks import closeness, random_walks, skip_gram_loss
-from infomax.features import Scale, Scaler
-from infomax.graph import Graph
-from infomax.patches import Neighbours
+from infomax.graphs.graph import Graph
+from infomax.graphs.scaling import Scale, Scaler
+from infomax.views.sampling import Neighbours
 
 
 @dataclass(frozen=True)

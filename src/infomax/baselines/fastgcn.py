@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from infomax.baselines.inductive import classes, decide, generators, known_rows, label_loss, rescaled, training_codes
-from infomax.embedding import embed
-from infomax.encoders import Encoder
-from infomax.graph import Graph
-from infomax.initialisation import glorot
-from infomax.propagation import Propagation, Rule
+from infomax.graphs.graph import Graph
+from infomax.parts.encoders import Encoder
+from infomax.parts.initialisation import glorot
+from infomax.training.embedding import embed
 from infomax.views import View, WholeView
+from infomax.views.propagation import Propagation, Rule
 
 
 @dataclass(frozen=True)

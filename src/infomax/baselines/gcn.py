@@ -25,11 +25,11 @@ from infomax.baselines.inductive import (
     training_codes,
 )
 from infomax.evaluation.splits import known
-from infomax.features import Scale
-from infomax.graph import Graph
-from infomax.initialisation import glorot
-from infomax.operands import Operand, operand
-from infomax.propagation import Propagation
+from infomax.graphs.graph import Graph
+from infomax.graphs.scaling import Scale
+from infomax.parts.initialisation import glorot
+from infomax.views.operands import Operand, operand
+from infomax.views.propagation import Propagation
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, softplus
 
 from infomax.baselines.inductive import generators, rescaled
-from infomax.graph import Graph
-from infomax.initialisation import glorot
-from infomax.patches import Neighbours, by_level, sample_patches
+from infomax.graphs.graph import Graph
+from infomax.parts.initialisation import glorot
+from infomax.views.sampling import Neighbours, by_level, sample_patches
 
 
 @dataclass(frozen=True)

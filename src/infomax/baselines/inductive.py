@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from infomax.features import Scale, Scaler
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
+from infomax.graphs.scaling import Scale, Scaler
 
 Drop = Callable[[Tensor], Tensor]
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 ROUNDS = 10
 """As Junto is shipped, the program that the paper's figures were made with. The limit of many rounds misleads where

@@ -20,9 +20,9 @@ from torch.nn.functional import cross_entropy, softplus
 
 from infomax.baselines import deepwalk
 from infomax.baselines.inductive import generators
-from infomax.graph import Graph
-from infomax.initialisation import glorot
-from infomax.operands import Operand, operand
+from infomax.graphs.graph import Graph
+from infomax.parts.initialisation import glorot
+from infomax.views.operands import Operand, operand
 
 WALK = deepwalk.Settings(walks=10, window=10, lr=0.003)
 

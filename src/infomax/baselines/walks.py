@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, softplus
 
-from infomax.patches import Neighbours
+from infomax.views.sampling import Neighbours
 
 
 def random_walks(neighbours: Neighbours, starts: Tensor, length: int, generator: torch.Generator) -> Tensor:

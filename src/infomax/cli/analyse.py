@@ -16,7 +16,7 @@ from infomax.cli.options import Device, RunArgument
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from infomax.graph import Graph
+    from infomax.graphs.graph import Graph
 
 FILES = "report.html, and beside it every figure as .png and .svg and its numbers as .json"
 
@@ -37,12 +37,12 @@ def analyse(
     device: Device = "auto",
 ) -> None:
     """Show what a run has learnt: figures, the numbers behind them, and a report to read."""
-    from infomax import studies
     from infomax.analysis.pictures import umap_library
-    from infomax.comparison import splits_for
     from infomax.estimator import DGI
     from infomax.evaluation.splits import encode_labels
     from infomax.io.atomic import make_folder
+    from infomax.paper import studies
+    from infomax.paper.comparison import splits_for
 
     began = time.monotonic()
     if projection == "umap":

@@ -16,7 +16,7 @@ from infomax.cli.options import Device, RunArgument, writable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from infomax.graph import Graph
+    from infomax.graphs.graph import Graph
 
 
 @app.command()

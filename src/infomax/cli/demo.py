@@ -12,8 +12,8 @@ from infomax.cli import show
 from infomax.cli.app import app
 
 if TYPE_CHECKING:
-    from infomax.embedding import Embeddings
-    from infomax.graph import Graph
+    from infomax.embeddings import Embeddings
+    from infomax.graphs.graph import Graph
 
 PACKAGES = ("numpy", "vim", "postgresql-15", "gimp", "rustc")
 DIM, EPOCHS, SAMPLE, COMMUNITIES = 256, 120, 4000, 10
@@ -25,11 +25,11 @@ def demo(
     epochs: Annotated[int, typer.Option(help="Epochs to train.")] = EPOCHS,
 ) -> None:
     """Train on Debian's packages and show what was learnt."""
-    from infomax.comparison import choose_probe, compare, labelled
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
     from infomax.io.atomic import make_folder
-    from infomax.runs import refuse_model, write_json
+    from infomax.paper.comparison import choose_probe, compare, labelled
+    from infomax.training.runs import refuse_model, write_json
 
     began = time.monotonic()
     run, report = out / "run", out / "report.json"
@@ -61,7 +61,7 @@ def demo(
 
 def _reported(run: Path, report: Path) -> bool:
     """Whether a run is the one that a demo's report tells of."""
-    from infomax.runs import HEALTH, read_json
+    from infomax.training.runs import HEALTH, read_json
 
     both = report.exists() and (run / HEALTH).exists()
     return both and read_json(report).get("health") == read_json(run / HEALTH)

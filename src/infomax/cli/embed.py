@@ -13,7 +13,7 @@ from infomax.cli.app import app
 from infomax.cli.options import Device, RunArgument, open_graph, writable
 
 if TYPE_CHECKING:
-    from infomax.embedding import Embeddings
+    from infomax.embeddings import Embeddings
     from infomax.estimator import DGI
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from infomax.evaluation.splits import Splits
-    from infomax.graph import Graph
+    from infomax.graphs.graph import Graph
 
 
 @app.command()
@@ -43,12 +43,12 @@ def evaluate(
 
     A run is scored beside the same encoder untrained (Random-Init) and beside its raw features.
     """
-    from infomax.comparison import choose_probe, compare, splits_for, vectors_row
-    from infomax.embedding import Embeddings
+    from infomax.embeddings import Embeddings
     from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.evaluation.splits import known
-    from infomax.runs import write_json
+    from infomax.paper.comparison import choose_probe, compare, splits_for, vectors_row
+    from infomax.training.runs import write_json
 
     began = time.monotonic()
     if not source.exists():

@@ -72,12 +72,12 @@ def figures(out: Path, *, runs: int, points: int, device: str) -> dict[str, Any]
     """Every figure of the paper on Cora, with its settings, and our numbers beside its own."""
     import numpy as np
 
-    from infomax import runs as folders
-    from infomax import studies
-    from infomax.comparison import EXPERIMENTS, labelled
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
-    from infomax.evaluation.protocol import PAPER
+    from infomax.paper import studies
+    from infomax.paper.comparison import EXPERIMENTS, labelled
+    from infomax.paper.protocol import PAPER
+    from infomax.training import runs as folders
 
     began = time.monotonic()
     graph, run = load_dataset("cora"), out / "run"
@@ -129,12 +129,12 @@ def beside_paper(numbers: dict[str, dict[str, Any]]) -> list[tuple[str, str, str
 
 
 def _study(out: Path, dataset: str, runs: int, points: int, device: str) -> dict[str, Any]:
-    from infomax import studies
-    from infomax.comparison import EXPERIMENTS, labelled
     from infomax.datasets import load_dataset
     from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.io.atomic import make_folder
+    from infomax.paper import studies
+    from infomax.paper.comparison import EXPERIMENTS, labelled
 
     known = ("cora", "citeseer", "pubmed")
     if dataset not in known:

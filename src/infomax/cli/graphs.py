@@ -28,7 +28,7 @@ def info(
     import numpy as np
     from scipy import sparse
 
-    from infomax.memory import size, training_bytes
+    from infomax.training.memory import size, training_bytes
 
     source = open_graph(graph, labels, directed)
     degree = np.diff(source.adjacency.indptr) + (np.diff(source.adjacency.tocsc().indptr) if source.directed else 0)

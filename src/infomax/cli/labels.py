@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from infomax.graph import Graph
+    from infomax.graphs.graph import Graph
 
 
 def table_column(label: str, graph: Graph | None) -> tuple[str, str] | None:

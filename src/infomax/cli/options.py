@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from infomax.graph import Graph
+    from infomax.graphs.graph import Graph
 
 GraphArgument = Annotated[
     str,

@@ -58,9 +58,9 @@ def reproduce(
     ] = None,
 ) -> None:
     """Make the paper's numbers, beside what the paper printed."""
-    from infomax.comparison import EXPERIMENTS
     from infomax.errors import InputError
-    from infomax.runs import write_json
+    from infomax.paper.comparison import EXPERIMENTS
+    from infomax.training.runs import write_json
 
     began, what = time.monotonic(), what.lower()
     known = ("table", *EXPERIMENTS, *figures.STUDIES)
@@ -95,7 +95,7 @@ def _refuse_others(context: typer.Context, what: str) -> None:
 
 def _rows(dataset: str, *, runs: int, probe: str, device: str) -> dict[str, Any]:
     """DGI's rows of the table for one data set, printed."""
-    from infomax import comparison
+    from infomax.paper import comparison
 
     comparison.choose_probe(probe, [dataset])
     with show.Steps(dataset, 2 * runs) as steps:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from infomax.training import Training
+    from infomax.training.loop import Training
 
 LOG_SECONDS = 10.0
 
@@ -133,7 +133,7 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
 
 def health(report: dict[str, Any]) -> None:
     """The health report as a short table."""
-    from infomax.memory import size
+    from infomax.training.memory import size
 
     rows: list[tuple[str, str]] = [("epochs", f"{report['epochs']} (weights of epoch {report['kept_epoch']})")]
     if "loss" in report:
@@ -153,7 +153,7 @@ def health(report: dict[str, Any]) -> None:
 
 def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
     """Rows of a results table, as `evaluation.protocol.Row.to_dict` gives them."""
-    from infomax.evaluation.protocol import score_text
+    from infomax.paper.protocol import score_text
 
     rows = list(rows)
     columns = {

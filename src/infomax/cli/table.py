@@ -13,8 +13,8 @@ def reproduce(
 ) -> dict[str, Any]:
     """Run some of the paper's Table 2, or go on with it, and print and return all that the folder holds."""
     from infomax.cli import show
-    from infomax.table import DATASETS, METHODS, make_table
-    from infomax.table.page import TITLES
+    from infomax.paper.table import DATASETS, METHODS, make_table
+    from infomax.paper.table.page import TITLES
 
     began = time.monotonic()
     names = _words(datasets) or DATASETS

@@ -58,8 +58,8 @@ def train(
     ] = False,
 ) -> None:
     """Train on a graph; writes a run folder."""
-    from infomax import runs
     from infomax.estimator import DGI, choose_device
+    from infomax.training import runs
 
     began = time.monotonic()
     if resume and (out / runs.MODEL).exists():
@@ -96,10 +96,10 @@ def _parts(
     """The parts that the options name."""
     from functools import partial
 
-    from infomax.corruptions import flip_and_shuffle, flip_edges, shuffle_features
-    from infomax.encoders import GCN, MeanPool, SkipMeanPool
     from infomax.errors import InputError
-    from infomax.readouts import DiffPool, Set2Set, SigmoidMean
+    from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features
+    from infomax.parts.encoders import GCN, MeanPool, SkipMeanPool
+    from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 
     if rho is not None and corruption not in ("flip", "both"):
         raise InputError("--rho", "--corruption flip or both", f"--corruption {corruption or 'left out'}")
@@ -133,8 +133,8 @@ def _patches(preset: str, fan_out: str | None, batch: int | None) -> dict[str, A
     """The views and the encoder of patches with this fan-out and batch."""
     from functools import partial
 
-    from infomax.encoders import SkipMeanPool
     from infomax.errors import InputError
+    from infomax.parts.encoders import SkipMeanPool
     from infomax.views import Patches
 
     if fan_out is None and batch is None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from infomax.datasets import debian, generated, planetoid, ppi, reddit
 from infomax.datasets.fetch import Progress, PublicFile, data_path, obtain, quiet
 from infomax.errors import InputError, shorten
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 __all__ = ["DATASETS", "data_path", "fetch_dataset", "load_dataset"]
 

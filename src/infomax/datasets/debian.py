@@ -11,7 +11,7 @@ from importlib.resources import as_file, files
 
 import numpy as np
 
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 from infomax.io.npz import read_npz
 
 HELD_OUT = 0.2

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 NODES, DEGREE, FEATURES, COMMUNITIES = 232_965, 99.6, 602, 41
 """Reddit's own."""

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from infomax.datasets.fetch import data_folders, data_path
 from infomax.errors import InputError
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 Layouts: TypeAlias = Mapping[tuple[str, ...], Callable[..., Graph]]
 """For each form a data set is handed round in: the names of its files, and what reads them."""

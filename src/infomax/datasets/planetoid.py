@@ -17,7 +17,7 @@ from scipy import sparse
 
 from infomax.datasets.fetch import PublicFile
 from infomax.errors import InputError
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 VALIDATION = 500
 """The papers that follow those of the training split."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.datasets import placed
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 FEATURES, FUNCTIONS = 50, 121
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.datasets import placed
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 _SOURCE = (
     "The first four are GraphSAINT's: torch_geometric.datasets.Reddit2(FOLDER) leaves them in FOLDER/raw. The next "

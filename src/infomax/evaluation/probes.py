@@ -18,8 +18,8 @@ from torch import Tensor
 from infomax.errors import InputError
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.splits import Splits, known
-from infomax.optimiser import Adam
-from infomax.replay import repeat
+from infomax.kernels.optimiser import Adam
+from infomax.kernels.replay import repeat
 
 Vectors: TypeAlias = NDArray[np.floating[Any]] | Tensor | sparse.csr_array
 """``[N, d]``: an array, a tensor on any device, or CSR, of which only the rows in use are made dense."""

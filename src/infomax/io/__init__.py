@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from infomax.errors import InputError, shorten
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 from infomax.io import parquet, tables, text
 
 __all__ = ["read_graph", "read_labels"]

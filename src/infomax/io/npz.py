@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.errors import InputError
-from infomax.graph import Features, Graph
+from infomax.graphs.graph import Features, Graph
 from infomax.io.atomic import replacing
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]

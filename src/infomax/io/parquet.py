@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError, place
-from infomax.graph import Features
+from infomax.graphs.graph import Features
 from infomax.io import tables
 from infomax.io.tables import EdgeTable, NodeTable, Table
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.errors import InputError, place, shorten
-from infomax.graph import Features, Graph
+from infomax.graphs.graph import Features, Graph
 
 Ids: TypeAlias = list[int] | list[str]
 

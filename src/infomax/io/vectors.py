@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.door import check_ids
 from infomax.errors import InputError, place, shorten
+from infomax.graphs.checks import check_ids
 from infomax.io import parquet, tables, text
 from infomax.io.atomic import replacing
 

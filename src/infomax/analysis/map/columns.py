@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.graph import Graph
+from infomax.graphs.graph import Graph
 
 Columns = Mapping[str, NDArray[Any]]
 """Name -> ``[N]``: text objects ("" = unknown), or numbers (NaN = unknown)."""

@@ -1,0 +1,143 @@
+"""Embeddings: one vector per node, beside its id."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError, shorten
+from infomax.graphs import checks
+from infomax.io import vectors as files
+
+
+def positions(ids: NDArray[Any]) -> dict[str, int]:
+    """The row of each of ``[N]`` ids."""
+    # By the id's text: ids are all integers or all text, and whoever types 42 in a shell means either.
+    return {str(node_id): row for row, node_id in enumerate(ids.tolist())}
+
+
+def find_row(rows: dict[str, int], node_id: Hashable) -> int:
+    """The row of a node among `positions`, or the ids it may have been meant for."""
+    row = rows.get(str(node_id))
+    if row is None:
+        # Similar ids are sought among the first 100,000: beyond, the search would keep the user waiting.
+        similar = get_close_matches(str(node_id), islice(rows, 100_000), n=3)
+        remedy = f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
+        raise InputError("node", f"one of {len(rows):,} ids", shorten(node_id), remedy)
+    return row
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """One vector a node, found by its id: ``embeddings[id]``.
+
+    Shapes:
+        vectors: ``[N, d]`` float32.
+        ids: ``[N]``, int64 or str objects, unique, in input order.
+    """
+
+    vectors: NDArray[np.float32]
+    ids: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        vectors = checks.check_array("vectors", self.vectors, checks.NUMBERS, "numbers [N, d]", np.float32)
+        if vectors.ndim != 2:
+            raise InputError("vectors", "an array of shape [N, d]", f"shape {list(vectors.shape)}")
+        object.__setattr__(self, "vectors", vectors)
+        object.__setattr__(self, "ids", checks.check_ids(self.ids, len(vectors)))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The ids, as a mapping's keys."""
+        return iter(self.ids.tolist())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(N, d)``."""
+        return self.vectors.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The vectors, so that NumPy and scikit-learn take embeddings as they are."""
+        return np.array(self.vectors, dtype, copy=copy)
+
+    def __contains__(self, node_id: Hashable) -> bool:
+        return str(node_id) in self._position
+
+    def __repr__(self) -> str:
+        return f"Embeddings({self.vectors.shape[0]:,} nodes, {self.vectors.shape[1]:,} dimensions)"
+
+    def __getitem__(self, node_id: Hashable) -> NDArray[np.float32]:
+        """The vector ``[d]`` of a node."""
+        vector: NDArray[np.float32] = self.vectors[self.row(node_id)]
+        return vector
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return positions(self.ids)
+
+    def row(self, node_id: Hashable) -> int:
+        """The row of a node; an integer and its text are one id."""
+        return find_row(self._position, node_id)
+
+    def part(self, mask: NDArray[np.bool_]) -> Embeddings:
+        """The nodes of a mask ``[N]``, such as a graph's split."""
+        return Embeddings(self.vectors[mask], self.ids[mask])
+
+    def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
+        """The ``k`` nodes most similar to a node by cosine, itself left out; ties in input order.
+
+        Exact. A vector of zeros has similarity 0 to every other.
+        """
+        row = self.row(node_id)
+        # In float64 and without a copy of the vectors; rounded after, so that equal vectors tie.
+        product = np.einsum("nd,d->n", self.vectors, self.vectors[row], dtype=np.float64)
+        norm = np.sqrt(np.einsum("nd,nd->n", self.vectors, self.vectors, dtype=np.float64))
+        length = norm * norm[row]
+        cosine = np.divide(product, length, out=np.zeros_like(product), where=length > 0).astype(np.float32)
+        order = np.argsort(-cosine, kind="stable")
+        nearest = order[order != row][: max(k, 0)]
+        return list(zip(self.ids[nearest].tolist(), cosine[nearest].clip(-1, 1).tolist(), strict=True))
+
+    def save(self, path: str | Path) -> None:
+        """Write a file in the format of its extension: parquet, npy, npz, csv, tsv or kv (word2vec text)."""
+        files.write_vectors(self.ids, self.vectors, Path(path))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Embeddings:
+        """What `save` wrote. An npy has no ids: they are the row numbers."""
+        ids, vectors = files.read_vectors(Path(path))
+        return cls(vectors, ids)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Columns ``id`` and ``vector``, a fixed-size list of float32."""
+        files.write_parquet(self.ids, self.vectors, Path(path))
+
+    def to_npy(self, path: str | Path) -> None:
+        """The vectors alone, ``[N, d]``."""
+        files.write_npy(self.ids, self.vectors, Path(path))
+
+    def to_npz(self, path: str | Path) -> None:
+        """Arrays ``ids`` and ``vectors``."""
+        files.write_npz(self.ids, self.vectors, Path(path))
+
+    def to_csv(self, path: str | Path) -> None:
+        """Columns ``id, d0, d1, ...``."""
+        files.write_csv(self.ids, self.vectors, Path(path))
+
+    def to_tsv(self, path: str | Path) -> None:
+        """As `to_csv`, with tabs."""
+        files.write_tsv(self.ids, self.vectors, Path(path))
+
+    def to_kv(self, path: str | Path) -> None:
+        """The text format of word2vec, which gensim and others read."""
+        files.write_kv(self.ids, self.vectors, Path(path))

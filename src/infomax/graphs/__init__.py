@@ -1,0 +1,1 @@
+"""The graph, its checks and the scaling of its features."""

@@ -1,0 +1,282 @@
+"""Graph: nodes that carry features, joined by edges. Checked once, here; everything after may trust it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from infomax.errors import InputError, shorten
+from infomax.graphs import checks
+
+Features: TypeAlias = Any
+"""``[N, F]`` float32: an array, or a `scipy.sparse.csr_array`, whose types scipy does not tell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A graph whose nodes carry features.
+
+    Make one with `from_arrays`, `from_scipy`, `from_networkx`, `from_pyg` or `infomax.read_graph`.
+
+    Shapes:
+        adjacency: ``[N, N]`` CSR, float32; ``A[i, j]`` is the weight of the edge i -> j. Symmetric unless ``directed``.
+            No self-loops (the encoders give every node exactly one), no zero weights, no duplicates.
+        features: ``[N, F]`` float32, a dense array or CSR.
+        ids: ``[N]``, int64 or str objects, unique, in input order.
+        feature_names: F names.
+        labels: name -> ``[N]`` str objects ("" = unknown; None and NaN become that) or integers (-1 = unknown; NaN
+            among whole numbers becomes that), or ``[N, C]`` 0/1 of uint8.
+        splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named "seen", training sees
+            those nodes and the edges among them, and nothing else.
+        groups: ``[N]`` integers, which of several graphs a node belongs to; no edge joins two. None: it is one graph.
+    """
+
+    adjacency: sparse.csr_array
+    features: Features
+    ids: NDArray[Any]
+    feature_names: tuple[str, ...]
+    labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    groups: NDArray[np.int64] | None = None
+    directed: bool = False
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """What the door left out: ``self_loops``, ``duplicates``, ``zero_weights`` (rows of the edge table)."""
+    edge_columns: tuple[str, str] | None = None
+    """The columns that were taken for source and target, where the edge table had none of these names."""
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return int(self.adjacency.shape[0])
+
+    @property
+    def num_edges(self) -> int:
+        """Edges as a person counts them: an undirected edge once."""
+        return int(self.adjacency.nnz) if self.directed else int(self.adjacency.nnz) // 2
+
+    @property
+    def num_features(self) -> int:
+        """F."""
+        return int(self.features.shape[1])
+
+    @property
+    def weighted(self) -> bool:
+        """Whether any edge weighs other than 1."""
+        return bool((self.adjacency.data != 1).any())
+
+    def __repr__(self) -> str:
+        arrows = "directed edges" if self.directed else "edges"
+        return f"Graph({self.num_nodes:,} nodes, {self.num_edges:,} {arrows}, {self.num_features:,} features)"
+
+    def seen(self) -> Graph:
+        """What training may see: the part of the split "seen", or all of it where there is none."""
+        return self.part(self.splits["seen"]) if "seen" in self.splits else self
+
+    def part(self, mask: NDArray[np.bool_]) -> Graph:
+        """The nodes of a mask ``[N]`` and the edges among them: the graph one would have without the others."""
+        rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
+        return dataclasses.replace(
+            self,
+            adjacency=self.adjacency[rows][:, rows],
+            features=self.features[rows],
+            ids=self.ids[rows],
+            labels={name: column[rows] for name, column in self.labels.items()},
+            splits={name: column[rows] for name, column in self.splits.items()},
+            groups=None if self.groups is None else self.groups[rows],
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        edges: ArrayLike,
+        features: ArrayLike | sparse.sparray | sparse.spmatrix | None = None,
+        *,
+        weight: ArrayLike | None = None,
+        num_nodes: int | None = None,
+        directed: bool = False,
+        **columns: Any,
+    ) -> Graph:
+        """A graph from arrays.
+
+        Args:
+            edges: ``[2, E]`` rows of the source and target nodes. Without weights a duplicate counts once; with
+                weights duplicates add up. Undirected: an edge listed in both directions is one edge, its weight the
+                larger of the two.
+            features: ``[N, F]``, dense or any scipy sparse format; None gives the degree features of
+                `degree_features`. A dense array of float32 is not copied: it must not change after.
+            weight: ``[E]`` non-negative; an edge of weight zero is no edge.
+            num_nodes: N, needed only where neither features nor ids tell it.
+            directed: keep the arrows; messages then run along them, from source to target.
+            columns: ids, feature_names, labels, splits, groups as `Graph` has them.
+        """
+        edges = checks.check_array("edges", edges, "iu", "row numbers (integers)")
+        if edges.size == 0:
+            edges = np.zeros((2, 0), dtype=np.int64)
+        if edges.ndim != 2 or edges.shape[0] != 2:
+            raise InputError("edges", "an array of shape [2, E]", f"shape {list(edges.shape)}")
+        n = checks.count_nodes(num_nodes, features, columns.get("ids"), edges)
+        outside = (edges < 0) | (edges >= n)
+        if outside.any():
+            bad = int(np.argmax(outside.any(axis=0)))
+            raise InputError(f"edges, column {bad}", f"row numbers from 0 to {n - 1}", str(edges[:, bad].tolist()))
+        ones = np.ones(edges.shape[1], dtype=np.float32)
+        values = ones if weight is None else checks.check_array("weight", weight, checks.NUMBERS, "numbers", np.float32)
+        if values.shape != ones.shape:
+            raise InputError("weight", f"{len(ones)} numbers, one an edge", f"shape {list(values.shape)}")
+        matrix = sparse.coo_array((values, (edges[0], edges[1])), shape=(n, n))
+        return cls.from_scipy(matrix, features, directed=directed, binary=weight is None, **columns)
+
+    @classmethod
+    def from_scipy(
+        cls,
+        adjacency: sparse.sparray | sparse.spmatrix,
+        features: ArrayLike | sparse.sparray | sparse.spmatrix | None = None,
+        *,
+        directed: bool = False,
+        binary: bool = False,
+        ids: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        labels: Mapping[str, ArrayLike] | None = None,
+        splits: Mapping[str, ArrayLike] | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Graph:
+        """A graph from a scipy matrix ``[N, N]`` (``A[i, j]``: the edge i -> j); the rest as in `from_arrays`.
+
+        With ``binary`` every entry counts as 1 however often it is listed.
+        """
+        shape: tuple[int, ...] = getattr(adjacency, "shape", ())
+        if len(shape) != 2 or shape[0] != shape[1]:
+            found = f"shape {list(shape)}" if shape else type(adjacency).__name__
+            raise InputError("adjacency", "a square matrix", found)
+        n = int(shape[0])
+        matrix, dropped = checks.clean(adjacency, directed, binary)
+        if features is None:
+            if feature_names is not None:
+                raise InputError("feature_names", "features that have these names", "none")
+            features, feature_names = degree_features(matrix)
+        values = checks.check_features(features, n)
+        if feature_names is None:
+            feature_names = [f"x{column}" for column in range(values.shape[1])]
+        if len(feature_names) != values.shape[1]:
+            raise InputError("feature_names", f"{values.shape[1]} names", str(len(feature_names)))
+        return cls(
+            adjacency=matrix,
+            features=values,
+            ids=checks.check_ids(np.arange(n) if ids is None else ids, n),
+            feature_names=tuple(map(str, feature_names)),
+            labels=checks.check_columns("labels", labels, n, checks.check_labels),
+            splits=checks.check_columns("splits", splits, n, checks.check_mask),
+            groups=None if groups is None else checks.check_groups(groups, matrix),
+            directed=directed,
+            dropped=dropped,
+        )
+
+    @classmethod
+    def from_networkx(cls, graph: Any, *, labels: str | Iterable[str] = (), directed: bool | None = None) -> Graph:
+        """A graph from NetworkX: numeric node attributes are features, those named in ``labels`` are labels.
+
+        With ``directed`` the arrows are kept, and an undirected edge runs both ways; None: as the graph itself is.
+        """
+        if not hasattr(graph, "is_directed"):
+            raise InputError("graph", "a graph of NetworkX", type(graph).__name__)
+        if directed:
+            graph = graph.to_directed(as_view=True)
+        nodes = list(graph.nodes(data=True))
+        wanted = {labels} if isinstance(labels, str) else set(labels)
+        names = list(dict.fromkeys(name for _, attributes in nodes for name in attributes))
+        for name in wanted - set(names):
+            known = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
+            raise InputError(f"label attribute {shorten(name)}", known, "no node that has it")
+        columns = {}
+        for name in names:
+            if name in wanted:
+                columns[name] = np.fromiter((attributes.get(name) for _, attributes in nodes), dtype=object)
+                continue
+            values = [attributes.get(name) for _, attributes in nodes]
+            if (bad := _not_number(values)) is not None:
+                where = f"node {shorten(nodes[bad][0])}, attribute {shorten(name)}"
+                found = "none" if values[bad] is None else shorten(values[bad])
+                raise InputError(where, "a finite number", found, "Name the attribute in labels, or remove it.")
+            columns[name] = np.array(list(map(float, values)), dtype=np.float32)
+        position = {node: row for row, (node, _) in enumerate(nodes)}
+        links = list(graph.edges(data="weight"))
+        edges = np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T
+        weights = None
+        if any(weight is not None for *_, weight in links):
+            weights = [1.0 if weight is None else weight for *_, weight in links]
+            if (bad := _not_number(weights, least=0)) is not None:
+                u, v, weight = links[bad]
+                expected = "a finite number of zero or more"
+                raise InputError(f"weight of the edge {shorten(u)} -> {shorten(v)}", expected, shorten(weight))
+            weights = list(map(float, weights))
+        features = [name for name in names if name not in wanted]
+        return cls.from_arrays(
+            edges,
+            np.column_stack([columns[name] for name in features]) if features else None,
+            weight=weights,
+            num_nodes=len(nodes),
+            directed=graph.is_directed() if directed is None else directed,
+            ids=np.fromiter(position, dtype=object),
+            feature_names=features or None,
+            labels={name: columns[name] for name in names if name in wanted},
+        )
+
+    @classmethod
+    def from_pyg(cls, data: Any, *, directed: bool = False) -> Graph:
+        """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks; of a ``Batch`` its groups."""
+        if getattr(data, "edge_index", None) is None:
+            remedy = "Make a HeteroData homogeneous; for an adj_t, see Graph.from_scipy."
+            raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
+        masks = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
+        weight, y, groups = data.get("edge_weight"), data.get("y"), data.get("batch")
+        if y is not None and y.dim() == 2 and y.shape[1] == 1:
+            y = y[:, 0]
+        return cls.from_arrays(
+            _array(data.edge_index),
+            None if data.x is None else _array(data.x.float()),
+            weight=None if weight is None else _array(weight.float()),
+            num_nodes=data.num_nodes,
+            directed=directed,
+            labels={} if y is None else {"y": _array(y)},
+            groups=None if groups is None else _array(groups),
+            splits={name: _array(data[key]) for name, key in masks.items() if data.get(key) is not None},
+        )
+
+
+def _not_number(values: list[Any], least: float = -np.inf) -> int | None:
+    """The place of the first that is no finite number from the least on."""
+    for place, value in enumerate(values):
+        try:
+            if not np.isfinite(number := float(value)) or number < least:
+                return place
+        except (TypeError, ValueError):
+            return place
+    return None
+
+
+def _array(tensor: Any) -> Any:
+    """A tensor as an array; a sparse one as a matrix of scipy."""
+    values = tensor.detach().cpu()
+    if not values.is_sparse and not values.is_sparse_csr:
+        return values.numpy()
+    values = values.to_sparse_coo().coalesce()
+    return sparse.coo_array((values.values().numpy(), values.indices().numpy()), shape=values.shape)
+
+
+def degree_features(adjacency: sparse.csr_array) -> tuple[sparse.csr_array, list[str]]:
+    """One-hot ``[N, 32]`` of the degree's power of two: what a graph without features gets.
+
+    Column b holds the nodes whose degree d has ``floor(log2(d + 1)) == b``. The columns do not depend on the graph, so
+    a model trained on one graph embeds another.
+    """
+    degree = np.diff(adjacency.indptr)
+    bucket = np.minimum(np.log2(degree + 1).astype(np.int64), 31)
+    n = len(degree)
+    onehot = sparse.csr_array((np.ones(n, dtype=np.float32), bucket, np.arange(n + 1)), shape=(n, 32))
+    return onehot, [f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32)]

@@ -1,0 +1,101 @@
+"""Scaling of the input features: fitted once, stored with the model, applied to whatever is embedded later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.errors import InputError
+from infomax.graphs.graph import Features, Graph
+
+Scale = Literal["auto", "rows", "columns", "none"]
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """How features are scaled before an encoder sees them.
+
+    - ``rows``: every row sums to 1, all-zero rows are left alone: bags of words, as in the paper;
+    - ``columns``: every column gets mean 0 and deviation 1; sparse features are divided only, so they stay sparse;
+    - ``none``.
+
+    Shapes:
+        mean, deviation: ``[F]``, of ``columns`` only; fitted to sparse features the mean is zero
+    """
+
+    kind: Scale
+    mean: NDArray[np.float32] | None = None
+    deviation: NDArray[np.float32] | None = None
+
+    @classmethod
+    def fit(cls, features: Features, kind: Scale = "auto") -> Scaler:
+        """Fit to ``[N, F]``. ``auto`` takes rows where nothing is negative and most entries are zero, else columns."""
+        if check_scale(kind) == "auto":
+            kind = "rows" if _bag_like(features) else "columns"
+        if kind != "columns":
+            return cls(kind)
+        mean, variance = _moments(features)
+        # A column that is constant, as far as float32 can tell, carries nothing: it is centred, otherwise left alone.
+        deviation = np.where(variance > 1e-14 * np.maximum(mean**2, 1e-28), np.sqrt(variance), 1)
+        centre = np.zeros_like(mean) if sparse.issparse(features) else mean
+        return cls(kind, centre.astype(np.float32), deviation.astype(np.float32))
+
+    @classmethod
+    def of_seen(cls, graph: Graph, kind: Scale = "auto") -> Scaler:
+        """Fit to what training sees: the split "seen", or all nodes where there is none."""
+        seen = graph.splits.get("seen")
+        return cls.fit(graph.features if seen is None else graph.features[seen], kind)
+
+    def transform(self, features: Features) -> Features:
+        """Scaled features ``[N, F]``, sparse where they came sparse."""
+        if self.kind == "rows":
+            total = np.asarray(features.sum(axis=1)).reshape(-1, 1)
+            factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(np.float32)
+            return _times(features, factor)
+        if self.kind == "columns" and self.mean is not None and self.deviation is not None:
+            if sparse.issparse(features) and not self.mean.any():
+                return _times(features, 1 / self.deviation[None, :])
+            dense = features.toarray() if sparse.issparse(features) else features
+            return _standardised(dense, self.mean, self.deviation)
+        return features
+
+
+def check_scale(kind: Scale) -> Scale:
+    """The kind of scaling; refused if it is none."""
+    if kind not in get_args(Scale):
+        raise InputError("scale", f"one of {', '.join(get_args(Scale))}", str(kind))
+    return kind
+
+
+def _moments(features: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and variance ``[F]`` of the columns: deviations are squared, as a difference of squares would cancel."""
+    if not sparse.issparse(features):
+        return features.mean(axis=0, dtype=np.float64), features.var(axis=0, dtype=np.float64)
+    (n, f), columns = features.shape, features.indices
+    mean = np.bincount(columns, features.data, f) / n
+    zeros = n - np.bincount(columns, minlength=f)
+    return mean, (np.bincount(columns, (features.data - mean[columns]) ** 2, f) + zeros * mean**2) / n
+
+
+def _standardised(x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray[np.float32]) -> NDArray[np.float32]:
+    """``(X - mean) / deviation``, ``[N, F]``, on all cores."""
+    import torch
+
+    out = np.empty(x.shape, np.float32)  # NumPy's memory has large pages
+    torch.sub(torch.from_numpy(x), torch.from_numpy(mean), out=torch.from_numpy(out)).div_(torch.from_numpy(deviation))
+    return out
+
+
+def _times(features: Any, factor: NDArray[Any]) -> Features:
+    product: Features = sparse.csr_array(features.multiply(factor)) if sparse.issparse(features) else features * factor
+    return product
+
+
+def _bag_like(features: Any) -> bool:
+    values = features.data if sparse.issparse(features) else features
+    filled = int(np.count_nonzero(values))
+    return bool((values >= 0).all()) and filled <= 0.5 * features.shape[0] * features.shape[1]

@@ -1,0 +1,310 @@
+"""The few operations worth writing better than autograd: plain torch here, numba in `cpu`, Triton in `gpu`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.functional import embedding, embedding_bag, softplus
+
+from infomax.kernels.host import alone
+from infomax.kernels.trees import Tree
+
+LARGE = 1 << 19
+"""Numbers in a matrix from which on it pays on a CPU to load a compiler and its kernels, which takes a second."""
+
+
+def prepare(matrix: Tensor) -> Any:
+    """A CSR matrix as `product` multiplies by it best."""
+    kernels = _gpu(matrix.values())
+    return kernels.Sparse(matrix) if kernels else matrix
+
+
+def product(matrix: Any, y: Tensor) -> Tensor:
+    """A prepared CSR matrix ``[M, N]`` times a dense ``[N, D]``; see `infomax.views.operands` for its gradient."""
+    if kernels := _gpu(y) or _cpu(y, matrix.shape[0]):
+        return kernels.product(matrix, y)  # type: ignore[no-any-return]
+    if y.is_cuda:
+        return matrix @ y  # type: ignore[no-any-return]
+    # With a reduction the result is written once; without, it is cleared, added to and copied.
+    return torch.sparse.mm(matrix, y.contiguous(), reduce="sum")  # type: ignore[no-any-return]
+
+
+def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
+    """From H ``[n, d]``: each inner node's own row, and the mean over it and its children, ``[m, d]`` each.
+
+    ``share`` ``[m]`` is what the children's mean weighs against the node itself.
+    """
+    if kernels := _gpu(h):
+        return kernels.PoolTree.apply(h, tree, share)  # type: ignore[no-any-return]
+    m = len(tree.first)
+    children = torch.zeros_like(h[:m]).index_add(0, tree.parent[tree.roots :], h[tree.roots :])
+    return h[:m], torch.lerp(h[:m], children / tree.count[:, None], share[:, None])
+
+
+def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
+    """The same from a table ``[T, d]``, node i carrying row ``rows[i]``; the outermost level is never laid out.
+
+    The table may be in half precision; what comes of it is in that of ``share``. It may be on the host: `reaches_host`.
+    """
+    if (kernels := _gpu(share)) and not table.requires_grad:
+        return kernels.gather_tree(table, rows, tree, share)  # type: ignore[no-any-return]
+    own = embedding(rows[: len(tree.first)], table).to(share.dtype)
+    children = embedding_bag(rows[tree.roots :], table, tree.first - tree.roots, mode="mean").to(share.dtype)
+    return own, torch.lerp(own, children, share[:, None])
+
+
+def reaches_host(device: torch.device) -> bool:
+    """Whether `gather_tree` on a device reads a table in page-locked memory of the host."""
+    return device.type == "cuda" and _triton_kernels() is not None
+
+
+def permutation(n: int, generator: torch.Generator) -> Tensor:
+    """A random permutation ``[n]``."""
+    if generator.device.type == "cuda" and (kernels := _triton_kernels()):
+        return kernels.permutations(1, n, generator)[0]  # type: ignore[no-any-return]
+    return torch.randperm(n, generator=generator, device=generator.device)
+
+
+def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
+    """Random permutations, ``[count, n]``."""
+    if generator.device.type == "cuda" and (kernels := _triton_kernels()):
+        return kernels.permutations(count, n, generator)  # type: ignore[no-any-return]
+    return torch.rand(count, n, generator=generator, device=generator.device).argsort(dim=1)
+
+
+def permute(y: Tensor, rows: Tensor) -> Tensor:
+    """``y[rows]`` for a permutation; its gradient is a gather too, not a scatter."""
+    return _Permute.apply(y, rows)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def column_sum(x: Tensor) -> Tensor:
+    """Sum over rows, ``[N, d] -> [d]``, as a product with ones: three times as fast as ``sum(0)`` on a CPU."""
+    return x.new_ones(len(x)) @ x
+
+
+def bias_prelu(bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
+    """PReLU with one slope over the parts side by side plus a bias, ``[n, d_1], ... -> [n, d_1 + ...]``.
+
+    Without gradients a part may be overwritten.
+    """
+    if kernels := _gpu(parts[0]):
+        return kernels.BiasPReLU.apply(bias, slope, *parts)  # type: ignore[no-any-return]
+    z = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    if not torch.is_grad_enabled():
+        return torch.prelu(z.add_(bias), slope)
+    if z.is_cuda:
+        return functional.prelu(z + bias, slope)
+    return _BiasPReLU.apply(z, bias, slope)  # type: ignore[no-any-return, no-untyped-call]
+
+
+@torch.no_grad()
+def contrast(
+    z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """All that follows the last linear map: PReLU, sigmoid-mean readout, bilinear scores, cross-entropy; both ways.
+
+    With h = PReLU(z + b), s = σ(mean h), v = W s, scores h_i·v + o and g_i their gradient over N + M, the gradient of
+    h_i is g_i v, and for positives a row c more, from the summary: nothing but the PReLU's mask needs a matrix.
+
+    Returns:
+        loss, discriminator accuracy and summary spread, ``[3]``; and the loss's gradient by each argument. z and
+        z_negative may be overwritten.
+    """
+    if kernels := _gpu(z) or _cpu(z):
+        return kernels.contrast(z, z_negative, bias, slope, weight, offset)  # type: ignore[no-any-return]
+    n, total = len(z), len(z) + len(z_negative)
+    u, u_negative = z.add_(bias), z_negative.add_(bias)
+    h, h_negative = _leaky(u, slope), _leaky(u_negative, slope)
+    summary = torch.sigmoid(column_sum(h) / n)
+    v = weight @ summary
+    scores, scores_negative = h @ v + offset, h_negative @ v + offset
+    loss = (softplus(-scores).sum() + softplus(scores_negative).sum()) / total
+    right = (scores > 0).sum() + (scores_negative < 0).sum()
+    g, g_negative = -torch.sigmoid(-scores) / total, torch.sigmoid(scores_negative) / total
+    v_grad = g @ h + g_negative @ h_negative
+    c = (v_grad @ weight) * summary * (1 - summary) / n
+    grad, bias_grad, slope_grad = _through(torch.addcmul(c, g[:, None], v, out=h), u, slope)
+    grad_negative, bias_more, slope_more = _through(torch.outer(g_negative, v, out=h_negative), u_negative, slope)
+    return torch.stack([loss, right / total, summary.std(correction=0)]), (
+        grad,
+        grad_negative,
+        bias_grad + bias_more,
+        slope_grad + slope_more,
+        torch.outer(v_grad, summary),
+        g.sum() + g_negative.sum(),
+    )
+
+
+@torch.no_grad()
+def shuffle_contrast(
+    matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *others: Tensor
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """`contrast` of a graph and its shuffle, z = P Y and P Y[rows], with the gradient by Y in place of those by z.
+
+    ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared; the others are as there.
+    """
+    if kernels := _gpu(y) or _cpu(y):
+        return kernels.shuffle_contrast(matrix, transpose, rows, y, *others)  # type: ignore[no-any-return]
+    z, z_negative = product(matrix, y), product(matrix, y.index_select(0, rows))
+    record, (grad, grad_negative, *gradients) = contrast(z, z_negative, *others)
+    back = product(transpose, grad_negative).index_select(0, inverse(rows))
+    return record, (back.add_(product(transpose, grad)), *gradients)
+
+
+def inverse(rows: Tensor) -> Tensor:
+    """The inverse of a permutation ``[n]``."""
+    return torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
+
+
+@torch.no_grad()
+def note(
+    record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
+) -> None:
+    """Add a step's record ``[3]``; after the last step of an epoch, the epoch's mean. See `infomax.training.ledger`."""
+    if kernels := _gpu(record):
+        kernels.note(record, sums, curve, lowest, counts, steps, patience, last)
+        return
+    sums += record
+    if last:
+        mean, (epoch, kept, waited) = sums / steps, counts.unbind()
+        better = (mean[0] < lowest) & (waited < patience)
+        curve.index_copy_(0, epoch.view(1) % len(curve), mean[None])
+        lowest.copy_(torch.where(better, mean[0], lowest))
+        after = epoch + 1, torch.where(better, epoch, kept), torch.where(better, 0, waited + 1)
+        counts.copy_(torch.stack(after))
+        sums.zero_()
+
+
+@torch.no_grad()
+def adam(
+    weights: list[Tensor],
+    gradients: Sequence[Tensor],
+    means: list[Tensor],
+    variances: list[Tensor],
+    count: Tensor,
+    lr: float,
+    kept: list[Tensor] | None = None,
+    waited: Tensor | None = None,
+) -> None:
+    """A step of Adam, counted; if ``waited`` is 0 and there is room, the weights before it are ``kept``."""
+    # The kernels walk through memory: a gradient must lie there as its weight does.
+    gradients = [
+        gradient if gradient.stride() == weight.stride() else torch.empty_like(weight).copy_(gradient)
+        for weight, gradient in zip(weights, gradients, strict=True)
+    ]
+    arguments = weights, gradients, means, variances, count, lr, kept, waited
+    if kernels := _gpu(weights[0]):
+        kernels.adam(*arguments)
+    elif "infomax.kernels.cpu" in sys.modules and not count.is_cuda:  # whose threads torch's would be in the way of
+        alone(_adam, *arguments)
+    else:
+        _adam(*arguments)
+
+
+def _adam(
+    weights: list[Tensor],
+    gradients: list[Tensor],
+    means: list[Tensor],
+    variances: list[Tensor],
+    count: Tensor,
+    lr: float,
+    kept: list[Tensor] | None,
+    waited: Tensor | None,
+) -> None:
+    if kept and waited is not None:
+        if waited.is_cuda:
+            for before, weight in zip(kept, weights, strict=True):
+                torch.where(waited == 0, weight, before, out=before)
+        elif waited == 0:
+            torch._foreach_copy_(kept, weights)
+    count += 1
+    # What `torch.optim.Adam` runs, which takes 1.5 s to import a compiler first.
+    torch._fused_adam_(
+        weights,
+        gradients,
+        means,
+        variances,
+        [],
+        [count] * len(weights),
+        lr=lr,
+        beta1=0.9,
+        beta2=0.999,
+        weight_decay=0,
+        eps=1e-8,
+        amsgrad=False,
+        maximize=False,
+    )
+
+
+def _leaky(u: Tensor, slope: Tensor) -> Tensor:
+    """PReLU; on a CPU by the scalar kernel, which takes a fifth of the time of ``prelu``'s own."""
+    return torch.prelu(u, slope) if u.is_cuda else functional.leaky_relu(u, slope.item())
+
+
+def _through(grad: Tensor, u: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradient of a PReLU's input, of the bias in it, and of the slope."""
+    slope_grad = torch.dot(grad.reshape(-1), u.clamp(max=0).reshape(-1)).view(1)
+    if u.is_cuda:
+        grad = torch.where(u > 0, grad, grad * slope)
+    else:
+        grad = torch.ops.aten.leaky_relu_backward(grad, u, slope.item(), False)
+    return grad, column_sum(grad), slope_grad
+
+
+class _BiasPReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, bias: Tensor, slope: Tensor) -> Tensor:
+        u = z + bias
+        ctx.save_for_backward(u, slope)
+        return _leaky(u, slope)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return _through(grads[0], *ctx.saved_tensors)
+
+
+class _Permute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        return y.index_select(0, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors
+        return grads[0].index_select(0, inverse(rows)), None
+
+
+def _gpu(x: Tensor) -> ModuleType | None:
+    """The Triton kernels, where there are a GPU, float32 and Triton."""
+    return _triton_kernels() if x.is_cuda and x.dtype == torch.float32 else None
+
+
+def _cpu(x: Tensor, rows: int = 0) -> ModuleType | None:
+    """The numba kernels, where there is numba; small work is done before they are loaded."""
+    return _numba_kernels() if not x.is_cuda and max(rows, len(x)) * x.shape[1] >= LARGE else None
+
+
+@cache
+def _triton_kernels() -> ModuleType | None:
+    try:
+        from infomax.kernels import gpu
+    except ImportError:
+        return None
+    return gpu
+
+
+@cache
+def _numba_kernels() -> ModuleType | None:
+    try:
+        from infomax.kernels import cpu
+    except ImportError:
+        return None
+    return cpu

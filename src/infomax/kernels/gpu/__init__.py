@@ -1,0 +1,25 @@
+"""The kernels of `infomax.kernels` on a GPU, in Triton: each reads and writes its matrices once.
+
+Sums over rows are made in two stages, block by block and then over the blocks, so that a result does not depend on the
+order in which blocks end: the same seed gives the same bits.
+"""
+
+from infomax.kernels.gpu.activations import BiasPReLU
+from infomax.kernels.gpu.contrast import contrast, shuffle_contrast
+from infomax.kernels.gpu.permutations import permutations
+from infomax.kernels.gpu.products import Sparse, product
+from infomax.kernels.gpu.step import adam, note
+from infomax.kernels.gpu.trees import PoolTree, gather_tree
+
+__all__ = [
+    "BiasPReLU",
+    "PoolTree",
+    "Sparse",
+    "adam",
+    "contrast",
+    "gather_tree",
+    "note",
+    "permutations",
+    "product",
+    "shuffle_contrast",
+]

@@ -1,0 +1,1 @@
+"""The paper's table, figures and studies."""

@@ -1,0 +1,197 @@
+"""The paper's Table 2, any part of it: every method on the same nodes, the same split, the same probe.
+
+FOLDER/cells/DATASET/METHOD.json   the runs of one cell, kept as they end, so that a table that was stopped goes on
+FOLDER/table.json, .md, .html      all cells that are in the folder, beside the paper's
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from infomax.baselines import BASELINES, CITATION, Baseline
+from infomax.datasets import load_dataset
+from infomax.errors import InputError, shorten
+from infomax.estimator import DGI, choose_device
+from infomax.evaluation.metrics import accuracy, micro_f1
+from infomax.evaluation.probes import Probe
+from infomax.evaluation.splits import Splits, known
+from infomax.graphs.graph import Graph
+from infomax.graphs.scaling import Scaler
+from infomax.io.atomic import make_folder, replacing
+from infomax.paper.comparison import EXPERIMENTS, choose_probe, labelled
+from infomax.paper.protocol import PAPER, summarise
+from infomax.paper.table.page import html, markdown
+from infomax.training.runs import read_json, write_json
+from infomax.version import __version__
+
+DATASETS = (*CITATION, "reddit", "ppi")
+"""The paper's. "generated-reddit" is known, too: it has no figure in the paper, but needs no files."""
+
+Progress = Callable[[int, int, str], None]
+"""Called with the runs done, the runs in all, and what was found."""
+
+
+def embed(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any) -> NDArray[np.float32]:
+    """DGI's vectors ``[N, dim]``."""
+    return DGI(**settings, seed=seed, device=str(device)).fit_transform(graph).vectors
+
+
+def raw_features(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any) -> Any:
+    """The features ``[N, F]``, scaled as DGI sees them."""
+    return Scaler.of_seen(graph, DGI(**settings).settings().scale).transform(graph.features)
+
+
+def _ours(run: Callable[..., Any], seeded: bool = True, **change: Any) -> Baseline:
+    settings = {name: EXPERIMENTS[name].settings | change for name in (*DATASETS, "generated-reddit")}
+    return Baseline("vectors", {name: partial(run, **values) for name, values in settings.items()}, seeded)
+
+
+_ROWS = {
+    "Raw features": _ours(raw_features, seeded=False),
+    "Random-Init": _ours(embed, epochs=0),
+    "DGI": _ours(embed),
+    **BASELINES,
+}
+# The paper's order: of its upper table, then what its lower one adds.
+METHODS = {name: _ROWS[name] for name in dict.fromkeys([method for _, method in PAPER if method in _ROWS])}
+"""Every row."""
+
+
+def make_table(
+    folder: Path,
+    *,
+    datasets: Sequence[str] = DATASETS,
+    methods: Sequence[str] = tuple(METHODS),
+    runs: int = 50,
+    probe: str = "paper",
+    device: str = "auto",
+    progress: Progress = lambda *_: None,
+) -> dict[str, Any]:
+    """Run what is missing of some cells, and write the table of all cells in the folder; it is returned as JSON values.
+
+    A run has a seed of its own, 0 to runs - 1; the deviation is over runs. Where there is nothing to seed, one run is
+    made, and the deviation is over the initialisations of the probe. A data set that cannot be read is left out.
+    """
+    names = [_known("--datasets", name, METHODS["DGI"].runs) for name in datasets]
+    rows = [_known("--methods", name, METHODS) for name in methods]
+    probed = {name for name in names for row in rows if METHODS[row].kind == "vectors" and name in METHODS[row].runs}
+    measure, place = choose_probe(probe, probed), choose_device(device)
+    absent: dict[str, str] = {}
+    cells = [Cell(folder, name, row, probe) for name in names for row in rows if name in METHODS[row].runs]
+    if names and rows and not cells:
+        able = ", ".join(row for row, method in METHODS.items() if method.runs.keys() & set(names))
+        raise InputError("--methods", f"some that run on {', '.join(names)} ({able})", ", ".join(rows))
+    total, done = sum(len(cell.missing(runs)) for cell in cells), 0
+    write_table(folder, probe, absent)
+    for name in names:
+        todo = [cell for cell in cells if cell.dataset == name and cell.missing(runs)]
+        if not todo:
+            continue
+        try:
+            graph = load_dataset(name)
+        except InputError as error:
+            absent[name] = f"Expected {error.expected}, found {error.found}. {error.remedy}"
+            total -= sum(len(cell.missing(runs)) for cell in todo)
+            continue
+        for cell in todo:
+            for seed in cell.missing(runs):
+                cell.run(graph, seed, measure, place)
+                done += 1
+                progress(done, total, f"{name}, {cell.method}: {np.mean(cell.scores):.4f}")
+                write_table(folder, probe, absent)
+    return write_table(folder, probe, absent)
+
+
+class Cell:
+    """One method on one data set: the runs in its file, and how to make more."""
+
+    def __init__(self, folder: Path, dataset: str, method: str, probe: str) -> None:
+        self.dataset, self.method = dataset, method
+        self.path = folder / "cells" / dataset / f"{method}.json"
+        self.made_by = {"infomax": __version__, "probe": probe}
+        self.runs: list[dict[str, Any]] = []
+        if self.path.exists():
+            stored = read_json(self.path)
+            for key, value in self.made_by.items():
+                if stored.get(key) != value:
+                    remedy = "Choose another folder, or remove this file."
+                    raise InputError(str(self.path), f"runs with {key} {value}", str(stored.get(key)), remedy)
+            self.runs = stored["runs"]
+
+    @property
+    def scores(self) -> list[float]:
+        """Of all runs, fractions of 1."""
+        return [score for run in self.runs for score in run["scores"]]
+
+    def missing(self, runs: int) -> list[int]:
+        """Seeds still to be run."""
+        made = {run["seed"] for run in self.runs}
+        return [seed for seed in range(runs if METHODS[self.method].seeded else 1) if seed not in made]
+
+    def run(self, graph: Graph, seed: int, probe: Probe, device: torch.device) -> None:
+        """Make one run, and keep it."""
+        row, began = METHODS[self.method], time.perf_counter()
+        codes, splits = labelled(graph)
+        hidden = np.where(splits["test"].reshape(-1, *[1] * (codes.ndim - 1)), -1, codes)
+        output = row.runs[self.dataset](dataclasses.replace(graph, labels={}), hidden, seed, device)
+        if row.kind == "predictions":
+            scores = score_predictions(output, codes, splits)
+        else:
+            scores = probe(output, codes, splits, seed=seed, device=device).values
+        if row.seeded:
+            scores = scores.mean(keepdims=True)
+        self.runs.append({"seed": seed, "scores": scores.tolist(), "seconds": time.perf_counter() - began})
+        make_folder(self.path.parent)
+        write_json(self.path, {**self.made_by, "dataset": self.dataset, "method": self.method, "runs": self.runs})
+
+    def row(self) -> dict[str, Any]:
+        """What the table says of it; ``differs`` by more than two deviations, the larger of the two, and 1.5 points."""
+        paper, metric = PAPER.get((self.dataset, self.method)), EXPERIMENTS[self.dataset].metric
+        row = summarise(self.method, self.scores, sum(run["seconds"] for run in self.runs), paper, metric)
+        points = 1.5 if metric == "accuracy" else 0.015
+        differs = paper is not None and abs(row.mean - paper[0]) > max(2 * row.std, 2 * (paper[1] or 0), points) + 1e-9
+        return {"dataset": self.dataset, **row.to_dict(), "differs": differs}
+
+
+def score_predictions(predictions: NDArray[Any], codes: NDArray[Any], splits: Splits) -> NDArray[np.float64]:
+    """The score ``[1]`` of predictions, ``[N]`` or ``[N, C]``, on the test nodes whose label is known."""
+    rows = splits["test"] & known(codes)
+    measure = micro_f1 if codes.ndim == 2 else accuracy
+    return measure(predictions[rows], codes[rows]).reshape(1)
+
+
+def write_table(folder: Path, probe: str, absent: dict[str, str]) -> dict[str, Any]:
+    """Write table.json, table.md and table.html of the cells in a folder; what table.json holds is returned."""
+    cells = [
+        Cell(folder, dataset, method, probe)
+        for dataset in METHODS["DGI"].runs
+        for method in METHODS
+        if (folder / "cells" / dataset / f"{method}.json").exists()
+    ]
+    table = {"probe": probe, "rows": [cell.row() for cell in cells], "absent": absent}
+    make_folder(folder)
+    write_json(folder / "table.json", table)
+    for name, text in (("table.md", markdown(table)), ("table.html", html(table))):
+        with replacing(folder / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return table
+
+
+def _known(where: str, name: str, names: Iterable[str]) -> str:
+    """The name as we spell it."""
+    spelling = {known.lower(): known for known in names}
+    if name.lower() not in spelling:
+        close = get_close_matches(name.lower(), spelling, n=1)
+        remedy = f'Did you mean "{spelling[close[0]]}"?' if close else ""
+        raise InputError(where, f"some of {', '.join(spelling.values())}", shorten(name), remedy)
+    return spelling[name.lower()]

@@ -1,0 +1,1 @@
+"""What the paper names: encoders, corruptions, readouts, discriminators, objectives."""

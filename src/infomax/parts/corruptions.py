@@ -1,0 +1,178 @@
+"""Negative samples: shuffled features, flipped edges, both; features shuffled inside patches; features dropped."""
+
+from __future__ import annotations
+
+import dataclasses
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from infomax.errors import InputError
+from infomax.kernels import permutation, permutations
+from infomax.views import PatchView, WholeView
+from infomax.views.operands import SparseOperand
+from infomax.views.propagation import Propagation
+
+DENSE_RATE = 0.02
+"""Above this rate the negative graph is taken as dense: drawn in row blocks, never stored."""
+
+
+def shuffle_features(view: WholeView, generator: torch.Generator) -> WholeView:
+    """The same graph with the rows of X shuffled."""
+    return dataclasses.replace(view, rows=permutation(view.propagation.n, generator))
+
+
+def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
+    """The same features on ``A xor Bernoulli(rho)``: every pair of nodes is switched with probability rho.
+
+    An undirected graph stays undirected: its unordered pairs are switched. An edge that appears weighs 1. Up to
+    `DENSE_RATE` memory is in proportion to the edges of the negative graph; above, the graph is drawn in row blocks,
+    again in forward and in backward from the same seed, so that no N x N matrix is ever stored.
+    """
+    if not _is_number(rho) or not 0 <= rho <= 1:
+        raise InputError("rho", "a rate from 0 to 1", repr(rho))
+    if rho > DENSE_RATE:
+        seed = torch.randint(2**62, (), generator=generator, device=generator.device)
+        return dataclasses.replace(view, propagation=DenseFlips(view.propagation, rho, seed))
+    graph = view.propagation
+    flipped = _draw_pairs(graph.n, rho, graph.directed, generator)
+    keys, weights = _xor(graph.keys, graph.weights, flipped)
+    return dataclasses.replace(
+        view, propagation=Propagation(keys, weights, graph.n, graph.rule, directed=graph.directed)
+    )
+
+
+def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
+    """Both: shuffled features on flipped edges."""
+    return shuffle_features(flip_edges(view, generator, rho=rho), generator)
+
+
+def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> PatchView:
+    """The same patches, with the features shuffled among the nodes of each."""
+    order = permutations(len(view.rows), view.rows.shape[1], generator)
+    return dataclasses.replace(view, rows=view.rows.gather(1, order), inputs={})
+
+
+def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -> WholeView:
+    """The same graph with dropout on its input features; what is left is scaled up.
+
+    Sparse ones stay sparse, but a number is drawn for each of N x F places, so that they train as dense ones do.
+    """
+    if not _is_number(rate) or not 0 <= rate < 1:
+        raise InputError("rate", "a rate from 0 to below 1", repr(rate))
+    x = view.features if isinstance(view.features, Tensor) else view.features.matrix.to_sparse_coo()
+    kept = torch.rand(x.shape, generator=generator, device=generator.device) >= rate
+    left = x * kept / (1 - rate)
+    features = SparseOperand(left.to_sparse_csr()) if left.is_sparse else left
+    return dataclasses.replace(view, features=features, products={})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
+
+
+REPLAYABLE = (shuffle_features, shuffle_within_patches)
+"""Those whose negatives always have one shape, drawn without a look at any value."""
+
+
+def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) -> Tensor:
+    """Keys i * n + j of the switched pairs, ascending; both directions of an unordered pair.
+
+    Their number is binomial and every set of that size is equally likely, so each pair is switched independently.
+    """
+    total = n * (n - 1) // (1 if directed else 2)
+    device = generator.device
+    mean = torch.tensor([float(total), rho], dtype=torch.float64, device=device)
+    count = int(torch.binomial(mean[:1], mean[1:], generator=generator)) if total else 0
+    pairs = torch.empty(0, dtype=torch.int64, device=device)
+    while len(pairs) < count:  # a draw that repeats an earlier one is drawn again
+        more = torch.randint(total, (count - len(pairs),), generator=generator, device=device)
+        pairs = torch.unique(torch.cat([pairs, more]))
+    if directed:
+        i, j = pairs // max(n - 1, 1), pairs % max(n - 1, 1)
+        return i * n + j + (j >= i)  # skip the diagonal
+    # Pair p of the strict lower triangle: row i holds the pairs from i (i - 1) / 2 on.
+    i = ((1 + (1 + 8 * pairs.double()).sqrt()) / 2).long()
+    i = i - (i * (i - 1) // 2 > pairs).long()
+    i = i + (i * (i + 1) // 2 <= pairs).long()
+    j = pairs - i * (i - 1) // 2
+    return torch.sort(torch.cat([i * n + j, j * n + i])).values
+
+
+def _xor(keys: Tensor, weights: Tensor, flipped: Tensor) -> tuple[Tensor, Tensor]:
+    """The edges that are in one of the two sets: old edges keep their weight, new ones weigh 1."""
+    survivors = ~torch.isin(keys, flipped, assume_unique=True)
+    born = flipped[~torch.isin(flipped, keys, assume_unique=True)]
+    merged, order = torch.sort(torch.cat([keys[survivors], born]))
+    return merged, torch.cat([weights[survivors], weights.new_ones(len(born))])[order]
+
+
+class DenseFlips(Propagation):
+    """``A xor Bernoulli(rho)``, normalised, as an operand that draws its rows in blocks whenever it is used.
+
+    The switch of a pair is a hash of the pair and the seed, so that every use sees the same graph.
+    """
+
+    def __init__(self, base: Propagation, rho: float, seed: Tensor, block: int = 1 << 22) -> None:
+        self.keys, self.weights, self.n = base.keys, base.weights, base.n
+        self.rule, self.directed = base.rule, base.directed
+        self.rho, self.seed = rho, seed
+        self.height = max(1, block // self.n)
+        degree = torch.cat([self._rows(start).sum(1) for start in range(0, self.n, self.height)])
+        if self.rule == "symmetric":
+            self.left = self.right = degree.rsqrt()
+        else:
+            self.left, self.right = 1 / degree, torch.ones_like(degree)
+
+    def __matmul__(self, y: Tensor) -> Tensor:
+        """One step of messages, ``[N, D] -> [N, D]``."""
+        return _BlockProduct.apply(y, self)  # type: ignore[no-any-return, no-untyped-call]
+
+    def product(self, y: Tensor) -> Tensor:
+        """``P y``, block by block."""
+        y = self.right[:, None] * y
+        blocks = [self._rows(start) @ y for start in range(0, self.n, self.height)]
+        return self.left[:, None] * torch.cat(blocks)
+
+    def transposed_product(self, g: Tensor) -> Tensor:
+        """``P^T g``, block by block."""
+        g = self.left[:, None] * g
+        out = torch.zeros_like(g)
+        for start in range(0, self.n, self.height):
+            out += self._rows(start).T @ g[start : start + self.height]
+        return self.right[:, None] * out
+
+    def _rows(self, start: int) -> Tensor:
+        """Rows start .. start + height of ``(A xor Sigma) + I``, dense ``[height, N]``."""
+        stop = min(start + self.height, self.n)
+        i = torch.arange(start, stop, device=self.keys.device)[:, None]
+        j = torch.arange(self.n, device=self.keys.device)[None, :]
+        low, high = (i, j) if self.directed else (torch.minimum(i, j), torch.maximum(i, j))
+        switched = _uniform(low * self.n + high, self.seed) < self.rho
+        first, last = torch.searchsorted(self.keys, torch.tensor([start * self.n, stop * self.n], device=i.device))
+        block = torch.zeros(stop - start, self.n, dtype=self.weights.dtype, device=i.device)
+        block.view(-1)[self.keys[first:last] - start * self.n] = self.weights[first:last]
+        block = torch.where(switched, (block == 0).to(block.dtype), block)
+        block[i == j] = 1
+        return block
+
+
+class _BlockProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, flips: DenseFlips) -> Tensor:
+        ctx.flips = flips
+        return flips.product(y)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return ctx.flips.transposed_product(grads[0]), None
+
+
+def _uniform(counter: Tensor, seed: Tensor) -> Tensor:
+    """A float32 in [0, 1) for each counter: two rounds of multiply and xor-shift over 64 bits."""
+    x = (counter + seed) * -7046029254386353131
+    x = (x ^ ((x >> 32) & 0xFFFFFFFF)) * -4658895280553007687
+    x = (x ^ ((x >> 29) & 0x7FFFFFFFF)) * -7723592293110705685
+    return ((x >> 40) & 0xFFFFFF).float() * 2.0**-24

@@ -1,0 +1,143 @@
+"""Encoders: from views of a graph to one vector a node, its patch representation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from infomax.errors import whole
+from infomax.kernels import bias_prelu
+from infomax.parts.initialisation import glorot
+from infomax.views import View
+from infomax.views.propagation import Rule
+
+
+class Encoder(nn.Module):
+    """Layers, one after another; make your own by saying what a layer does.
+
+    Nodes hear of each other through the view alone: vectors are computed for a block of nodes at a time, so a mean over
+    the rows of H, say, would be one over a block.
+
+    Shapes:
+        in: views of ``[N, F]``
+        out: ``[N, out_dim]`` a view
+    """
+
+    rule: Rule
+    """The normalisation of the propagation it wants."""
+    depth: int
+    out_dim: int
+
+    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """The outcome of layer k, from that of the layer before; None stands for the features."""
+        raise NotImplementedError
+
+    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """Layer k before bias and activation."""
+        raise NotImplementedError
+
+    def forward(self, *views: View) -> tuple[Tensor, ...]:
+        """H of each view."""
+        return tuple(self._through(self.depth, view) for view in views)
+
+    def before_activation(self, *views: View) -> tuple[Tensor, ...]:
+        """H of each view, short of the last bias and activation."""
+        return tuple(self.linear(self.depth - 1, view, self._through(self.depth - 1, view)) for view in views)
+
+    def _through(self, layers: int, view: View) -> Any:
+        h = None
+        for k in range(layers):
+            h = self.layer(k, view, h)
+        return h
+
+
+class GCN(Encoder):
+    """Graph convolutions, ``H = PReLU(D^-1/2 Â D^-1/2 X Θ + b)``, one or more. For citation graphs."""
+
+    rule: Rule = "symmetric"
+
+    def __init__(self, in_dim: int, dim: int, *, layers: int = 1, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.depth, self.out_dim = whole("layers", layers, 1), dim
+        self.weights = nn.ParameterList(glorot((dim if k else in_dim, dim), generator=generator) for k in range(layers))
+        self.biases, self.slopes = _activations(layers, dim)
+
+    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """One convolution."""
+        return bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
+
+    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """P H Θ."""
+        return view.pooled(h, self.weights[k])
+
+
+class MeanPool(GCN):
+    """The same with mean pooling, ``H = PReLU(D^-1 Â X Θ + b)``; what it learns holds on other graphs, too."""
+
+    rule: Rule = "mean"
+
+
+class SkipMeanPool(Encoder):
+    """Mean pooling beside the node itself, ``H = PReLU(X Θ' || D^-1 Â X Θ + b)``. For large graphs, in patches.
+
+    ``dim`` features are computed on each side, so the vectors are ``2 dim`` wide.
+    """
+
+    rule: Rule = "mean"
+
+    def __init__(self, in_dim: int, dim: int, *, layers: int = 3, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.depth, self.out_dim = whole("layers", layers, 1), 2 * dim
+        widths = [in_dim] + [2 * dim] * (layers - 1)
+        self.own = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
+        self.pooled = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
+        self.biases, self.slopes = _activations(layers, 2 * dim)
+
+    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """Central node and neighbourhood, handled separately."""
+        return bias_prelu(self.biases[k], self.slopes[k], *self._sides(k, view, h))
+
+    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """H Θ' || P H Θ."""
+        return torch.cat(self._sides(k, view, h), dim=1)
+
+    def _sides(self, k: int, view: View, h: Tensor | None) -> tuple[Tensor, Tensor]:
+        return view.own(h, self.own[k]), view.pooled(h, self.pooled[k])
+
+
+class DenseSkipMeanPool(Encoder):
+    """Three layers of mean pooling with dense skip connections. For many graphs.
+
+    ``H1 = σ(MP1(X))``, ``H2 = σ(MP2(H1 + X W))``, ``H = σ(MP3(H2 + H1 + X W))``: each layer but the last adds its
+    outcome to a running sum that began as ``X W``, and the next layer reads that sum.
+    """
+
+    rule: Rule = "mean"
+    depth = 3
+
+    def __init__(self, in_dim: int, dim: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.out_dim = dim
+        self.weights = nn.ParameterList(glorot((dim if k else in_dim, dim), generator=generator) for k in range(3))
+        self.skip = glorot((in_dim, dim), generator=generator)
+        self.biases, self.slopes = _activations(3, dim)
+
+    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """The running sum with this layer's outcome in it; the last layer's outcome alone."""
+        outcome = bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
+        if k == self.depth - 1:
+            return outcome
+        return outcome + (view.own(None, self.skip) if h is None else view.carry(h))
+
+    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+        """P H Θ."""
+        return view.pooled(h, self.weights[k])
+
+
+def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:
+    """Biases of zero and PReLU slopes of a quarter, one slope a layer."""
+    biases = nn.ParameterList(torch.zeros(dim, dtype=torch.float32) for _ in range(layers))
+    slopes = nn.ParameterList(torch.full((1,), 0.25, dtype=torch.float32) for _ in range(layers))
+    return biases, slopes

@@ -1,0 +1,79 @@
+"""Readouts: from the patch representations of a graph to its summary."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from infomax.errors import InputError, whole
+from infomax.kernels import column_sum
+from infomax.parts.initialisation import glorot
+from infomax.views import View, WholeView
+
+
+class SigmoidMean(nn.Module):
+    """The paper's readout, ``s = sigmoid(mean_i h_i)``.
+
+    Shapes:
+        h: ``[N, d]``
+        out: ``[d]``
+    """
+
+    def __init__(self, dim: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+
+    def forward(self, h: Tensor, view: View) -> Tensor:
+        """The summary ``[d]``."""
+        return torch.sigmoid(column_sum(h) / len(h))
+
+
+class Set2Set(nn.Module):
+    """Attention over the set of nodes, in a few steps of an LSTM (Vinyals et al., 2015), then a linear map and sigmoid.
+
+    Shapes:
+        h: ``[N, d]``
+        out: ``[d]``
+    """
+
+    def __init__(self, dim: int, *, steps: int = 3, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.steps = whole("steps", steps, 1)
+        empty = nn.LSTMCell(2 * dim, dim, device="meta", dtype=torch.float32)
+        self.cell = empty.to_empty(device="cpu")  # drawn from the generator alone
+        for parameter in self.cell.parameters():
+            nn.init.uniform_(parameter, -(dim**-0.5), dim**-0.5, generator=generator)
+        self.weight = glorot((2 * dim, dim), generator=generator)
+
+    def forward(self, h: Tensor, view: View) -> Tensor:
+        """The summary ``[d]``."""
+        query, memory = h.new_zeros(2, 1, h.shape[1])
+        read = torch.cat([query, query], dim=1)
+        for _ in range(self.steps):
+            query, memory = self.cell(read, (query, memory))
+            attention = torch.softmax(h @ query[0], dim=0)
+            read = torch.cat([query, (attention @ h)[None]], dim=1)
+        return torch.sigmoid(read[0] @ self.weight)
+
+
+class DiffPool(nn.Module):
+    """Nodes softly assigned to clusters, a convolution among those, then sigmoid of their mean (Ying et al., 2018).
+
+    Shapes:
+        h: ``[N, d]``; S: ``[N, K]`` assignments; pooled ``[K, d]`` nodes, ``[K, K]`` propagation
+        out: ``[d]``
+    """
+
+    def __init__(self, dim: int, *, clusters: int = 16, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.assign = glorot((dim, whole("clusters", clusters, 1)), generator=generator)
+        self.weight = glorot((dim, dim), generator=generator)
+
+    def forward(self, h: Tensor, view: View) -> Tensor:
+        """The summary ``[d]``."""
+        if not isinstance(view, WholeView):
+            raise InputError("DiffPool", "a whole graph", "patches", "Use SigmoidMean or Set2Set.")
+        assignment = torch.softmax(view.propagation @ (h @ self.assign), dim=1)
+        nodes = assignment.T @ h
+        links = assignment.T @ (view.propagation @ assignment)
+        pooled = links / links.sum(1, keepdim=True) @ (nodes @ self.weight)
+        return torch.sigmoid(torch.relu(pooled / column_sum(assignment)[:, None]).mean(0))

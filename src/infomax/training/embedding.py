@@ -1,0 +1,48 @@
+"""Every node's vector, exact: layer by layer over the whole graph, each layer in blocks of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from infomax.parts.encoders import Encoder
+from infomax.views import BlockView, WholeView
+
+BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
+"""Nodes at once: few for a cache, many for a GPU."""
+
+
+@torch.no_grad()
+def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.Tensor:
+    """H of every node ``[N, d]``, exact: layer by layer over the whole graph, each layer in blocks of nodes.
+
+    Beside the layer before and the layer itself, memory holds one product H Θ and one block. Dropout rests.
+    """
+    n, h = view.propagation.n, None
+    block = block or BLOCK[view.propagation.operand.matrix.device.type]
+    with _evaluating(encoder):
+        for k in range(encoder.depth):
+            products = view.fresh()
+            blocks = (BlockView(products, start, min(start + block, n)) for start in range(0, n, block))
+            out = None
+            for part in blocks:
+                vectors = encoder.layer(k, part, h)
+                out = vectors.new_empty(n, vectors.shape[1]) if out is None else out
+                out[part.start : part.stop] = vectors
+            h = out
+    assert h is not None  # noqa: S101  an encoder has a layer, a graph a node
+    return h
+
+
+@contextmanager
+def _evaluating(encoder: Encoder) -> Iterator[None]:
+    """Every part of the encoder in evaluation mode; afterwards each in the mode it had."""
+    modes = {part: part.training for part in encoder.modules()}
+    encoder.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes.items():
+            part.training = mode

@@ -1,0 +1,54 @@
+"""The health of a training: is there a gradient, a summary, and life in every dimension?"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from infomax.evaluation.metrics import dead_dimensions, effective_rank
+from infomax.training.loop import Training
+
+LOOKED_AT = 100_000
+
+
+def course(training: Training) -> dict[str, Any]:
+    """How a training went, as JSON values."""
+    history = training.history
+    kept = training.kept_epoch
+    report: dict[str, Any] = {
+        "epochs": len(history),
+        "kept_epoch": kept + 1 if history else 0,
+        "stopped_early": bool(history) and len(history) < training.epochs,
+        "seconds": round(training.seconds, 3),
+        "peak_memory_bytes": _peak_bytes(training.device),
+    }
+    if history:
+        last = history[kept]
+        report |= {"loss": last.loss, "discriminator_accuracy": last.accuracy, "summary_spread": last.spread}
+        report["curve"] = {
+            "loss": [round(record.loss, 6) for record in history],
+            "discriminator_accuracy": [round(record.accuracy, 4) for record in history],
+            "summary_spread": [round(record.spread, 6) for record in history],
+        }
+    return report
+
+
+def shape(vectors: NDArray[np.float32]) -> dict[str, Any]:
+    """How much of their width vectors ``[N, d]`` use, as JSON values; of many, about `LOOKED_AT` tell it for all."""
+    vectors = vectors[:: max(1, len(vectors) // LOOKED_AT)]
+    return {
+        "effective_rank": round(effective_rank(vectors), 2),
+        "dead_dimensions": dead_dimensions(vectors),
+        "dimensions": int(vectors.shape[1]),
+    }
+
+
+def _peak_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

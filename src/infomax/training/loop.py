@@ -1,0 +1,196 @@
+"""The only loop: five steps an iteration, whatever the regime. Stopping, history, and a state that can be resumed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from infomax.errors import InputError, whole
+from infomax.kernels.host import hoarding
+from infomax.kernels.optimiser import Adam
+from infomax.kernels.replay import Replay
+from infomax.training.ledger import Ledger
+from infomax.training.step import Model, Objective, contrast
+from infomax.views import Views
+
+STRIDE = 32
+"""Epochs between two readings of the history."""
+
+PAUSE_SECONDS = 1.0
+"""How long an epoch of many steps runs before it pauses, to be shown, saved or interrupted."""
+
+
+class Record(NamedTuple):
+    """What an epoch looked like: means over its steps."""
+
+    loss: float
+    accuracy: float
+    """Share of positives and negatives that the discriminator tells rightly."""
+    spread: float
+    """Standard deviation over the entries of the summary."""
+
+
+class Training:
+    """One training: its parts, its optimiser, and how far it has come.
+
+    Nothing of an epoch waits for the device; with ``replayable`` parts a GPU replays the step it has recorded. The
+    history is read back every `stride` epochs; epochs that ran past the stop by then are forgotten, so the result does
+    not depend on the stride.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        views: Views,
+        objective: Objective,
+        *,
+        lr: float,
+        epochs: int,
+        patience: int | None,
+        generator: torch.Generator,
+        replayable: bool = False,
+    ) -> None:
+        self.model, self.views, self.objective, self.generator = model, views, objective, generator
+        self.epochs, self.patience = epochs, patience
+        self.device = generator.device
+        whole("views.steps", views.steps, 1)
+        gpu = self.device.type == "cuda"
+        self.stride = STRIDE if gpu and views.steps == 1 else 1
+        self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.optimiser = Adam(self.weights, lr)
+        self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, list(model.buffers()))
+        self.loss_alone = torch.tensor([1.0, 0, 0], device=self.device)
+        self.replay = Replay(self._step, generator) if gpu and replayable and views.uniform else None
+        self.history: list[Record] = []
+        self.position, self.epoch_began = 0, generator.get_state()
+        self.paused = time.monotonic()
+        self.seconds = 0.0
+        self.finished = epochs == 0
+
+    def run(self, pause: Callable[[Training], None] = lambda training: None) -> None:
+        """Train to the end; ``pause`` is called whenever the history has been read back, and within long epochs."""
+        self.began = time.perf_counter()
+        gpu = self.device.type == "cuda"
+        keeping = nullcontext() if gpu else hoarding(large=self.views.steps > 1)  # then a step is small
+        with torch.enable_grad(), keeping:
+            while not self.finished:
+                stop = min(len(self.history) + self.stride, self.epochs)
+                with tensor_cores() if gpu else nullcontext():
+                    for _ in range(len(self.history), stop):
+                        self._epoch(pause)
+                self._read_back()
+                self._pause(pause)
+        self.replay = None  # which holds on to this training
+        if self.ledger.kept is not None:
+            torch._foreach_copy_(self.optimiser.weights, self.ledger.kept)
+        for buffer, kept in zip(self.ledger.buffers, self.ledger.kept_buffers, strict=True):
+            buffer.copy_(kept)
+        if not all(bool(weight.isfinite().all()) for weight in self.weights):
+            raise InputError("training, its last step", "finite weights", "others", "Lower the learning rate (lr).")
+
+    def _epoch(self, pause: Callable[[Training], None]) -> None:
+        """Train one epoch, or the rest of one."""
+        number = 0
+        for number, batch in enumerate(self._batches(), start=1):
+            if number > self.position:
+                (self.replay or self._step)(batch, number == self.views.steps)
+                self.position = number
+                if number < self.views.steps and time.monotonic() - self.paused > PAUSE_SECONDS:
+                    self._pause(pause)
+                    self.paused = time.monotonic()
+        if number != self.views.steps:
+            raise InputError("views", f"{self.views.steps} batches an epoch, as its steps say", str(number))
+        self.position = 0
+
+    def _pause(self, pause: Callable[[Training], None]) -> None:
+        """Pause; the clock stops meanwhile."""
+        self.seconds += time.perf_counter() - self.began
+        pause(self)
+        self.began = time.perf_counter()
+
+    def _batches(self) -> Iterable[Tensor]:
+        """The batches of the epoch; of one that was interrupted, the same ones again."""
+        if self.position == 0:
+            if self.views.steps > 1:
+                self.epoch_began = self.generator.get_state()
+            return self.views.batches(self.generator)
+        now = self.generator.get_state()
+        self.generator.set_state(self.epoch_began)
+        batches = self.views.batches(self.generator)
+        self.generator.set_state(now)
+        return batches
+
+    def _step(self, batch: Tensor, last: bool) -> None:
+        """The five steps of the paper."""
+        positive, negative = self.views.pair(batch, self.generator)  # 1. sample a negative
+        record = contrast(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
+        self.ledger.note(record, last)
+        gradients = torch.autograd.grad(record, self.weights, self.loss_alone, materialize_grads=True)
+        # The weights kept are those that produced the loss, before the update.
+        self.optimiser.step(gradients, self.ledger.kept if last else None, self.ledger.waited)  # 5. descend
+
+    def _read_back(self) -> None:
+        before = len(self.history)
+        rows, waited = self.ledger.read(before)
+        self.history += map(Record._make, rows)
+        if self.patience is not None and waited >= self.patience:
+            self.finished = True
+            del self.history[self.kept_epoch + self.patience + 1 :]
+        self.finished |= len(self.history) >= self.epochs
+        losses = enumerate((record.loss for record in self.history[before:]), before + 1)
+        lost = next((epoch for epoch, loss in losses if loss != loss), None)
+        if lost is not None:
+            raise InputError(f"training, epoch {lost}", "a finite loss", "NaN", "Lower the learning rate (lr).")
+
+    @property
+    def kept_epoch(self) -> int:
+        """The epoch whose weights are kept."""
+        return len(self.history) - 1 if self.patience is None else int(self.ledger.counts[1])
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything that decides what comes next: tensors, and plain values."""
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= self._tensors() | {"generator": self.generator.get_state(), "epoch_began": self.epoch_began}
+        history = {name: [getattr(record, name) for record in self.history] for name in Record._fields}
+        values = {"history": history, "position": self.position, "seconds": self.seconds, "finished": self.finished}
+        return tensors, values
+
+    def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Go on from a `state`, bit for bit."""
+        self.model.load_state_dict(_unprefixed(tensors, "model."))
+        for name, value in self._tensors().items():
+            value.copy_(tensors[name])
+        self.generator.set_state(tensors["generator"].cpu())
+        self.epoch_began, self.position = tensors["epoch_began"].cpu(), values["position"]
+        columns = [values["history"][name] for name in Record._fields]
+        self.history = [Record(*row) for row in zip(*columns, strict=True)]
+        self.seconds, self.finished = values["seconds"], values["finished"]
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """What changes beside the model's weights."""
+        adam, ledger = self.optimiser, self.ledger
+        lists = {"adam.mean": adam.means, "adam.variance": adam.variances}
+        lists |= {"ledger.kept": ledger.kept or [], "ledger.buffer": ledger.kept_buffers}
+        rows = {f"{name}.{row}": value for name, values in lists.items() for row, value in enumerate(values)}
+        ledger_tensors = {f"ledger.{name}": getattr(ledger, name) for name in ("sums", "lowest", "counts")}
+        return rows | ledger_tensors | {"adam.count": adam.count}
+
+
+@contextmanager
+def tensor_cores() -> Iterator[None]:
+    """Products of float32 matrices at a GPU's tf32 precision, ten bits of mantissa; training does not notice."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _unprefixed(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

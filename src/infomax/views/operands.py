@@ -1,0 +1,149 @@
+"""Constant matrices that multiply dense ones: sparse, with the transpose that gradients need; dense; tables of rows."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+from torch.nn.functional import pad
+
+from infomax.graphs.graph import Features
+from infomax.kernels import prepare, product, reaches_host
+from infomax.kernels.transfer import BLOCK, free_bytes, to_device
+
+# Torch announces once a process that CSR tensors are young; the operations used here are tested against dense ones.
+warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
+# Features are never written to.
+warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
+
+
+class SparseOperand:
+    """A constant CSR matrix ``[M, N]``; gradients flow through the other factor only."""
+
+    def __init__(self, matrix: Tensor, *, symmetric: bool = False) -> None:
+        self.matrix, self.symmetric = matrix, symmetric
+        self.prepared = prepare(matrix)
+
+    @property
+    def transpose(self) -> SparseOperand:
+        """The transpose; made when a gradient first asks for it."""
+        return self if self.symmetric else self._transposed
+
+    @cached_property
+    def _transposed(self) -> SparseOperand:
+        m, n = self.matrix.shape
+        starts, columns = self.matrix.crow_indices(), self.matrix.col_indices()
+        rows = torch.repeat_interleave(torch.arange(m, device=starts.device), starts.diff())
+        keys, order = torch.sort(columns * m + rows)
+        return SparseOperand(csr(keys, self.matrix.values()[order], (n, m)))
+
+    def __matmul__(self, y: Tensor) -> Tensor:
+        """The product ``[M, D]``; its gradient is the transpose's product."""
+        if not y.requires_grad:
+            return product(self.prepared, y)
+        return _SparseProduct.apply(y, self)  # type: ignore[no-any-return, no-untyped-call]
+
+    def rows(self, start: int, stop: int) -> SparseOperand:
+        """Some of the rows, ``[stop - start, N]``."""
+        starts = self.matrix.crow_indices()[start : stop + 1]
+        first, last = int(starts[0]), int(starts[-1])
+        columns, values = self.matrix.col_indices()[first:last], self.matrix.values()[first:last]
+        shape = (stop - start, self.matrix.shape[1])
+        return SparseOperand(torch.sparse_csr_tensor(starts - first, columns, values, shape, check_invariants=False))
+
+
+Operand: TypeAlias = Tensor | SparseOperand
+"""A constant matrix, dense or sparse, that multiplies a dense one."""
+
+
+def operand(features: Features, device: torch.device, dtype: torch.dtype = torch.float32) -> Operand:
+    """Features ``[N, F]`` on the device: sparse stays sparse, with the transpose that X^T G needs."""
+    if not sparse.issparse(features):
+        return to_device(np.asarray(features), device).to(dtype)
+    keys, values = keyed(features, device)
+    return SparseOperand(csr(keys, values.to(dtype), features.shape))
+
+
+DENSE_SHARE, DENSE_BYTES = 0.03, 1 << 30
+"""Sparse features are laid out on a GPU if so many of them are there: its matrix units make up for the zeros."""
+
+
+def placed(features: Features, device: torch.device) -> Operand:
+    """Features on the device; dense ones on a GPU with zeros up to 32 bytes a row, which its matrix units ask for."""
+    x = operand(_laid_out(features, device), device)
+    return pad(x, (0, -x.shape[1] % 8)) if isinstance(x, Tensor) and x.is_cuda else x
+
+
+def table(features: Features, device: torch.device) -> Operand:
+    """Features to gather rows from.
+
+    Dense ones for a GPU are in half precision, half the bytes to gather, where that rounds no more than tf32 does: both
+    have ten bits of mantissa, but half precision ends at 65,504, and loses bits below 6e-5. Where they would take more
+    than half of what is free there they stay on the host, page-locked, and the GPU reads them from there.
+    """
+    features = _laid_out(features, device)
+    if device.type != "cuda" or sparse.issparse(features):
+        return operand(features, device)
+    half, close = _table(features, device, torch.half)
+    return half if close else _table(features, device, torch.float32)[0]
+
+
+def _table(features: NDArray[np.float32], device: torch.device, dtype: torch.dtype) -> tuple[Tensor, bool]:
+    """A table ``[N, F]`` of that precision, padded as in `placed`, made in blocks; and whether it is close enough."""
+    n, width = len(features), features.shape[1] + -features.shape[1] % 8
+    fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or not reaches_host(device)
+    out = torch.empty(n, width, dtype=dtype, **({"device": device} if fits else {"pin_memory": True}))
+    error = largest = torch.zeros(width, device=device)
+    for start in range(0, n, BLOCK):
+        x = pad(to_device(features[start : start + BLOCK], device), (0, width - features.shape[1]))
+        rounded = x.to(dtype)
+        out[start : start + BLOCK] = rounded
+        error, largest = torch.maximum(error, (rounded - x).abs().amax(0)), torch.maximum(largest, x.abs().amax(0))
+    return out, bool((error <= 2.0**-10 * largest).all())
+
+
+def _laid_out(features: Features, device: torch.device) -> Features:
+    """Sparse features without gaps, where a GPU has the better of them so."""
+    size = features.shape[0] * features.shape[1]
+    full = sparse.issparse(features) and features.nnz >= DENSE_SHARE * size and 4 * size <= DENSE_BYTES
+    return features.toarray() if full and device.type == "cuda" else features
+
+
+def times(x: Operand, weight: Tensor) -> Tensor:
+    """X Θ, where X may have been padded."""
+    missing = x.shape[1] - len(weight) if isinstance(x, Tensor) else 0
+    return x @ (pad(weight, (0, 0, 0, missing)) if missing > 0 else weight)
+
+
+class _SparseProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, operand: SparseOperand) -> Tensor:
+        ctx.operand = operand
+        return product(operand.prepared, y)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return product(ctx.operand.transpose.prepared, grads[0]), None
+
+
+def keyed(matrix: sparse.csr_array, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Keys ``[E]`` and values ``[E]`` of a CSR matrix with sorted indices, on the device."""
+    matrix.sort_indices()
+    n, width = matrix.shape
+    starts = torch.from_numpy(matrix.indptr).to(device)
+    rows = torch.repeat_interleave(torch.arange(n, device=device), starts.diff(), output_size=matrix.nnz)
+    return rows.mul_(width).add_(torch.from_numpy(matrix.indices).to(device)), torch.from_numpy(matrix.data).to(device)
+
+
+def csr(keys: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """The CSR matrix of keys ``[E]``, row * N + column, ascending and without duplicates, and values ``[E]``."""
+    bounds = torch.arange(shape[0] + 1, device=keys.device) * shape[1]
+    starts = torch.searchsorted(keys, bounds)
+    # Checked by construction: keys ascend and lie in range.
+    return torch.sparse_csr_tensor(starts, keys % shape[1], values, shape, check_invariants=False)

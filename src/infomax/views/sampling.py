@@ -1,0 +1,88 @@
+"""Patches of a large graph: trees of sampled neighbours, drawn on the device where the graph lives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from infomax.errors import InputError, whole
+from infomax.graphs.graph import Graph
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Who sends messages to whom, laid out for drawing.
+
+    Shapes:
+        starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
+        senders: ``[E]``
+        reach: ``[E]`` float64, running sum of the weights; None where all weigh 1
+        share: ``[N]``, the neighbours' share of a node's mean, d / (d + 1) for the sum d of their weights
+    """
+
+    starts: Tensor
+    senders: Tensor
+    reach: Tensor | None
+    share: Tensor
+
+    @classmethod
+    def of(cls, graph: Graph, device: torch.device) -> Neighbours:
+        """The neighbours in a graph; in a directed one, those whose arrows point at a node."""
+        received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
+        degree = torch.from_numpy(received.sum(axis=1))
+        return cls(
+            torch.from_numpy(received.indptr).long().to(device),
+            torch.from_numpy(received.indices).to(device),
+            torch.from_numpy(received.data).double().cumsum(0).to(device) if graph.weighted else None,
+            (degree / (degree + 1)).float().to(device),
+        )
+
+    def draw(self, nodes: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """Neighbours of each node, with replacement, by weight, ``[n] -> [n, count]``; of an isolated node, itself."""
+        first, last = self.starts[nodes], self.starts[nodes + 1]
+        chance = torch.rand(len(nodes), count, generator=generator, device=nodes.device)
+        if self.reach is None:
+            degree = (last - first)[:, None]
+            drawn = first[:, None] + (chance * degree).long().clamp_(max=degree - 1)
+        else:
+            below = torch.where(first > 0, self.reach[first - 1], 0)[:, None]
+            above = self.reach[(last - 1).clamp(min=0)][:, None]
+            drawn = torch.searchsorted(self.reach, below + chance.double() * (above - below), right=True)
+            drawn = torch.minimum(torch.maximum(drawn, first[:, None]), last[:, None] - 1)
+        alone = (first == last)[:, None]
+        drawn = self.senders[drawn.clamp_(min=0, max=max(len(self.senders) - 1, 0))] if len(self.senders) else drawn
+        return torch.where(alone, nodes[:, None], drawn.long())
+
+
+def check_fan_out(fan_out: Any) -> tuple[int, ...]:
+    """Neighbours drawn on each level, as plain ints."""
+    if not isinstance(fan_out, Sequence | np.ndarray) or isinstance(fan_out, str):
+        raise InputError("fan_out", "whole numbers, one a layer, such as (10, 10, 25)", repr(fan_out))
+    return tuple(whole("fan_out", count, 1) for count in fan_out)
+
+
+def level_sizes(batch: int, fan_out: tuple[int, ...]) -> list[int]:
+    """Nodes on each level of a batch of patches: B, B k_1, B k_1 k_2, ..."""
+    return list(accumulate(fan_out, mul, initial=batch))
+
+
+def sample_patches(
+    neighbours: Neighbours, centres: Tensor, fan_out: tuple[int, ...], generator: torch.Generator
+) -> Tensor:
+    """The nodes of the patches around B centres, ``[B, 1 + k_1 + k_1 k_2 + ...]``, level after level."""
+    levels = [centres]
+    for count in fan_out:
+        levels.append(neighbours.draw(levels[-1], count, generator).view(-1))
+    return torch.cat([level.view(len(centres), -1) for level in levels], dim=1)
+
+
+def by_level(rows: Tensor, fan_out: tuple[int, ...]) -> list[Tensor]:
+    """The levels of patches ``[B, P]``, each flat: a node's children stand together, in the order of their parents."""
+    return [level.reshape(-1) for level in rows.split(level_sizes(1, fan_out), dim=1)]

@@ -1,0 +1,223 @@
+"""The GPU's kernels against the plain ones in float64, and the replayed step against the plain one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from sample_graphs import random_graph
+
+from infomax import DGI, kernels
+from infomax.kernels.optimiser import Adam
+from infomax.kernels.trees import Tree
+from infomax.training.ledger import Ledger
+from infomax.views import operands
+
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU", allow_module_level=True)
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+
+
+def pairs(*tensors):
+    """Each tensor on the GPU in float32, and on the CPU in float64."""
+    return [t.to(GPU, torch.float32) for t in tensors], [t.to("cpu", torch.float64) for t in tensors]
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(5, 5, 3), (70, 41, 512), (300, 300, 200), (33, 64, 1024)])
+def test_contrast(n, m, d, generator):
+    def draw(*shape):
+        return torch.randn(shape, generator=generator)
+
+    on_gpu, plain = pairs(draw(n, d), draw(m, d), draw(d), torch.tensor([0.3]), draw(d, d) / d, draw(1)[0])
+    found, gradients = kernels.contrast(*on_gpu)
+    expected, expected_gradients = kernels.contrast(*plain)
+    torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-4, atol=1e-6)
+    for a, b in zip(gradients, expected_gradients, strict=True):
+        assert a.shape == b.shape
+        torch.testing.assert_close(a.cpu().double(), b, rtol=2e-3, atol=2e-6)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_bias_prelu(parts, generator):
+    def draw(*shape):
+        return torch.randn(shape, generator=generator)
+
+    tensors = [draw(5), torch.tensor([0.4]), draw(70, 5)]
+    if parts == 2:
+        tensors = [draw(205), torch.tensor([0.4]), draw(70, 5), draw(200, 70).T]
+    outcomes = []
+    for batch in pairs(*tensors):
+        leaves = [t.requires_grad_() for t in batch]
+        h = kernels.bias_prelu(*leaves)
+        weights = torch.linspace(-1, 1, h.numel(), device=h.device, dtype=h.dtype).view_as(h)
+        outcomes.append([h, *torch.autograd.grad((h * weights).sum(), leaves)])
+    for a, b in zip(*outcomes, strict=True):
+        torch.testing.assert_close(a.cpu().double(), b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("d", [200, 512, 1024])
+@pytest.mark.parametrize(("m", "n"), [(40, 30), (40, 3000), (2500, 40), (2, 5000)])
+def test_product(m, n, d, generator):
+    """With long rows, which are cut, and without; in tiles where Y is short and wide; rows without an entry."""
+    dense = torch.randn(m, n, generator=generator) * (torch.rand(m, n, generator=generator) < 0.3)
+    dense[1] = 0
+    y = torch.randn(n, d, generator=generator)
+    matrix = kernels.prepare(dense.to_sparse_csr().to(GPU))
+    assert len(matrix.cut.long) == (0 if n < 100 else m - 1)
+    torch.testing.assert_close(kernels.product(matrix, y.to(GPU)).cpu(), dense @ y, rtol=1e-4, atol=1e-4)
+    assert ("tiles" in vars(matrix)) == (n <= 4096 and d >= 512)
+
+
+def test_shuffle_contrast(generator):
+    """With long rows, which are cut, and without."""
+    dense = torch.randn(90, 90, generator=generator) * (torch.rand(90, 90, generator=generator) < 0.1)
+    dense[7], dense[:, 3] = torch.randn(90, generator=generator), torch.randn(90, generator=generator)
+    rows = torch.randperm(90, generator=generator)
+
+    def draw(*shape):
+        return torch.randn(shape, generator=generator)
+
+    numbers = pairs(draw(90, 200), draw(200), torch.tensor([0.3]), draw(200, 200) / 200, draw(1)[0])
+    outcomes = []
+    for batch in numbers:
+        matrix = dense.to(batch[0])
+        p, transpose = (kernels.prepare(m.contiguous().to_sparse_csr()) for m in (matrix, matrix.T))
+        outcomes.append(kernels.shuffle_contrast(p, transpose, rows.to(matrix.device), *batch))
+    (found, gradients), (expected, expected_gradients) = outcomes
+    torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-4, atol=1e-6)
+    for a, b in zip(gradients, expected_gradients, strict=True):
+        torch.testing.assert_close(a.cpu().double(), b, rtol=2e-3, atol=2e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 64, 1000, 4097])
+def test_permutations(n):
+    generator = torch.Generator(GPU).manual_seed(3)
+    found = kernels.permutations(50, n, generator)
+    assert (found.sort(dim=1).values == torch.arange(n, device=GPU)).all()
+    assert n < 64 or len(set(map(tuple, found.tolist()))) == 50
+    assert kernels.permutation(n, generator).shape == (n,)
+
+
+def test_every_permutation_is_as_likely_as_another():
+    """Chi-squared over the 24 permutations of 4; and over where the first of 100 goes."""
+    generator = torch.Generator(GPU).manual_seed(4)
+    of_four = (kernels.permutations(24_000, 4, generator) * torch.tensor([64, 16, 4, 1], device=GPU)).sum(1)
+    counts = torch.unique(of_four, return_counts=True)[1].double()
+    assert len(counts) == 24
+    assert ((counts - 1000) ** 2 / 1000).sum() < 49.7  # 23 degrees of freedom, one in a thousand
+    first = torch.bincount(kernels.permutations(50_000, 100, generator)[:, 0], minlength=100).double()
+    assert ((first - 500) ** 2 / 500).sum() < 148.2  # 99 degrees of freedom
+
+
+def test_the_end_of_a_step(generator):
+    """Adam, the weights kept and the books, beside the plain ones, over epochs of two steps."""
+    outcomes = []
+    for device in (GPU, CPU):
+        weights = [torch.ones(3000, device=device), torch.ones(7, device=device), torch.ones((), device=device)]
+        adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, capacity=4)
+        draws = torch.Generator().manual_seed(0)
+        for step, loss in enumerate([5.0, 4, 3, 3, 6, 6, 2, 2, 7, 7, 7, 7, 1, 1]):
+            ledger.note(torch.tensor([loss, 0.5, 0.1], device=device), step % 2 == 1)
+            gradients = [torch.randn(weight.shape, generator=draws).to(device) for weight in weights]
+            adam.step(gradients, ledger.kept if step % 2 else None, ledger.waited)
+        counts = ledger.counts.clone()
+        outcomes.append([*adam.weights, *ledger.kept, ledger.lowest, counts, torch.tensor(ledger.read(3)[0])])
+    for a, b in zip(*outcomes, strict=True):
+        torch.testing.assert_close(a.cpu(), b)
+    assert outcomes[0][-2].tolist() == [7, 3, 3]  # the fourth epoch was the best; the seventh came too late
+
+
+def test_without_triton_the_results_are_the_same(monkeypatch):
+    """Where nothing is drawn but the first weights and a shuffle that is not one."""
+    graph = random_graph(300, 20)
+    monkeypatch.setattr(
+        "infomax.parts.corruptions.permutation", lambda n, generator: torch.arange(n, device=GPU).flip(0)
+    )
+    settings = {"dim": 16, "epochs": 12, "lr": 1e-3, "device": "cuda"}
+    fused = DGI(**settings).fit(graph).transform(graph).vectors
+    monkeypatch.setattr("infomax.kernels._triton_kernels", lambda: None)
+    plain = DGI(**settings).fit(graph).transform(graph).vectors
+    np.testing.assert_allclose(fused, plain, rtol=1e-2, atol=1e-4 * abs(plain).max())
+
+
+def test_half_a_table_is_gathered_in_full_precision(generator):
+    sizes = (6, 30, 60, 600)
+    table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
+    rows = torch.randint(80, (696,), generator=generator)
+    found = kernels.gather_tree(table.half().to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
+    for a, b in zip(found, kernels.gather_tree(table.half().float(), rows, Tree.of(sizes, CPU), share), strict=True):
+        assert a.dtype == torch.float32
+        torch.testing.assert_close(a.cpu(), b)
+
+
+def test_trees(generator):
+    sizes = (6, 30, 60, 600)
+    table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
+    rows = torch.randint(80, (696,), generator=generator)
+    found = kernels.gather_tree(table.to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
+    for a, b in zip(found, kernels.gather_tree(table, rows, Tree.of(sizes, CPU), share), strict=True):
+        torch.testing.assert_close(a.cpu(), b)
+    outcomes = []
+    for device in (GPU, CPU):
+        h = torch.randn(96, 200, generator=generator.manual_seed(3)).to(device).requires_grad_()
+        own, mean = kernels.pool_tree(h, Tree.of(sizes[:3], device), share[:36].to(device))
+        outcomes.append([own, mean, torch.autograd.grad((own * own + 3 * mean * own).sum(), h)[0]])
+    for a, b in zip(*outcomes, strict=True):
+        torch.testing.assert_close(a.cpu(), b.cpu())
+
+
+@pytest.mark.parametrize("preset", ["whole-graph", "mean-pool", "patches", "many-graphs"])
+def test_replayed_training_is_the_plain_one(preset, monkeypatch):
+    """Bit for bit: the same kernels in the same order, whether Python launches them or the graph."""
+    graph = random_graph(300, 20, dense=True)
+    settings = {"dim": 16, "preset": preset, "epochs": 12, "lr": 1e-3, "device": "cuda"}
+    replayed = DGI(**settings).fit(graph).transform(graph).vectors
+    monkeypatch.setattr("infomax.estimator.REPLAYABLE", ())
+    plain = DGI(**settings).fit(graph).transform(graph).vectors
+    np.testing.assert_array_equal(replayed, plain)
+
+
+@pytest.mark.parametrize("scale", [1, 1e5])
+def test_features_that_do_not_fit_stay_on_the_host(scale, monkeypatch):
+    """And are read from there, to the same bits; in half precision, and where that is too short."""
+    graph = random_graph(300, 20, dense=True)
+    graph = replace(graph, features=graph.features * np.float32(scale))
+    settings = {"dim": 16, "preset": "patches", "scale": "none", "epochs": 3, "lr": 1e-3, "device": "cuda"}
+    there = DGI(**settings).fit(graph).transform(graph).vectors
+    monkeypatch.setattr("infomax.views.operands.free_bytes", lambda gpu: 0)
+    table = operands.table(graph.features, GPU)
+    assert (table.is_pinned(), table.dtype) == (True, torch.half if scale == 1 else torch.float32)
+    np.testing.assert_array_equal(DGI(**settings).fit(graph).transform(graph).vectors, there)
+
+
+def test_gpu_and_cpu_agree_on_what_does_not_depend_on_the_draw():
+    graph = random_graph(200, 20)
+    for settings in ({"epochs": 0}, {"epochs": 0, "preset": "patches"}, {"epochs": 0, "preset": "mean-pool"}):
+        one, other = (DGI(dim=16, device=device, **settings).fit_transform(graph).vectors for device in ("cpu", "cuda"))
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+
+
+def test_resumed_equals_uninterrupted_on_the_gpu(tmp_path):
+    graph = random_graph(200, 20)
+
+    def stop(training):
+        raise KeyboardInterrupt
+
+    train = partial(DGI(dim=16, epochs=100, device="cuda").fit, graph)
+    train(run=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(run=tmp_path / "cut", progress=stop)
+    train(run=tmp_path / "cut")
+    whole, cut = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut"))
+    assert whole == cut
+
+
+def test_early_stopping_needs_no_look_by_the_host():
+    graph = random_graph(200, 20)
+    model = DGI(dim=16, lr=0.05, patience=5, device="cuda").fit(graph)
+    curve = model.health_["curve"]["loss"]
+    assert model.health_["epochs"] == int(np.argmin(curve)) + 1 + 5

@@ -1,0 +1,116 @@
+"""The compiled kernels of a CPU against the plain ones, which `laws/test_step.py` holds against autograd."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from sample_graphs import random_graph
+
+from infomax import DGI, kernels
+from infomax.kernels.optimiser import Adam
+
+
+def both(function, monkeypatch):
+    """What a function finds with the compiled kernels, and without."""
+    assert kernels._numba_kernels() is not None
+    found = []
+    for large in (0, 1 << 62):
+        monkeypatch.setattr(kernels, "LARGE", large)
+        found.append(function())
+    return found
+
+
+def sparse(rows, columns, generator):
+    dense = torch.randn(rows, columns, generator=generator) * (torch.rand(rows, columns, generator=generator) < 0.3)
+    dense[1] = 0
+    return dense, kernels.prepare(dense.to_sparse_csr())
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_product(threads, monkeypatch, generator):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        dense, matrix = sparse(23, 31, generator)
+        y = torch.randn(31, 17, generator=generator)
+        for found in both(lambda: kernels.product(matrix, y), monkeypatch):
+            torch.testing.assert_close(found, dense @ y)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("block", [1, 4 * 17 * 4, 4 * 17 * 10])
+def test_product_by_blocks(block, monkeypatch, generator):
+    from infomax.kernels import cpu
+
+    monkeypatch.setattr(cpu, "BLOCK", block)
+    monkeypatch.setattr(cpu, "FEWEST", 0)
+    dense, matrix = sparse(23, 31, generator)
+    y = torch.randn(31, 17, generator=generator)
+    torch.testing.assert_close(cpu.product(matrix, y), dense @ y)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 5), (5, 0), (3, 5)])
+def test_product_with_nothing_in_it(rows, columns, monkeypatch):
+    matrix, y = torch.zeros(rows, columns).to_sparse_csr(), torch.ones(columns, 2)
+    for found in both(lambda: kernels.product(kernels.prepare(matrix), y), monkeypatch):
+        torch.testing.assert_close(found, torch.zeros(rows, 2))
+
+
+@pytest.mark.parametrize("slope", [0.25, -0.3, 0.0])
+def test_contrast(slope, monkeypatch, generator):
+    def draw(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    arguments = draw(40, 6), draw(31, 6), draw(6), torch.tensor([slope]).double(), draw(6, 6), draw(1)[0]
+    compiled, plain = both(lambda: kernels.contrast(*(a.clone() for a in arguments)), monkeypatch)
+    torch.testing.assert_close(compiled, plain)
+
+
+def test_shuffle_contrast(monkeypatch, generator):
+    dense, matrix = sparse(30, 30, generator)
+    transpose = kernels.prepare(dense.T.contiguous().to_sparse_csr())
+    rows, y = torch.randperm(30, generator=generator), torch.randn(30, 7, generator=generator)
+    bias, weight = torch.randn(7, generator=generator), torch.randn(7, 7, generator=generator)
+    others = bias, torch.tensor([0.3]), weight, torch.tensor(0.1)
+    compiled, plain = both(lambda: kernels.shuffle_contrast(matrix, transpose, rows, y.clone(), *others), monkeypatch)
+    torch.testing.assert_close(compiled, plain)
+
+
+def test_training_is_the_same_compiled_and_plain(monkeypatch):
+    graph = random_graph(200, 20)
+    compiled, plain = both(lambda: DGI(dim=16, epochs=20).fit_transform(graph).vectors, monkeypatch)
+    assert abs(compiled - plain).max() < 1e-4 * abs(plain).max()
+
+
+def test_kernels_are_compiled_where_nothing_can_be_kept():
+    from infomax.kernels import cpu
+
+    from_nowhere = eval("lambda x: x + 1")  # a function without a file, beside which numba could keep its code
+    assert cpu._compiled(from_nowhere)(1) == 2
+
+
+def test_long_sums_lose_nothing():
+    """The summary of 300,000 equal nodes; a running sum in single precision would be half a percent off."""
+    from infomax.kernels import cpu
+
+    n, d = 300_000, 2
+    z, slope = torch.full((n, d), 0.1), torch.tensor([0.25])
+    sums = sum(cpu._rows(cpu._activated, z, torch.zeros(d).numpy(), slope.numpy()[0]))
+    assert sums / n == pytest.approx([0.1, 0.1], rel=1e-5)
+
+
+def test_adam_is_torchs_however_gradients_lie_in_memory(generator):
+    start = torch.randn(4, 3, generator=generator)
+    ours, theirs = start.clone(), start.clone().requires_grad_()
+    adam, torchs = Adam([ours], lr=0.1), torch.optim.Adam([theirs], lr=0.1)
+    for gradient in (torch.randn(3, 4, generator=generator).T, torch.ones(()).expand(4, 3), -start):
+        adam.step([gradient])
+        theirs.grad = gradient.clone()
+        torchs.step()
+    torch.testing.assert_close(ours, theirs.detach())
+
+
+def test_inverse(generator):
+    rows = torch.randperm(50, generator=generator)
+    assert (rows[kernels.inverse(rows)] == torch.arange(50)).all()

@@ -1,0 +1,89 @@
+"""DGI beside Random-Init and raw features: what is compared differs in what the row says, and in nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sample_graphs import random_graph
+
+from infomax import DGI, Graph
+from infomax.baselines import deepwalk
+from infomax.evaluation.probes import PROBES, Score
+from infomax.graphs.scaling import Scaler
+from infomax.paper import comparison, table
+from infomax.paper.comparison import EXPERIMENTS, compare, reproduce
+
+CPU = torch.device("cpu")
+WALK = deepwalk.Settings(dim=4, walks=1, length=5, window=2, batch=20, drawn=8)
+
+
+class Spy:
+    """A probe that keeps the vectors and the seeds it is given."""
+
+    def __init__(self) -> None:
+        self.vectors: list[Any] = []
+        self.seeds: list[int] = []
+
+    def __call__(self, vectors: Any, codes: Any, splits: Any, *, seed: int = 0, device: Any = "cpu") -> Score:
+        self.vectors.append(vectors)
+        self.seeds.append(seed)
+        return Score("accuracy", np.ones(1), codes[None])
+
+
+@pytest.fixture
+def small() -> Graph:
+    graph, part = random_graph(dense=True), np.arange(40) % 4
+    splits = {name: part == number for number, name in enumerate(("train", "validation", "test"))}
+    return dataclasses.replace(graph, splits={**splits, "seen": part < 3})
+
+
+def row_of_raw_features(graph: Graph) -> Any:
+    spy = Spy()
+    comparison.raw_features(graph, graph.labels["class"], [graph.splits], spy, "columns")
+    return spy.vectors[0]
+
+
+SCALED = {
+    "scaler": lambda graph: Scaler.of_seen(graph, "columns").transform(graph.features),
+    "comparison": row_of_raw_features,
+    "table": partial(table.raw_features, codes=None, seed=0, device=CPU, scale="columns"),
+    "walks and features": partial(
+        deepwalk.with_features, codes=None, seed=0, device=CPU, scale="columns", settings=WALK
+    ),
+    "DGI": lambda graph: DGI(4, scale="columns", epochs=1).fit(graph).transform(graph.seen()).vectors,
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_scaling_never_looks_at_unseen_nodes(name, small):
+    """Huge features at every unseen node: what the seen are scaled to does not move a bit."""
+    seen, features = small.splits["seen"], small.features.copy()
+    features[~seen] = 1e6
+    whole, poisoned = (SCALED[name](graph) for graph in (small, dataclasses.replace(small, features=features)))
+    rows = slice(None) if len(whole) < len(seen) else seen
+    np.testing.assert_array_equal(poisoned[rows], whole[rows])
+
+
+def test_random_init_is_the_encoder_that_dgi_began_with(small):
+    model, spy = DGI(4, epochs=2, seed=7).fit(small), Spy()
+    compare(model, small.labels["class"], [small.splits], spy)
+    trained, untrained, _ = spy.vectors
+    np.testing.assert_array_equal(untrained, DGI(4, epochs=0, seed=7).fit_transform(small).vectors)
+    np.testing.assert_array_equal(trained, model.transform(small).vectors)
+    assert not np.array_equal(trained, untrained)
+
+
+def test_every_run_has_a_seed_of_its_own_for_the_encoder_and_the_probe(small, monkeypatch):
+    spy = Spy()
+    monkeypatch.setattr(comparison, "load_dataset", lambda name: small)
+    monkeypatch.setitem(EXPERIMENTS, "cora", dataclasses.replace(EXPERIMENTS["cora"], settings={"dim": 4, "epochs": 1}))
+    monkeypatch.setitem(PROBES, "paper", spy)
+    reproduce("cora", runs=3, device="cpu")
+    assert spy.seeds == [0, 1, 2, 0, 1, 2, 0]
+    for seed, vectors in enumerate(spy.vectors[3:6]):
+        np.testing.assert_array_equal(vectors, DGI(4, epochs=0, seed=seed).fit_transform(small).vectors)

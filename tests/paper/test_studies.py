@@ -1,0 +1,174 @@
+import json
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from sample_graphs import random_graph
+
+from infomax import DGI, Graph
+from infomax.analysis.corruption import BOTH, EDGES, FEATURES, NONE
+from infomax.errors import InputError
+from infomax.evaluation.splits import encode_labels, random_splits
+from infomax.paper import studies
+from infomax.parts.corruptions import flip_edges, shuffle_features
+from infomax.presets import PRESETS, Preset
+from infomax.views import Patches
+
+SMALL = Preset(dim=8, epochs=3, patience=None)
+GRAPH = random_graph(60)
+GROUPS = np.array([str(label) for label in GRAPH.labels["class"]], dtype=object)
+CODES = encode_labels(GROUPS)[0]
+SPLITS = random_splits(CODES, seed=0)[0]
+
+
+def many_graphs() -> Graph:
+    first, second = random_graph(40, seed=1, dense=True), random_graph(25, seed=2, dense=True)
+    edges = np.concatenate([first.adjacency.nonzero(), np.add(second.adjacency.nonzero(), 40)], axis=1)
+    features = np.concatenate([first.features, second.features])
+    return Graph.from_arrays(edges, features, groups=np.repeat([7, 3], [40, 25]))
+
+
+PATCHES = partial(Patches, fan_out=(3, 3, 3), batch=16)
+REGIMES = {
+    "whole": (GRAPH, SMALL),
+    "flips": (GRAPH, replace(SMALL, corruption=partial(flip_edges, rho=0.3))),
+    "patches": (GRAPH, replace(PRESETS["patches"], dim=4, epochs=1, views=PATCHES)),
+    "many": (many_graphs(), replace(PRESETS["many-graphs"], dim=8, epochs=2)),
+}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_contrast_scores_as_the_discriminator_does(regime):
+    graph, preset = REGIMES[regime]
+    model = DGI(preset=preset, device="cpu").fit(graph)
+    pair = studies.contrast(model)
+    assert sorted(pair.nodes.tolist()) == list(range(graph.num_nodes))
+    assert len(pair.negatives) == len(pair.places) == len(pair.negative_scores)
+    assert (pair.places < graph.num_nodes).all()
+    if regime != "patches":  # whose vectors are sampled
+        exact = model.transform(graph).vectors
+        np.testing.assert_allclose(pair.positives, exact[pair.nodes], rtol=1e-4, atol=1e-6)
+    if regime == "whole":
+        h = torch.from_numpy(pair.positives)
+        logits = model.model_.discriminator(h, model.model_.readout(h, None)).detach().numpy()
+        np.testing.assert_allclose(pair.positive_scores, logits, rtol=1e-4, atol=1e-6)
+    again = studies.contrast(model)
+    np.testing.assert_array_equal(pair.negatives, again.negatives)
+    assert (studies.contrast(model, seed=1).negatives[: len(again.negatives)] != again.negatives).any()
+
+
+def test_a_contrast_of_many_nodes_is_a_sample():
+    model = DGI(preset=SMALL, device="cpu").fit(GRAPH)
+    pair = studies.contrast(model, limit=20)
+    assert len(pair.nodes) == len(set(pair.nodes.tolist())) == 20
+    np.testing.assert_allclose(pair.positives, model.transform(GRAPH).vectors[pair.nodes], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_contrast_is_drawn_among_the_seen_nodes(regime):
+    graph, preset = REGIMES[regime]
+    seen = np.arange(graph.num_nodes) % 3 > 0
+    graph = replace(graph, splits={"seen": seen})
+    model = DGI(preset=preset, device="cpu").fit(graph)
+    pair = studies.contrast(model)
+    assert sorted(pair.nodes.tolist()) == np.flatnonzero(seen).tolist()
+    assert set(pair.places.tolist()) <= set(pair.nodes.tolist())
+    if regime != "patches":  # whose vectors are sampled
+        vectors = np.zeros((graph.num_nodes, preset.dim), dtype=np.float32)
+        vectors[seen] = model.transform(graph.seen()).vectors
+        np.testing.assert_allclose(pair.positives, vectors[pair.nodes], rtol=1e-4, atol=1e-6)
+
+
+CHAPTERS = ["projections", "scores", "activations", "dimensions", "health", "theory"]
+
+
+def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
+    pages = []
+    monkeypatch.setattr(studies, "write_report", lambda *page: pages.append((*page[:-1], list(page[-1]))))
+    monkeypatch.setattr(studies, "ITERATIONS", 250)
+    model = DGI(preset=SMALL, device="cpu").fit(GRAPH)
+    done = []
+    numbers = studies.write_analysis(
+        model, tmp_path, GROUPS, SPLITS, title="T", progress=lambda number, note: done.append(number)
+    )
+    [(folder, title, lead, chapters)] = pages
+    assert (folder, title) == (tmp_path, "T")
+    assert lead.startswith("60 nodes, ")
+    assert [chapter.name for chapter in chapters] == list(numbers) == CHAPTERS
+    assert done == [0, 1, 2, 3, 4, 5]
+    json.dumps(numbers, allow_nan=False)
+    full = numbers["dimensions"]["curves"]["least"]["accuracy"][0]
+    assert full == studies._accuracy(model.transform(GRAPH).vectors, CODES, SPLITS, torch.device("cpu"))
+
+
+def test_an_analysis_without_labels_leaves_out_what_needs_them(monkeypatch):
+    monkeypatch.setattr(studies, "ITERATIONS", 250)
+    chapters = {chapter.name: chapter for chapter in studies.analyse(DGI(preset=SMALL, device="cpu").fit(GRAPH))}
+    assert list(chapters) == CHAPTERS
+    assert chapters["projections"].numbers["silhouette"] == {}
+    assert chapters["dimensions"].numbers["curves"]["most"]["accuracy"] == []
+    assert chapters["scores"].facts[0] == ["hot node", "neighbours", "score"]
+
+
+def study(folder, **changes):
+    given = {"graph": GRAPH, "preset": SMALL, "codes": CODES, "splits": SPLITS, "rates": [1e-3, 0.5], "runs": 1}
+    return studies.corruption_study(folder=folder, device="cpu", **(given | changes))
+
+
+def test_a_study_trains_every_point_once_and_goes_on_where_it_stopped(tmp_path):
+    told = []
+    whole = study(tmp_path, progress=lambda done, note: told.append((done, note)))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert (1, f"{FEATURES}, epoch 1") in told
+    assert told[-1] == (6, f"{BOTH}, rho 0.5")
+    assert len(whole["rows"]) == studies.trainings([1e-3, 0.5], 1) == 6
+    assert {(row["corruption"], row["rho"]) for row in whole["rows"]} == {
+        (NONE, None), (FEATURES, None), (EDGES, 1e-3), (EDGES, 0.5), (BOTH, 1e-3), (BOTH, 0.5),
+    }  # fmt: skip
+    assert {row["epochs"] for row in whole["rows"] if row["corruption"] == NONE} == {0}
+
+    def stop(done, note):
+        if done == 4:
+            raise KeyboardInterrupt
+
+    other = tmp_path / "other"
+    other.mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        study(other, progress=stop)
+    assert len(json.loads((other / "corruption.json").read_text())["rows"]) == 4
+    assert study(other) == whole
+    before = (other / "corruption.json").stat().st_mtime_ns
+    assert study(other) == whole
+    assert (other / "corruption.json").stat().st_mtime_ns == before  # nothing was left to train
+
+
+def test_a_study_agrees_with_a_training_of_its_own(tmp_path):
+    rows = study(tmp_path, rates=[0.5], runs=1)["rows"]
+    for kind, corruption in ((FEATURES, shuffle_features), (EDGES, partial(flip_edges, rho=0.5))):
+        vectors = DGI(preset=SMALL, corruption=corruption, device="cpu").fit_transform(GRAPH).vectors
+        expected = studies._accuracy(vectors, CODES, SPLITS, torch.device("cpu"))
+        assert [row["accuracy"] for row in rows if row["corruption"] == kind] == [expected]
+
+
+def test_what_a_study_refuses(tmp_path):
+    study(tmp_path, rates=[0.5], runs=1)
+    turned = np.roll(np.arange(60), 1)
+    for other in (
+        {"preset": replace(SMALL, dim=9)},
+        {"graph": replace(GRAPH, features=GRAPH.features[turned])},
+        {"graph": replace(GRAPH, adjacency=GRAPH.adjacency[turned][:, turned])},
+        {"codes": CODES[turned]},
+        {"splits": [*SPLITS, *SPLITS]},
+        {"splits": [SPLITS[0] | {"train": SPLITS[0]["test"], "test": SPLITS[0]["train"]}]},
+    ):
+        with pytest.raises(InputError, match=r"corruption\.json: expected a corruption study of this graph"):
+            study(tmp_path, **other)
+    with pytest.raises(InputError, match="whole graph"):
+        study(tmp_path, preset=PRESETS["patches"])
+
+
+def test_rates_run_from_a_millionth_to_one():
+    assert studies.rates(7) == [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0]
+    assert len(set(studies.rates())) == 13

@@ -1,0 +1,71 @@
+"""Vectors: the same at every call, and found by their ids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.decomposition import PCA
+from torch import nn
+
+from infomax import Embeddings, InputError
+from infomax.parts.encoders import GCN, SkipMeanPool
+from infomax.training.embedding import embed
+from infomax.views import WholeView
+
+
+class Restless(GCN):
+    """With one part that draws, one that remembers, and one that its maker put to rest."""
+
+    def __init__(self, in_dim, dim):
+        super().__init__(in_dim, dim)
+        self.dropout, self.norm, self.frozen = nn.Dropout(0.5), nn.BatchNorm1d(dim), nn.BatchNorm1d(dim).eval()
+
+    def layer(self, k, view, h):
+        return self.frozen(self.norm(self.dropout(super().layer(k, view, h))))
+
+
+def test_an_encoder_rests_while_it_embeds_and_keeps_its_modes(graph):
+    encoder = Restless(graph.num_features, 4)
+    state = {name: value.clone() for name, value in encoder.state_dict().items()}
+    view = WholeView.of(graph, encoder.rule, torch.device("cpu"))
+    torch.testing.assert_close(embed(encoder, view), embed(encoder, view, block=7))
+    torch.testing.assert_close(dict(encoder.state_dict()), state)
+    assert [encoder.training, encoder.dropout.training, encoder.frozen.training] == [True, True, False]
+
+
+@pytest.mark.parametrize(("ids", "other"), [(["vim", "emacs"], "nano"), ([7, 3], 5)])
+def test_embeddings_hold_ids_as_a_mapping_does(ids, other):
+    embeddings = Embeddings(np.eye(2), ids)
+    assert list(embeddings) == ids
+    assert all(node_id in embeddings and str(node_id) in embeddings for node_id in ids)
+    assert other not in embeddings
+    assert {node_id: embeddings[node_id].tolist() for node_id in embeddings} == {ids[0]: [1, 0], ids[1]: [0, 1]}
+    assert embeddings.vectors.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("vectors", "ids", "message"),
+    [
+        (np.eye(2), [1, 1], 'ids: expected each id once, found "1" 2 times'),
+        (np.eye(2), [1, 2, 3], "ids: expected 2 ids"),
+        (np.ones(2), [1, 2], "vectors: expected an array of shape"),
+        ([["a"], ["b"]], [1, 2], "vectors: expected numbers .* found dtype <U1"),
+    ],
+)
+def test_embeddings_are_checked(vectors, ids, message):
+    with pytest.raises(InputError, match=message):
+        Embeddings(vectors, ids)
+
+
+@pytest.mark.parametrize("encoder", [GCN, SkipMeanPool])
+def test_an_encoder_has_a_layer(encoder):
+    with pytest.raises(InputError, match="layers: expected a whole number from 1, found 0"):
+        encoder(3, 2, layers=0)
+
+
+def test_numpy_takes_embeddings_for_their_vectors():
+    embeddings = Embeddings(np.eye(3, dtype=np.float32), np.array([7, 8, 9]))
+    np.testing.assert_array_equal(np.asarray(embeddings), embeddings.vectors)
+    assert np.asarray(embeddings, dtype=np.float64).dtype == np.float64
+    assert PCA(2).fit_transform(embeddings).shape == (3, 2)
