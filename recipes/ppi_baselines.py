@@ -26,7 +26,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.preprocessing import normalize
 
 from infomax.baselines import average_pooling, fastgcn, graphsage
-from infomax.baselines.inductive import rescaled
+from infomax.baselines.shared import rescaled
 from infomax.datasets import load_dataset
 from infomax.evaluation.metrics import micro_f1
 from infomax.evaluation.probes import paper_probe

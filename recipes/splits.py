@@ -22,7 +22,7 @@ from infomax.datasets import load_dataset
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import Splits
 from infomax.paper.comparison import labelled
-from infomax.paper.protocol import PAPER
+from infomax.paper.results import PAPER
 from infomax.paper.table import score_predictions
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from infomax.analysis.activations import activations, biased_dimensions
-from infomax.analysis.contrast import Contrast
 from infomax.analysis.corruption import BOTH, EDGES, FEATURES, NONE, accuracies, corruption
 from infomax.analysis.dimensions import dimensions, distinction, removable
 from infomax.analysis.health import health
+from infomax.analysis.pairs import Pairs
 from infomax.analysis.projections import projections
 from infomax.analysis.scores import HOT, scores
 from infomax.analysis.style import in_style
@@ -15,7 +15,7 @@ from infomax.evaluation.metrics import silhouette, singular_values
 
 
 @pytest.fixture
-def contrast() -> Contrast:
+def pairs() -> Pairs:
     """Sixty examples of each kind; dimension 0 is biased, 1 tells them apart well, 2 a little, the others not."""
     generator = np.random.default_rng(0)
     positives, negatives = generator.normal(size=(2, 60, 6)).astype(np.float32)
@@ -25,7 +25,7 @@ def contrast() -> Contrast:
     positives[:, 2] += 1
     direction = np.array([-0.1, 1, 0.2, 0, 0, 0], dtype=np.float32)
     places = np.arange(60)
-    return Contrast(places, places, positives, negatives, positives * direction, negatives * direction, -0.5)
+    return Pairs(places, places, positives, negatives, positives * direction, negatives * direction, -0.5)
 
 
 def drawn(chapter):
@@ -38,13 +38,13 @@ def drawn(chapter):
     return json.loads(json.dumps(chapter.numbers, allow_nan=False))
 
 
-def test_scores_are_the_sum_of_their_terms(contrast):
+def test_scores_are_the_sum_of_their_terms(pairs):
     direction = np.array([-0.1, 1, 0.2, 0, 0, 0])
-    np.testing.assert_allclose(contrast.positive_scores, contrast.positives @ direction - 0.5, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(pairs.positive_scores, pairs.positives @ direction - 0.5, rtol=1e-5, atol=1e-5)
 
 
-def test_the_t_test_orders_dimensions_and_survives_what_p_does_not(contrast):
-    strength = distinction(contrast.positives, contrast.negatives)
+def test_the_t_test_orders_dimensions_and_survives_what_p_does_not(pairs):
+    strength = distinction(pairs.positives, pairs.negatives)
     assert np.argsort(-strength)[:2].tolist() == [1, 2]
     x = np.array([[0.0], [2.0]])  # means 1 and 5, variances 2 and 2, two examples each: t = -4 / sqrt(2/2 + 2/2)
     assert distinction(x, x + 4)[0] == pytest.approx(4 / np.sqrt(2))
@@ -55,20 +55,20 @@ def test_the_t_test_orders_dimensions_and_survives_what_p_does_not(contrast):
     assert (distinction(constant, constant + 1) > 1e300).all()  # they tell them apart without fail
 
 
-def test_without_removal_all_is_as_it_was_and_both_ends_agree(contrast):
+def test_without_removal_all_is_as_it_was_and_both_ends_agree(pairs):
     seen = []
 
     def accuracy(kept):
         seen.append(kept.tolist())
         return len(kept) / 6
 
-    numbers = drawn(dimensions(contrast, accuracy, {"floor": 0.5, "sky": 1.1}, points=6))
+    numbers = drawn(dimensions(pairs, accuracy, {"floor": 0.5, "sky": 1.1}, points=6))
     most, least = numbers["curves"]["most"], numbers["curves"]["least"]
     assert numbers["removed"] == [0, 1, 2, 3, 4, 5]
     assert seen[0] == list(range(6))
     assert most["accuracy"][0] == least["accuracy"][0] == 1
-    assert most["bad_positives"][0] == least["bad_positives"][0] == int((contrast.positive_scores <= 0).sum())
-    assert most["bad_negatives"][0] == least["bad_negatives"][0] == int((contrast.negative_scores >= 0).sum())
+    assert most["bad_positives"][0] == least["bad_positives"][0] == int((pairs.positive_scores <= 0).sum())
+    assert most["bad_negatives"][0] == least["bad_negatives"][0] == int((pairs.negative_scores >= 0).sum())
     # Without its best dimension the discriminator fails; with that dimension alone it does not.
     assert most["bad_positives"][1] > 50
     assert least["bad_positives"][5] < 5
@@ -83,19 +83,19 @@ def test_what_can_go_before_the_first_fall():
     assert removable([0, 10], [0.5, 0.9], 0.8) is None
 
 
-def test_the_dimension_study_without_labels(contrast):
-    numbers = drawn(dimensions(contrast, floors={"floor": 0.5}))
+def test_the_dimension_study_without_labels(pairs):
+    numbers = drawn(dimensions(pairs, floors={"floor": 0.5}))
     assert numbers["curves"]["most"]["accuracy"] == []
     assert numbers["removable"] == {}
 
 
-def test_the_biased_dimension_is_found_and_lies_at_the_end(contrast):
-    assert np.flatnonzero(biased_dimensions(contrast)).tolist() == [0]
-    numbers = drawn(activations(contrast, examples=10))
+def test_the_biased_dimension_is_found_and_lies_at_the_end(pairs):
+    assert np.flatnonzero(biased_dimensions(pairs)).tolist() == [0]
+    numbers = drawn(activations(pairs, examples=10))
     assert numbers["biased"] == [0]
     assert numbers["order"][-1] == 0
     assert numbers["score_from_biased"]["negatives"] == pytest.approx(-0.9, abs=0.1)
-    highest = np.argsort(-contrast.positive_scores)[:10]
+    highest = np.argsort(-pairs.positive_scores)[:10]
     assert numbers["highest_positives"] == highest.tolist()
 
 
@@ -113,30 +113,30 @@ def test_silhouettes_belong_to_the_points_of_each_method():
     assert projections({"DGI": apart}, np.array(["a"] * 60, dtype=object)).numbers["silhouette"] == {}
 
 
-def test_hot_nodes_are_named_and_fooled_negatives_counted(contrast):
+def test_hot_nodes_are_named_and_fooled_negatives_counted(pairs):
     points = np.random.default_rng(0).normal(size=(60, 2))
     ids = np.array([f"node {k}" for k in range(60)], dtype=object)
-    degrees = np.where(contrast.negative_scores >= 0, 1, 7)
-    chapter = scores(contrast, points, points, ids, degrees, np.array(["x"] * 60, dtype=object))
+    degrees = np.where(pairs.negative_scores >= 0, 1, 7)
+    chapter = scores(pairs, points, points, ids, degrees, np.array(["x"] * 60, dtype=object))
     numbers = drawn(chapter)
-    hottest = np.argsort(-contrast.positive_scores)[:HOT]
+    hottest = np.argsort(-pairs.positive_scores)[:HOT]
     assert [hot["id"] for hot in numbers["hot"]] == ids[hottest].tolist()
     assert [row[0] for row in chapter.facts[1:]] == ids[hottest].tolist()
-    assert numbers["fooled_negatives"] == int((contrast.negative_scores >= 0).sum()) > 0
+    assert numbers["fooled_negatives"] == int((pairs.negative_scores >= 0).sum()) > 0
     assert numbers["median_degree"] == {"fooled_negatives": 1, "all_negatives": 7}
 
 
-def test_hot_nodes_whose_ids_begin_alike_are_all_named(contrast):
+def test_hot_nodes_whose_ids_begin_alike_are_all_named(pairs):
     points = np.random.default_rng(0).normal(size=(60, 2))
     ids = np.array([f"http://example.org/a/long/path/{k}/end" for k in range(60)], dtype=object)
     with in_style():
-        texts = scores(contrast, points, points, ids, np.ones(60)).draw(False).axes[0].texts
+        texts = scores(pairs, points, points, ids, np.ones(60)).draw(False).axes[0].texts
     assert sum("…" in text.get_text() for text in texts) == HOT
 
 
 def test_of_scores_that_are_all_alike_nothing_is_claimed():
     same, points, places = np.ones((9, 2), np.float32), np.zeros((9, 2)), np.arange(9)
-    chapter = scores(Contrast(places, places, same, same, same, same, 0.0), points, points, places, np.full(9, 2))
+    chapter = scores(Pairs(places, places, same, same, same, same, 0.0), points, points, places, np.full(9, 2))
     drawn(chapter)
     assert chapter.story[1:] == [
         "The median patch of the graph scores 2.0, the highest 2.0; 8 of the highest are named.",

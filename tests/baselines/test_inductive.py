@@ -15,7 +15,7 @@ from infomax.baselines import average_pooling as pooling
 from infomax.baselines import fastgcn as fast
 from infomax.baselines import gcn
 from infomax.baselines import graphsage as sage
-from infomax.baselines.inductive import keep
+from infomax.baselines.shared import keep
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.training.embedding import embed
 from infomax.views import WholeView

@@ -15,7 +15,7 @@ from infomax import Graph
 from infomax.baselines import BASELINES, average_pooling, deepwalk, gcn, planetoid
 from infomax.baselines.label_propagation import label_propagation
 from infomax.baselines.walks import closeness, random_walks, skip_gram_loss
-from infomax.paper.protocol import PAPER
+from infomax.paper.results import PAPER
 from infomax.views.operands import operand
 from infomax.views.sampling import Neighbours
 

@@ -40,45 +40,45 @@ REGIMES = {
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_a_contrast_scores_as_the_discriminator_does(regime):
+def test_pairs_are_scored_as_the_discriminator_does(regime):
     graph, preset = REGIMES[regime]
     model = DGI(preset=preset, device="cpu").fit(graph)
-    pair = studies.contrast(model)
-    assert sorted(pair.nodes.tolist()) == list(range(graph.num_nodes))
-    assert len(pair.negatives) == len(pair.places) == len(pair.negative_scores)
-    assert (pair.places < graph.num_nodes).all()
+    pairs = studies.draw_pairs(model)
+    assert sorted(pairs.nodes.tolist()) == list(range(graph.num_nodes))
+    assert len(pairs.negatives) == len(pairs.places) == len(pairs.negative_scores)
+    assert (pairs.places < graph.num_nodes).all()
     if regime != "patches":  # whose vectors are sampled
         exact = model.transform(graph).vectors
-        np.testing.assert_allclose(pair.positives, exact[pair.nodes], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(pairs.positives, exact[pairs.nodes], rtol=1e-4, atol=1e-6)
     if regime == "whole":
-        h = torch.from_numpy(pair.positives)
+        h = torch.from_numpy(pairs.positives)
         logits = model.model_.discriminator(h, model.model_.readout(h, None)).detach().numpy()
-        np.testing.assert_allclose(pair.positive_scores, logits, rtol=1e-4, atol=1e-6)
-    again = studies.contrast(model)
-    np.testing.assert_array_equal(pair.negatives, again.negatives)
-    assert (studies.contrast(model, seed=1).negatives[: len(again.negatives)] != again.negatives).any()
+        np.testing.assert_allclose(pairs.positive_scores, logits, rtol=1e-4, atol=1e-6)
+    again = studies.draw_pairs(model)
+    np.testing.assert_array_equal(pairs.negatives, again.negatives)
+    assert (studies.draw_pairs(model, seed=1).negatives[: len(again.negatives)] != again.negatives).any()
 
 
-def test_a_contrast_of_many_nodes_is_a_sample():
+def test_pairs_of_many_nodes_are_a_sample():
     model = DGI(preset=SMALL, device="cpu").fit(GRAPH)
-    pair = studies.contrast(model, limit=20)
-    assert len(pair.nodes) == len(set(pair.nodes.tolist())) == 20
-    np.testing.assert_allclose(pair.positives, model.transform(GRAPH).vectors[pair.nodes], rtol=1e-4, atol=1e-6)
+    pairs = studies.draw_pairs(model, limit=20)
+    assert len(pairs.nodes) == len(set(pairs.nodes.tolist())) == 20
+    np.testing.assert_allclose(pairs.positives, model.transform(GRAPH).vectors[pairs.nodes], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_a_contrast_is_drawn_among_the_seen_nodes(regime):
+def test_pairs_are_drawn_among_the_seen_nodes(regime):
     graph, preset = REGIMES[regime]
     seen = np.arange(graph.num_nodes) % 3 > 0
     graph = replace(graph, splits={"seen": seen})
     model = DGI(preset=preset, device="cpu").fit(graph)
-    pair = studies.contrast(model)
-    assert sorted(pair.nodes.tolist()) == np.flatnonzero(seen).tolist()
-    assert set(pair.places.tolist()) <= set(pair.nodes.tolist())
+    pairs = studies.draw_pairs(model)
+    assert sorted(pairs.nodes.tolist()) == np.flatnonzero(seen).tolist()
+    assert set(pairs.places.tolist()) <= set(pairs.nodes.tolist())
     if regime != "patches":  # whose vectors are sampled
         vectors = np.zeros((graph.num_nodes, preset.dim), dtype=np.float32)
         vectors[seen] = model.transform(graph.seen()).vectors
-        np.testing.assert_allclose(pair.positives, vectors[pair.nodes], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(pairs.positives, vectors[pairs.nodes], rtol=1e-4, atol=1e-6)
 
 
 CHAPTERS = ["projections", "scores", "activations", "dimensions", "health", "theory"]

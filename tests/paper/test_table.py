@@ -21,7 +21,7 @@ from infomax.baselines import Baseline
 from infomax.cli import table
 from infomax.paper import comparison
 from infomax.paper.comparison import EXPERIMENTS
-from infomax.paper.protocol import PAPER
+from infomax.paper.results import PAPER
 from infomax.paper.table import METHODS, Cell, make_table
 from infomax.paper.table.page import html, markdown
 

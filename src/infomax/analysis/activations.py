@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.analysis.chapter import Chapter
-from infomax.analysis.contrast import Contrast
+from infomax.analysis.pairs import Pairs
 from infomax.analysis.style import DIVERGING, INK, PAPER, panels
 
 EXAMPLES = 100
 
 
-def activations(contrast: Contrast, examples: int = EXAMPLES) -> Chapter:
+def activations(pairs: Pairs, examples: int = EXAMPLES) -> Chapter:
     """The extreme examples' vectors, one a row, dimensions in the order of their mean: biased ones lie at the ends."""
-    highest = np.argsort(-contrast.positive_scores, kind="stable")[:examples]
-    lowest = np.argsort(contrast.negative_scores, kind="stable")[:examples]
-    biased = biased_dimensions(contrast)
-    order = np.argsort(contrast.positives.mean(axis=0) + contrast.negatives.mean(axis=0), kind="stable")
-    terms = {"positives": contrast.positive_terms, "negatives": contrast.negative_terms}
+    highest = np.argsort(-pairs.positive_scores, kind="stable")[:examples]
+    lowest = np.argsort(pairs.negative_scores, kind="stable")[:examples]
+    biased = biased_dimensions(pairs)
+    order = np.argsort(pairs.positives.mean(axis=0) + pairs.negatives.mean(axis=0), kind="stable")
+    terms = {"positives": pairs.positive_terms, "negatives": pairs.negative_terms}
     push = {who: float(rows[:, biased].sum(axis=1).mean()) for who, rows in terms.items()}
     rest = {who: float(rows[:, ~biased].sum(axis=1).mean()) for who, rows in terms.items()}
     numbers = {
@@ -28,7 +28,7 @@ def activations(contrast: Contrast, examples: int = EXAMPLES) -> Chapter:
         "biased": np.flatnonzero(biased).tolist(),
         "score_from_biased": push,
         "score_from_others": rest,
-        "highest_positives": contrast.nodes[highest].tolist(),
+        "highest_positives": pairs.nodes[highest].tolist(),
         "order": order.tolist(),
     }
     story = [
@@ -44,7 +44,7 @@ def activations(contrast: Contrast, examples: int = EXAMPLES) -> Chapter:
         )
     else:
         story.append("No dimension is biased: in none do all patches lie off zero on the same side.")
-    rows = np.concatenate([contrast.positives[highest], contrast.negatives[lowest]])[:, order]
+    rows = np.concatenate([pairs.positives[highest], pairs.negatives[lowest]])[:, order]
     return Chapter(
         "activations",
         "What the vectors look like",
@@ -54,10 +54,10 @@ def activations(contrast: Contrast, examples: int = EXAMPLES) -> Chapter:
     )
 
 
-def biased_dimensions(contrast: Contrast) -> NDArray[np.bool_]:
+def biased_dimensions(pairs: Pairs) -> NDArray[np.bool_]:
     """Which dimensions ``[d]`` lie off zero on the same side in positives and in negatives, by two deviations each."""
     leans = []
-    for vectors in (contrast.positives, contrast.negatives):
+    for vectors in (pairs.positives, pairs.negatives):
         spread = vectors.std(axis=0)
         leans.append(np.divide(vectors.mean(axis=0), spread, out=np.zeros_like(spread), where=spread > 0))
     return np.asarray((np.minimum(*leans) >= 2) | (np.maximum(*leans) <= -2))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.analysis.chapter import Chapter
-from infomax.analysis.contrast import Contrast
+from infomax.analysis.pairs import Pairs
 from infomax.analysis.style import BASELINE, BELOW, COLOURS, DASHED, DOTTED, panels
 
 POINTS = 16
@@ -35,7 +35,7 @@ def distinction(positives: NDArray[Any], negatives: NDArray[Any]) -> NDArray[np.
 
 
 def removal(
-    contrast: Contrast, order: NDArray[np.int64], counts: NDArray[np.int64], accuracy: Accuracy | None
+    pairs: Pairs, order: NDArray[np.int64], counts: NDArray[np.int64], accuracy: Accuracy | None
 ) -> dict[str, list[Any]]:
     """What is left of probe and discriminator without the first ``counts`` dimensions of an order ``[d]``.
 
@@ -46,8 +46,8 @@ def removal(
         kept = np.sort(order[count:])
         if accuracy is not None:
             curve["accuracy"].append(accuracy(kept))
-        curve["bad_positives"].append(int((contrast.positive_terms[:, kept].sum(axis=1) + contrast.bias <= 0).sum()))
-        curve["bad_negatives"].append(int((contrast.negative_terms[:, kept].sum(axis=1) + contrast.bias >= 0).sum()))
+        curve["bad_positives"].append(int((pairs.positive_terms[:, kept].sum(axis=1) + pairs.bias <= 0).sum()))
+        curve["bad_negatives"].append(int((pairs.negative_terms[:, kept].sum(axis=1) + pairs.bias >= 0).sum()))
     return curve
 
 
@@ -58,7 +58,7 @@ def removable(counts: Sequence[int], accuracies: Sequence[float], floor: float) 
 
 
 def dimensions(
-    contrast: Contrast,
+    pairs: Pairs,
     accuracy: Accuracy | None = None,
     floors: Mapping[str, float] | None = None,
     points: int = POINTS,
@@ -66,22 +66,22 @@ def dimensions(
     """Dimensions removed from either end of the order of the t-test.
 
     Args:
-        contrast: the examples.
+        pairs: the examples.
         accuracy: of the paper's probe on some of the dimensions; None where there are no labels.
         floors: accuracies to compare with, by name: how many dimensions can go before the probe falls under each?
         points: how many counts of removed dimensions to look at, from none to all but a few.
     """
-    d = contrast.positives.shape[1]
-    strength = distinction(contrast.positives, contrast.negatives)
+    d = pairs.positives.shape[1]
+    strength = distinction(pairs.positives, pairs.negatives)
     counts = np.unique(np.linspace(0, d, points + 1).astype(np.int64)[:-1])
     ascending = np.argsort(strength, kind="stable")
     orders = {"most": ascending[::-1], "least": ascending}
-    curves = {end: removal(contrast, order, counts, accuracy) for end, order in orders.items()}
+    curves = {end: removal(pairs, order, counts, accuracy) for end, order in orders.items()}
     floors = dict(floors or {}) if accuracy is not None else {}
     numbers = {
         "t": np.round(strength, 4).tolist(),
         "removed": counts.tolist(),
-        "examples": {"positives": len(contrast.positives), "negatives": len(contrast.negatives)},
+        "examples": {"positives": len(pairs.positives), "negatives": len(pairs.negatives)},
         "curves": curves,
         "removable": {
             name: {end: removable(counts.tolist(), curve["accuracy"], floor) for end, curve in curves.items()}

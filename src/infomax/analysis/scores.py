@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.analysis.chapter import Chapter
-from infomax.analysis.contrast import Contrast
+from infomax.analysis.pairs import Pairs
 from infomax.analysis.pictures import draw_values, shorten, write_names
 from infomax.analysis.style import INK, panels
 
@@ -16,7 +16,7 @@ HOT = 8
 
 
 def scores(
-    contrast: Contrast,
+    pairs: Pairs,
     positive_points: NDArray[Any],
     negative_points: NDArray[Any],
     ids: NDArray[Any],
@@ -26,13 +26,13 @@ def scores(
     """Scores in colour, over a projection of the positives and one of the negatives.
 
     Args:
-        contrast: the n positives and m negatives.
+        pairs: the n positives and m negatives.
         positive_points, negative_points: ``[n, 2]``, ``[m, 2]``.
         ids, degrees, groups: ``[N]``, of every node of the graph; groups as text.
     """
-    positive, negative = contrast.positive_scores, contrast.negative_scores
+    positive, negative = pairs.positive_scores, pairs.negative_scores
     hot = np.argsort(-positive, kind="stable")[:HOT]
-    nodes = contrast.nodes[hot]
+    nodes = pairs.nodes[hot]
     names = [shorten(str(identifier)) for identifier in ids[nodes].tolist()]
     fooled = negative >= 0
     numbers = {
@@ -45,8 +45,8 @@ def scores(
         ],
         "fooled_negatives": int(fooled.sum()),
         "median_degree": {
-            "fooled_negatives": float(np.median(degrees[contrast.places[fooled]])) if fooled.any() else None,
-            "all_negatives": float(np.median(degrees[contrast.places])),
+            "fooled_negatives": float(np.median(degrees[pairs.places[fooled]])) if fooled.any() else None,
+            "all_negatives": float(np.median(degrees[pairs.places])),
         },
     }
     column = ["class"] if groups is not None else []

@@ -82,7 +82,7 @@ BASELINES: dict[str, Baseline] = {
     ),
     "Avg. pooling": Baseline("predictions", dict.fromkeys(INDUCTIVE, average_pooling.average_pooling)),
 }
-"""Name, as `evaluation.protocol.PAPER` spells it -> the baseline; in the order of the paper's table.
+"""Name, as `paper.results.PAPER` spells it -> the baseline; in the order of the paper's table.
 
 Walks and label propagation need one graph: nothing passes from one of PPI's graphs to another.
 """

@@ -14,7 +14,7 @@ from scipy import sparse
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from infomax.baselines.inductive import (
+from infomax.baselines.shared import (
     Drop,
     classes,
     decide,

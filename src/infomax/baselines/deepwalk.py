@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 
-from infomax.baselines.inductive import generators
+from infomax.baselines.shared import generators
 from infomax.baselines.walks import closeness, random_walks, skip_gram_loss
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler

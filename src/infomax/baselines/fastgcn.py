@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from infomax.baselines.inductive import classes, decide, generators, known_rows, label_loss, rescaled, training_codes
+from infomax.baselines.shared import classes, decide, generators, known_rows, label_loss, rescaled, training_codes
 from infomax.graphs.graph import Graph
 from infomax.parts.encoders import Encoder
 from infomax.parts.initialisation import glorot

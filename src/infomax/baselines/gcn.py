@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
-from infomax.baselines.inductive import (
+from infomax.baselines.shared import (
     Drop,
     classes,
     decide,

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, softplus
 
 from infomax.baselines import deepwalk
-from infomax.baselines.inductive import generators
+from infomax.baselines.shared import generators
 from infomax.graphs.graph import Graph
 from infomax.parts.initialisation import glorot
 from infomax.views.operands import Operand, operand

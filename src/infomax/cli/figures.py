@@ -76,7 +76,7 @@ def figures(out: Path, *, runs: int, points: int, device: str) -> dict[str, Any]
     from infomax.estimator import DGI
     from infomax.paper import studies
     from infomax.paper.comparison import EXPERIMENTS, labelled
-    from infomax.paper.protocol import PAPER
+    from infomax.paper.results import PAPER
     from infomax.training import runs as folders
 
     began = time.monotonic()

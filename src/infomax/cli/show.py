@@ -152,8 +152,8 @@ def health(report: dict[str, Any]) -> None:
 
 
 def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Rows of a results table, as `evaluation.protocol.Row.to_dict` gives them."""
-    from infomax.paper.protocol import score_text
+    """Rows of a results table, as `paper.results.Row.to_dict` gives them."""
+    from infomax.paper.results import score_text
 
     rows = list(rows)
     columns = {

@@ -19,7 +19,7 @@ from infomax.evaluation.probes import PROBES, Probe
 from infomax.evaluation.splits import Splits, encode_labels, known, random_splits
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler
-from infomax.paper.protocol import PAPER, Printed, Row, summarise
+from infomax.paper.results import PAPER, Printed, Row, summarise
 
 PARTS = ("train", "validation", "test")
 

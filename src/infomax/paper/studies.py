@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from infomax.analysis.activations import activations
 from infomax.analysis.chapter import Chapter
-from infomax.analysis.contrast import Contrast
 from infomax.analysis.corruption import BOTH, EDGES, FEATURES, NONE, corruption
 from infomax.analysis.dimensions import dimensions
 from infomax.analysis.health import health
+from infomax.analysis.pairs import Pairs
 from infomax.analysis.pictures import sample_rows, tsne, umap
 from infomax.analysis.projections import projections
 from infomax.analysis.report import write_report
@@ -98,24 +98,24 @@ def analyse(
     """
     graph = model.graph_
     progress(0, "positives and negatives")
-    pair = contrast(model, seed=seed)
+    pairs = draw_pairs(model, seed=seed)
     untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit_transform(graph).vectors
     learnt = model.transform(graph).vectors
-    nodes, scaled = pair.nodes, model.scaler_.transform(graph.features)
+    nodes, scaled = pairs.nodes, model.scaler_.transform(graph.features)
     sources = {"Raw features": scaled[nodes], "Random-Init": untrained[nodes], "DGI": learnt[nodes]}
     if graph.num_features < 2:
         del sources["Raw features"]  # they lie on a line, not in a plane
     method, place = ("UMAP", umap) if projection == "umap" else ("t-SNE", partial(tsne, iterations=ITERATIONS))
     points = {}
-    for done, (name, vectors) in enumerate({**sources, "the negative sample": pair.negatives}.items(), start=1):
+    for done, (name, vectors) in enumerate({**sources, "the negative sample": pairs.negatives}.items(), start=1):
         progress(done, f"{method} of {name}")
         points[name] = place(vectors, seed=seed)
     negative_points = points.pop("the negative sample")
     yield projections(points, None if groups is None else groups[nodes], method=method)
-    yield scores(pair, points["DGI"], negative_points, graph.ids, _degrees(graph), groups)
-    yield activations(pair)
+    yield scores(pairs, points["DGI"], negative_points, graph.ids, _degrees(graph), groups)
+    yield activations(pairs)
     progress(5, "probes without some of the dimensions")
-    yield _dimensions(pair, learnt, untrained, groups, splits, dict(floors or {}), choose_device(model.device))
+    yield _dimensions(pairs, learnt, untrained, groups, splits, dict(floors or {}), choose_device(model.device))
     if study is not None:
         yield corruption(study)
     yield health(model.health_, learnt)
@@ -123,7 +123,7 @@ def analyse(
 
 
 def _dimensions(
-    pair: Contrast,
+    pairs: Pairs,
     learnt: NDArray[Any],
     untrained: NDArray[Any],
     groups: NDArray[Any] | None,
@@ -133,10 +133,10 @@ def _dimensions(
 ) -> Chapter:
     """The dimension study, with the paper's probe where there are labels."""
     if groups is None:
-        return dimensions(pair)
+        return dimensions(pairs)
     codes, _ = encode_labels(groups)
     floors["Random-Init"] = _accuracy(untrained, codes, splits, device)
-    return dimensions(pair, lambda kept: _accuracy(learnt[:, kept], codes, splits, device), floors)
+    return dimensions(pairs, lambda kept: _accuracy(learnt[:, kept], codes, splits, device), floors)
 
 
 def _accuracy(
@@ -153,7 +153,7 @@ def _degrees(graph: Graph) -> NDArray[np.int64]:
 
 
 @torch.no_grad()
-def contrast(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Contrast:
+def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Pairs:
     """Positives and negatives of the graph that a model was trained on, drawn as its training drew them.
 
     As many pairs of views as it takes to have ``limit`` of each, or all there are. The terms add up to the score for
@@ -163,7 +163,7 @@ def contrast(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Contrast:
     parts = model.model_.to(device)
     scaled = dataclasses.replace(graph, features=model.scaler_.transform(graph.features))
     views = preset.views(scaled, parts.encoder.rule, preset.corruption, device)
-    pairs: list[list[NDArray[Any]]] = []
+    drawn: list[list[NDArray[Any]]] = []
     generator = torch.Generator(device).manual_seed(seed)
     for batch in views.batches(generator):
         positive, negative = views.pair(batch, generator)
@@ -176,12 +176,12 @@ def contrast(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Contrast:
             rows = sample_rows(len(nodes), limit, seed)
             vectors = vectors[torch.from_numpy(rows).to(device)]
             pair += [nodes[rows], vectors.cpu().numpy(), (vectors * direction).cpu().numpy()]
-        pairs.append(pair)
-        if sum(len(pair[0]) for pair in pairs) >= limit:
+        drawn.append(pair)
+        if sum(len(pair[0]) for pair in drawn) >= limit:
             break
-    nodes, positives, terms, places, negatives, negative_terms = map(np.concatenate, zip(*pairs, strict=True))
+    nodes, positives, terms, places, negatives, negative_terms = map(np.concatenate, zip(*drawn, strict=True))
     seen = np.flatnonzero(model.graph_.splits.get("seen", np.ones(graph.num_nodes)))  # the row of each in the graph
-    return Contrast(seen[nodes], seen[places], positives, negatives, terms, negative_terms, float(bias))
+    return Pairs(seen[nodes], seen[places], positives, negatives, terms, negative_terms, float(bias))
 
 
 def _nodes(views: Views, batch: torch.Tensor, graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -29,7 +29,7 @@ from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import make_folder, replacing
 from infomax.paper.comparison import EXPERIMENTS, choose_probe, labelled
-from infomax.paper.protocol import PAPER, summarise
+from infomax.paper.results import PAPER, summarise
 from infomax.paper.table.page import html, markdown
 from infomax.training.runs import read_json, write_json
 from infomax.version import __version__

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any, NamedTuple
 
-from infomax.paper.protocol import PAPER, score_text
+from infomax.paper.results import PAPER, score_text
 from infomax.paper.table.notes import NOTES, USES
 
 TITLES = {

@@ -1,4 +1,4 @@
-"""Contrast: what the discriminator has to tell apart, as arrays."""
+"""Positive and negative vectors, and the discriminator's scores of both."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class Contrast:
-    """Patch representations of a graph and of a negative sample, and what the discriminator says of them.
+class Pairs:
+    """Vectors of a graph's nodes (positives) and of a corrupted graph (negatives), with the discriminator's scores.
 
-    The score of a patch is a logit, the sum of its terms and the bias: above 0 it is taken for real.
+    A score is a logit, the sum of a vector's terms and the bias. Above 0 the discriminator takes the vector for a
+    positive.
 
     Shapes:
-        nodes, places: ``[n]``, ``[m]``, the node of each positive, and that whose place in the graph a negative has.
+        nodes: ``[n]``, the node of each positive.
+        places: ``[m]``, the node whose place in the graph each negative has.
         positives, negatives: ``[n, d]``, ``[m, d]``.
         positive_terms, negative_terms: ``[n, d]``, ``[m, d]``, what each dimension adds to the score.
     """
@@ -31,10 +33,10 @@ class Contrast:
 
     @property
     def positive_scores(self) -> NDArray[Any]:
-        """``[n]``."""
+        """The scores ``[n]`` of the positives."""
         return np.asarray(self.positive_terms.sum(axis=1) + self.bias)
 
     @property
     def negative_scores(self) -> NDArray[Any]:
-        """``[m]``."""
+        """The scores ``[m]`` of the negatives."""
         return np.asarray(self.negative_terms.sum(axis=1) + self.bias)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from infomax.paper.protocol import PAPER, score_text, summarise
+from infomax.paper.results import PAPER, score_text, summarise
 
 
 def test_a_row_is_the_promised_json():
