@@ -16,9 +16,9 @@ from sklearn.exceptions import NotFittedError
 
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
+from infomax.graphs.checks import check_feature_names
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler
-from infomax.io.tables import check_features
 from infomax.kernels.transfer import to_host
 from infomax.parts.corruptions import REPLAYABLE
 from infomax.presets import PRESETS, Part, Preset, patch_sizes, restore
@@ -158,7 +158,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         """The vectors ``[N, dim]`` of a graph's nodes, in its order, with its ids."""
         self._check_fitted()
         check_graph(graph)
-        check_features("features", graph.feature_names, self.feature_names_)
+        check_feature_names("features", graph.feature_names, self.feature_names_)
         device = choose_device(self.device)
         encoder = self.model_.to(device).encoder
         memory.require(memory.embedding_bytes(graph, encoder.out_dim), device)

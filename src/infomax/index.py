@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from infomax.embeddings import Embeddings, find_row, positions
 from infomax.errors import InputError
 from infomax.io.atomic import check_place, replacing
+from infomax.io.json import read_json, write_json
 from infomax.training import runs
 
 LIMIT = 50_000
@@ -70,7 +71,7 @@ def open_index(folder: Path, ids: NDArray[Any], embed: Callable[[], Embeddings])
     with replacing(folder / INDEX) as temporary:
         graph.save(str(temporary))
     written = {"source": source, "sha256": _hash(folder / INDEX), "recall": recall, "k": NEAREST, "sampled": SAMPLE}
-    runs.write_json(folder / NOTES, written)
+    write_json(folder / NOTES, written)
     return NeighbourIndex(graph, ids, recall)
 
 
@@ -99,7 +100,7 @@ def measure_recall(graph: Any, vectors: NDArray[np.float32], seed: int = 0) -> f
 def _notes(folder: Path) -> dict[str, Any]:
     """What was written beside an index; nothing where there is none to trust."""
     try:
-        return runs.read_json(folder / NOTES) if (folder / INDEX).exists() and (folder / NOTES).exists() else {}
+        return read_json(folder / NOTES) if (folder / INDEX).exists() and (folder / NOTES).exists() else {}
     except InputError:
         return {}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from infomax.analysis.pictures import colour_groups, sample_rows, scatter, shorten, tsne, umap, write_names
+from infomax.analysis.pictures import colour_groups, sample_rows, scatter, shorten_middle, tsne, umap, write_names
 from infomax.analysis.style import COLOURS, GREY, INK, panels
 from infomax.errors import InputError
 from infomax.evaluation.metrics import silhouette
@@ -87,8 +87,8 @@ def test_names_keep_inside_and_apart_and_a_line_leads_back_from_those_that_moved
 
 
 def test_long_names_lose_their_middle():
-    assert shorten("x" * 24) == "x" * 24
-    assert shorten("http://example.org/" + "path/" * 20 + "page 7") == "http://examp…path/page 7"
+    assert shorten_middle("x" * 24) == "x" * 24
+    assert shorten_middle("http://example.org/" + "path/" * 20 + "page 7") == "http://examp…path/page 7"
     names = np.array(["a" * 120 + "b", "a" * 120 + "c"], dtype=object)
     colours, entries = colour_groups(names)
     assert list(colours) == names.tolist()

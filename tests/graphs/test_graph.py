@@ -254,3 +254,11 @@ class TestPyG:
 def test_weights_that_add_up_to_infinity_are_refused():
     with pytest.raises(InputError, match="edge 0 -> 1: expected weights whose sum float32 can hold"):
         Graph.from_arrays(np.array([[0, 0, 1], [1, 1, 2]]), np.eye(3), weight=[3e38, 3e38, 1])
+
+
+def test_degrees_count_the_edges_at_a_node_in_either_direction():
+    edges = [[0, 0, 1, 2], [1, 2, 0, 2]]  # 0 -> 1, 0 -> 2, 1 -> 0 and a self-loop
+    assert Graph.from_arrays(edges, num_nodes=4).degrees().tolist() == [2, 1, 1, 0]
+    directed = Graph.from_arrays(edges, num_nodes=4, directed=True)
+    assert directed.degrees().tolist() == [3, 2, 1, 0]
+    assert directed.features.indices.tolist() == [2, 1, 1, 0]  # degree features use the same count

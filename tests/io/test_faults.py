@@ -13,8 +13,9 @@ import pytest
 from pyarrow import parquet
 
 from infomax.errors import InputError
+from infomax.graphs import checks
 from infomax.io import parquet as parquet_tables
-from infomax.io import read_graph, tables, text
+from infomax.io import read_graph, text
 
 EDGES = "source,target\na,b\n"
 NODES = "id,x\na,1\nb,2\n"
@@ -185,8 +186,8 @@ def test_labels(tmp_path: Path) -> None:
 def test_the_odd_one_of_many_columns_is_found_in_a_blink() -> None:
     names = tuple(f"word {column}" for column in range(20_000))
     began = perf_counter()
-    told(["no column 'word 19999'"], tables.check_features, "nodes.csv", names[:-1], names)
-    told(["an unknown column 'z'"], tables.check_features, "nodes.csv", (*names, "z"), names)
+    told(["no column 'word 19999'"], checks.check_feature_names, "nodes.csv", names[:-1], names)
+    told(["an unknown column 'z'"], checks.check_feature_names, "nodes.csv", (*names, "z"), names)
     assert perf_counter() - began < 1
 
 

@@ -106,7 +106,7 @@ def colour_groups(names: NDArray[Any]) -> tuple[dict[str, str], list[tuple[str, 
     sizes = Counter(names.tolist())
     unknown = sizes.pop("", 0)
     colours = {name: colour for (name, _), colour in zip(sizes.most_common(), COLOURS, strict=False)}
-    entries = [(colour, f"{shorten(name)}  ({sizes[name]:,})") for name, colour in colours.items()]
+    entries = [(colour, f"{shorten_middle(name)}  ({sizes[name]:,})") for name, colour in colours.items()]
     if others := [size for name, size in sizes.items() if name not in colours]:
         entries.append((GREY, f"{len(others)} smaller groups  ({sum(others):,})"))
     if unknown:
@@ -148,7 +148,7 @@ def _heart(points: NDArray[Any]) -> NDArray[Any]:
     return heart
 
 
-def shorten(name: str, width: int = 24) -> str:
+def shorten_middle(name: str, width: int = 24) -> str:
     """A long name without its middle: ids and classes are often told apart by their ends."""
     return name if len(name) <= width else f"{name[: width // 2]}\N{HORIZONTAL ELLIPSIS}{name[1 - width // 2 :]}"
 
@@ -195,7 +195,7 @@ def write_names(
     steps = [reach / pixel * np.array([np.sin(a), np.cos(a)]) for reach in np.arange(lift, 200, 2) for a in turns]
     for (name, place, colour), spot in sorted(zip(names, spots, strict=True), key=lambda item: float(item[1][1])):
         shade = INK if colour == INK else to_hex(tuple(0.6 * part for part in to_rgb(colour)))  # type: ignore[arg-type]
-        text = axes.annotate(shorten(name), place, (0, 0), textcoords="offset points", ha="center", va="center")
+        text = axes.annotate(shorten_middle(name), place, (0, 0), textcoords="offset points", ha="center", va="center")
         halo = [withStroke(linewidth=4, foreground=PAPER)]
         text.set(
             fontsize=fontsize, fontweight="bold", color=shade, path_effects=halo, in_layout=False, parse_math=False

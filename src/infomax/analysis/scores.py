@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from infomax.analysis.chapter import Chapter
 from infomax.analysis.pairs import Pairs
-from infomax.analysis.pictures import draw_values, shorten, write_names
+from infomax.analysis.pictures import draw_values, shorten_middle, write_names
 from infomax.analysis.style import INK, panels
 
 HOT = 8
@@ -33,7 +33,7 @@ def scores(
     positive, negative = pairs.positive_scores, pairs.negative_scores
     hot = np.argsort(-positive, kind="stable")[:HOT]
     nodes = pairs.nodes[hot]
-    names = [shorten(str(identifier)) for identifier in ids[nodes].tolist()]
+    names = [shorten_middle(str(identifier)) for identifier in ids[nodes].tolist()]
     fooled = negative >= 0
     numbers = {
         "positive_scores": np.round(positive, 4).tolist(),
@@ -52,7 +52,7 @@ def scores(
     column = ["class"] if groups is not None else []
     facts = [["hot node", *column, "neighbours", "score"]]
     for name, node, score in zip(names, nodes.tolist(), positive[hot], strict=True):
-        own = [shorten(str(groups[node]))] if groups is not None else []
+        own = [shorten_middle(str(groups[node]))] if groups is not None else []
         facts.append([name, *own, str(degrees[node]), f"{score:.1f}"])
     places = list(zip(names, positive_points[hot], strict=True))
     drawing = _draw((positive_points, negative_points), (positive, negative), places)

@@ -28,8 +28,9 @@ def demo(
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
     from infomax.io.atomic import make_folder
+    from infomax.io.json import write_json
     from infomax.paper.comparison import choose_probe, compare, labelled
-    from infomax.training.runs import refuse_model, write_json
+    from infomax.training.runs import refuse_model
 
     began = time.monotonic()
     run, report = out / "run", out / "report.json"
@@ -61,7 +62,8 @@ def demo(
 
 def _reported(run: Path, report: Path) -> bool:
     """Whether a run is the one that a demo's report tells of."""
-    from infomax.training.runs import HEALTH, read_json
+    from infomax.io.json import read_json
+    from infomax.training.runs import HEALTH
 
     both = report.exists() and (run / HEALTH).exists()
     return both and read_json(report).get("health") == read_json(run / HEALTH)

@@ -47,8 +47,8 @@ def evaluate(
     from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.evaluation.splits import known
+    from infomax.io.json import write_json
     from infomax.paper.comparison import choose_probe, compare, splits_for, vectors_row
-    from infomax.training.runs import write_json
 
     began = time.monotonic()
     if not source.exists():

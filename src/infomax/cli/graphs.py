@@ -31,7 +31,7 @@ def info(
     from infomax.training.memory import size, training_bytes
 
     source = open_graph(graph, labels, directed)
-    degree = np.diff(source.adjacency.indptr) + (np.diff(source.adjacency.tocsc().indptr) if source.directed else 0)
+    degree = source.degrees()
     stored = "sparse" if sparse.issparse(source.features) else "dense"
     filled = source.features.count_nonzero() if stored == "sparse" else np.count_nonzero(source.features)
     kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")

@@ -59,8 +59,8 @@ def reproduce(
 ) -> None:
     """Make the paper's numbers, beside what the paper printed."""
     from infomax.errors import InputError
+    from infomax.io.json import write_json
     from infomax.paper.comparison import EXPERIMENTS
-    from infomax.training.runs import write_json
 
     began, what = time.monotonic(), what.lower()
     known = ("table", *EXPERIMENTS, *figures.STUDIES)

@@ -1,7 +1,7 @@
-"""PPI: how proteins interact in 24 human tissues, a graph each, and which of 121 functions each protein has.
+"""PPI: protein interactions in 24 human tissues, one graph per tissue, and 121 functions a protein may have.
 
-Read from ``ppi.npz``, the set as rebuilt from its public sources, or from the twelve files of the archive that PyG and
-DGL use. Both have 56,944 nodes, 793,632 edges (818,716 with self-loops) and 50 features of 0 and 1; 20 graphs for
+Read from ``ppi.npz``, the data set rebuilt from its public sources, or from the twelve files of the archive that PyG
+and DGL use. Both have 56,944 nodes, 793,632 edges (818,716 with self-loops) and 50 features of 0 and 1; 20 graphs for
 training (44,906 nodes), 2 for validation (6,514) and 2 for testing (5,524).
 """
 
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.datasets import placed
+from infomax.datasets import local_files
+from infomax.datasets.local_files import Layouts, read_array, read_arrays, read_json, read_links
 from infomax.graphs.graph import Graph
 
 FEATURES, FUNCTIONS = 50, 121
@@ -22,28 +23,27 @@ _SPLITS = ("train", "validation", "test")
 
 
 def find() -> list[Path]:
-    """The files, where a user put them."""
+    """The paths of the files that the user put in place."""
     source = "The twelve are ppi.zip of PyG and DGL: torch_geometric.datasets.PPI(FOLDER) leaves them in FOLDER/raw."
-    return placed.find("ppi", _LAYOUTS, source)
+    return local_files.find("ppi", _LAYOUTS, source)
 
 
 def read(*paths: Path) -> Graph:
-    """One graph whose groups are the 24; the label is ``functions`` ``[N, 121]``, rows of -1 where not known."""
-    return placed.read(_LAYOUTS, paths)
+    """One graph with 24 groups; the label is ``functions`` ``[N, 121]``, with rows of -1 where it is not known."""
+    return local_files.read(_LAYOUTS, paths)
 
 
 def _read_rebuilt(path: Path) -> Graph:
     """The graphs of ``ppi.npz``; a group is a tissue, an id is ``tissue/gene``, the gene by its Entrez number.
 
-    The labels of 714 nodes are not known. The features of 402 nodes, all of them training nodes, are not known
-    either; only how many ones each column has among them. Each gets that share of a one, so that every column keeps
-    its mean.
+    The labels of 714 nodes are not known. Neither are the features of 402 training nodes; only the number of ones
+    per column among them is. Each of these nodes gets the mean, so that every column keeps its mean.
     """
-    edges, tissue, split, gene, names = placed.read_arrays(path, "edges", "tissue", "split", "gene", "tissue_names")
-    packed, known, ones = placed.read_arrays(path, "feats", "feat_known", "train_feature_ones_total")
+    edges, tissue, split, gene, names = read_arrays(path, "edges", "tissue", "split", "gene", "tissue_names")
+    packed, known, ones = read_arrays(path, "feats", "feat_known", "train_feature_ones_total")
     features = np.unpackbits(packed, axis=1, count=FEATURES).astype(np.float32)
     features[~known] = (ones - features[split == 0].sum(axis=0)) / max(np.count_nonzero(~known), 1)
-    packed, known = placed.read_arrays(path, "labels", "label_known")
+    packed, known = read_arrays(path, "labels", "label_known")
     functions = np.unpackbits(packed, axis=1, count=FUNCTIONS).astype(np.int8)
     functions[~known] = -1
     ids = [f"{names[place]}/{number}" for place, number in zip(tissue, gene, strict=True)]
@@ -51,10 +51,10 @@ def _read_rebuilt(path: Path) -> Graph:
 
 
 def _read_archive(*paths: Path) -> Graph:
-    """The graphs of the archive; ids are row numbers, and everything is known.
+    """The graphs of the archive; ids are row numbers, and all features and labels are known.
 
-    The archive has standardised features. A column still has two values, of which the larger was a one, so they are
-    made 0 and 1 again: a model trained on either form embeds the other.
+    The features of the archive are standardised. A column still has two values, and the larger stands for 1, so they
+    are turned back into 0 and 1: a model trained on one form can then embed the other.
     """
     parts = [_read_part(*paths[first : first + 4]) for first in range(0, len(paths), 4)]
     sizes = [len(features) for _, features, _, _ in parts]
@@ -68,7 +68,7 @@ def _read_archive(*paths: Path) -> Graph:
 
 def _read_part(graph: Path, *arrays: Path) -> tuple[NDArray[Any], ...]:
     """Edges ``[2, E]``, features ``[n, 50]``, functions ``[n, 121]`` and groups ``[n]``."""
-    return placed.read_links(placed.read_json(graph)["links"]), *map(placed.read_array, arrays)
+    return read_links(read_json(graph)["links"]), *map(read_array, arrays)
 
 
 def _graph(
@@ -90,4 +90,4 @@ _ARCHIVE = tuple(
     for split in ("train", "valid", "test")
     for part in ("graph.json", "feats.npy", "labels.npy", "graph_id.npy")
 )
-_LAYOUTS: placed.Layouts = {("ppi.npz",): _read_rebuilt, _ARCHIVE: _read_archive}
+_LAYOUTS: Layouts = {("ppi.npz",): _read_rebuilt, _ARCHIVE: _read_archive}

@@ -1,7 +1,7 @@
-"""Reddit: posts of September 2014, joined where one person commented on both, and the community each is in.
+"""Reddit: posts of September 2014, joined where one user commented on both, and the community of each post.
 
-It is handed round in three forms. PyG's Reddit2 and GraphSAGE's own archive have the 11.6 million edges of the papers;
-PyG's and DGL's Reddit has all 57 million, of which those are a sample.
+Three forms of it are public. PyG's Reddit2 and GraphSAGE's own archive have the 11.6 million edges used in the papers;
+PyG's and DGL's Reddit has all 57 million, from which those were sampled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.datasets import placed
+from infomax.datasets import local_files
+from infomax.datasets.local_files import Layouts, read_array, read_arrays, read_json, read_links, read_matrix
 from infomax.graphs.graph import Graph
 
 _SOURCE = (
@@ -24,40 +25,44 @@ _SOURCE = (
 
 
 def find() -> list[Path]:
-    """The files, where a user put them."""
-    return placed.find("reddit", _LAYOUTS, _SOURCE)
+    """The paths of the files that the user put in place."""
+    return local_files.find("reddit", _LAYOUTS, _SOURCE)
 
 
 def read(*paths: Path) -> Graph:
-    """The graph: features as in the files, unscaled, and the label ``community``, of 41."""
-    return placed.read(_LAYOUTS, paths)
+    """The graph: unscaled features as in the files, and the label ``community`` with 41 classes."""
+    return local_files.read(_LAYOUTS, paths)
 
 
 def _read_reddit2(adjacency: Path, features: Path, class_map: Path, role: Path) -> Graph:
     """PyG's Reddit2, as GraphSAINT published it: 232,965 posts."""
-    values, communities, rows = placed.read_array(features), placed.read_json(class_map), placed.read_json(role)
+    values, communities, rows = (
+        read_array(features),
+        read_json(class_map),
+        read_json(role),
+    )
     n = len(values)
     community = [communities[str(row)] for row in range(n)]
     masks = [np.isin(np.arange(n), rows[part]) for part in ("tr", "va", "te")]
-    return Graph.from_scipy(placed.read_matrix(adjacency), values, binary=True, **_columns(community, *masks))
+    return Graph.from_scipy(read_matrix(adjacency), values, binary=True, **_columns(community, *masks))
 
 
 def _read_graphsage(graph: Path, features: Path, id_map: Path, class_map: Path) -> Graph:
-    """GraphSAGE's archive: the 231,443 posts that its graph lists, which have 231,443 of the 232,965 feature rows."""
-    content, rows, communities = (placed.read_json(path) for path in (graph, id_map, class_map))
-    nodes, edges = content["nodes"], placed.read_links(content["links"])  # a link numbers its ends as listed
+    """GraphSAGE's archive: the 231,443 posts of its graph, which use 231,443 of the 232,965 feature rows."""
+    content, rows, communities = (read_json(path) for path in (graph, id_map, class_map))
+    nodes, edges = content["nodes"], read_links(content["links"])  # a link's ends are positions in that list
     ids = [str(node["id"]) for node in nodes]
     validation, test = (np.array([node[part] for node in nodes], dtype=bool) for part in ("val", "test"))
-    values = placed.read_array(features)[[rows[identifier] for identifier in ids]]
+    values = read_array(features)[[rows[identifier] for identifier in ids]]
     community = [communities[identifier] for identifier in ids]
     return Graph.from_arrays(edges, values, ids=ids, **_columns(community, ~validation & ~test, validation, test))
 
 
 def _read_reddit(adjacency: Path, data: Path) -> Graph:
-    """PyG's and DGL's Reddit: 232,965 posts."""
-    features, community, part = placed.read_arrays(data, "feature", "label", "node_types")
+    """PyG's and DGL's Reddit: 232,965 posts, 57 million edges."""
+    features, community, part = read_arrays(data, "feature", "label", "node_types")
     masks = [part == number for number in (1, 2, 3)]
-    return Graph.from_scipy(placed.read_matrix(adjacency), features, binary=True, **_columns(community, *masks))
+    return Graph.from_scipy(read_matrix(adjacency), features, binary=True, **_columns(community, *masks))
 
 
 def _columns(
@@ -69,7 +74,7 @@ def _columns(
     }
 
 
-_LAYOUTS: placed.Layouts = {
+_LAYOUTS: Layouts = {
     ("adj_full.npz", "feats.npy", "class_map.json", "role.json"): _read_reddit2,
     ("reddit-G.json", "reddit-feats.npy", "reddit-id_map.json", "reddit-class_map.json"): _read_graphsage,
     ("reddit_graph.npz", "reddit_data.npz"): _read_reddit,

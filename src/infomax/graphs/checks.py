@@ -115,6 +115,21 @@ def check_features(features: Any, n: int) -> Any:
     return values
 
 
+def check_feature_names(where: str, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    """Refuse feature columns that are not the known ones in their order; names the first that is off."""
+    if found == expected:
+        return
+    here, known = set(found), set(expected)
+    missing = [name for name in expected if name not in here]
+    extra = [name for name in found if name not in known]
+    if missing or extra:
+        what = f"no column {missing[0]!r}" if missing else f"an unknown column {extra[0]!r}"
+    else:
+        at = next(i for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b)
+        what = f"{found[at]!r} where {expected[at]!r} should be, at position {at}"
+    raise InputError(where, f"the {len(expected)} feature columns of the graph trained on, in their order", what)
+
+
 def check_groups(groups: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:
     """Groups ``[N]``, no edge between two of them."""
     column = check_column("groups", groups, adjacency.shape[0], "biu", "integers", np.int64)

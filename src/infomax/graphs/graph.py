@@ -70,6 +70,10 @@ class Graph:
         """Whether any edge weighs other than 1."""
         return bool((self.adjacency.data != 1).any())
 
+    def degrees(self) -> NDArray[np.int64]:
+        """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
+        return node_degrees(self.adjacency, self.directed)
+
     def __repr__(self) -> str:
         arrows = "directed edges" if self.directed else "edges"
         return f"Graph({self.num_nodes:,} nodes, {self.num_edges:,} {arrows}, {self.num_features:,} features)"
@@ -159,7 +163,7 @@ class Graph:
         if features is None:
             if feature_names is not None:
                 raise InputError("feature_names", "features that have these names", "none")
-            features, feature_names = degree_features(matrix)
+            features, feature_names = degree_features(node_degrees(matrix, directed))
         values = checks.check_features(features, n)
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
@@ -269,14 +273,21 @@ def _array(tensor: Any) -> Any:
     return sparse.coo_array((values.values().numpy(), values.indices().numpy()), shape=values.shape)
 
 
-def degree_features(adjacency: sparse.csr_array) -> tuple[sparse.csr_array, list[str]]:
+def node_degrees(adjacency: sparse.csr_array, directed: bool) -> NDArray[np.int64]:
+    """`Graph.degrees` of an adjacency matrix ``[N, N]``."""
+    degrees: NDArray[np.int64] = np.diff(adjacency.indptr).astype(np.int64)
+    if directed:
+        degrees += np.bincount(adjacency.indices, minlength=len(degrees))
+    return degrees
+
+
+def degree_features(degrees: NDArray[np.int64]) -> tuple[sparse.csr_array, list[str]]:
     """One-hot ``[N, 32]`` of the degree's power of two: what a graph without features gets.
 
     Column b holds the nodes whose degree d has ``floor(log2(d + 1)) == b``. The columns do not depend on the graph, so
     a model trained on one graph embeds another.
     """
-    degree = np.diff(adjacency.indptr)
-    bucket = np.minimum(np.log2(degree + 1).astype(np.int64), 31)
-    n = len(degree)
+    bucket = np.minimum(np.log2(degrees + 1).astype(np.int64), 31)
+    n = len(degrees)
     onehot = sparse.csr_array((np.ones(n, dtype=np.float32), bucket, np.arange(n + 1)), shape=(n, 32))
     return onehot, [f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32)]

@@ -91,7 +91,7 @@ def _names(file: Any, path: Path) -> list[str]:
     names = [name for name in file.schema_arrow.names if not name.startswith("__index_level_")]
     if not names:
         raise InputError(str(path), "at least one column", "none")
-    tables.check_columns(str(path), names)
+    tables.check_column_names(str(path), names)
     return names
 
 

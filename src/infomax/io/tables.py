@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.errors import InputError, place, shorten
+from infomax.graphs.checks import check_feature_names
 from infomax.graphs.graph import Features, Graph
 
 Ids: TypeAlias = list[int] | list[str]
@@ -123,7 +124,7 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
         feature_names=None if nodes.features is None else nodes.feature_names,
         splits={"new": np.arange(len(ids)) >= known.num_nodes},
     )
-    check_features(where, grown.feature_names, known.feature_names)
+    check_feature_names(where, grown.feature_names, known.feature_names)
     return grown
 
 
@@ -217,7 +218,7 @@ def _listed(names: Sequence[str], limit: int = 12) -> str:
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "none"
 
 
-def check_columns(where: str, names: Sequence[str]) -> None:
+def check_column_names(where: str, names: Sequence[str]) -> None:
     """Every column has a name, and no two have the same."""
     if "" in names:
         remedy = "Name it or delete it; pandas leaves its row numbers out with index=False."
@@ -225,21 +226,6 @@ def check_columns(where: str, names: Sequence[str]) -> None:
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise InputError(where, "each column name once", f"{shorten(name)} {count} times", "Rename them.")
-
-
-def check_features(where: str, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """Refuse feature columns that are not the known ones in their order; names the first that is off."""
-    if found == expected:
-        return
-    here, known = set(found), set(expected)
-    missing = [name for name in expected if name not in here]
-    extra = [name for name in found if name not in known]
-    if missing or extra:
-        what = f"no column {missing[0]!r}" if missing else f"an unknown column {extra[0]!r}"
-    else:
-        at = next(i for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b)
-        what = f"{found[at]!r} where {expected[at]!r} should be, at position {at}"
-    raise InputError(where, f"the {len(expected)} feature columns of the graph trained on, in their order", what)
 
 
 def check_nodes(table: Table, ids: Ids, column: str) -> None:

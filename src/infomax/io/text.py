@@ -136,7 +136,7 @@ def read_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
     if np.isfinite(numbers(names)).all():
         remedy = f'Add a first line such as "source{delimiter}target", or "id{delimiter}x{delimiter}y" for nodes.'
         raise InputError(place(path, 1), "a header line with the names of the columns", "only numbers", remedy)
-    tables.check_columns(place(path, 1), names)
+    tables.check_column_names(place(path, 1), names)
     return names, rows
 
 

@@ -29,10 +29,11 @@ from infomax.estimator import DGI, choose_device
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import Splits, encode_labels
 from infomax.graphs.graph import Graph
+from infomax.io.json import read_json, write_json
 from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features
 from infomax.presets import Part, Preset
 from infomax.training.loop import Training
-from infomax.training.runs import digest, graph_fingerprint, read_json, write_json
+from infomax.training.runs import digest, graph_fingerprint
 from infomax.version import __version__
 from infomax.views import ManyGraphs, Patches, Views, WholeGraph
 
@@ -112,7 +113,7 @@ def analyse(
         points[name] = place(vectors, seed=seed)
     negative_points = points.pop("the negative sample")
     yield projections(points, None if groups is None else groups[nodes], method=method)
-    yield scores(pairs, points["DGI"], negative_points, graph.ids, _degrees(graph), groups)
+    yield scores(pairs, points["DGI"], negative_points, graph.ids, graph.degrees(), groups)
     yield activations(pairs)
     progress(5, "probes without some of the dimensions")
     yield _dimensions(pairs, learnt, untrained, groups, splits, dict(floors or {}), choose_device(model.device))
@@ -144,12 +145,6 @@ def _accuracy(
 ) -> float:
     """Of the paper's probe: the mean over splits."""
     return float(np.mean([paper_probe(vectors, codes, split, seed=seed, device=device).value for split in splits]))
-
-
-def _degrees(graph: Graph) -> NDArray[np.int64]:
-    """Neighbours of each node ``[N]``, along arrows of either direction."""
-    either = graph.adjacency + graph.adjacency.T if graph.directed else graph.adjacency
-    return np.asarray(np.diff(either.indptr), dtype=np.int64)
 
 
 @torch.no_grad()

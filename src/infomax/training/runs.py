@@ -25,7 +25,8 @@ from torch import Tensor
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
-from infomax.io.atomic import make_folder, replacing
+from infomax.io.atomic import make_folder
+from infomax.io.json import read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
 from infomax.version import __version__
@@ -159,32 +160,3 @@ def digest(*values: Any) -> str:
             array = np.ascontiguousarray(part)
             content.update(json.dumps(array.tolist()).encode() if array.dtype == object else array.data)
     return content.hexdigest()
-
-
-def to_json(values: Any, **layout: Any) -> str:
-    """JSON; numpy's and torch's numbers and arrays as Python's own."""
-    return json.dumps(values, default=_plain, **layout)
-
-
-def _plain(value: Any) -> Any:
-    if not hasattr(value, "tolist"):
-        remedy = "Write a function of your own that makes the part, and pass that."
-        raise InputError("settings", "numbers and text, which a run folder can hold", repr(value), remedy)
-    return value.tolist()
-
-
-def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Write JSON whole or not at all."""
-    with replacing(path) as temporary:
-        temporary.write_text(to_json(values, indent=2) + "\n", encoding="utf-8")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(str(path), "JSON that infomax wrote", str(error), "Restore a copy, or train again.") from None
-    if not isinstance(values, dict):
-        raise InputError(str(path), "a JSON object", type(values).__name__, "Restore a copy, or train again.")
-    return values

@@ -21,9 +21,7 @@ def node_columns(graph: Graph, clusters: NDArray[np.int64], feature: str | None 
     Shapes:
         clusters: ``[N]``, the community of each node. It is called after its node of highest degree.
     """
-    degree = np.diff(graph.adjacency.indptr)
-    if graph.directed:
-        degree = degree + np.diff(graph.adjacency.tocsc().indptr)
+    degree = graph.degrees()
     columns = {name: _label(column) for name, column in graph.labels.items()}
     columns["community"] = _around(clusters, graph.ids, degree)
     if graph.splits:

@@ -28,10 +28,10 @@ from infomax.evaluation.splits import Splits, known
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import make_folder, replacing
+from infomax.io.json import read_json, write_json
 from infomax.paper.comparison import EXPERIMENTS, choose_probe, labelled
 from infomax.paper.results import PAPER, summarise
 from infomax.paper.table.page import html, markdown
-from infomax.training.runs import read_json, write_json
 from infomax.version import __version__
 
 DATASETS = (*CITATION, "reddit", "ppi")

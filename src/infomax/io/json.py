@@ -1,0 +1,41 @@
+"""JSON files: written whole or not at all, and read as one object."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from infomax.errors import InputError
+from infomax.io.atomic import replacing
+
+
+def to_json(values: Any, **layout: Any) -> str:
+    """Values as JSON text; numbers and arrays of NumPy and torch become plain numbers and lists."""
+    return json.dumps(values, default=_plain, **layout)
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Write an object to a file, which appears whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(to_json(values, indent=2) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path, remedy: str = "Restore a copy, or train again.") -> dict[str, Any]:
+    """Read a file that holds one JSON object."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise InputError(str(path), "a JSON object", "one nested too deeply", remedy) from None
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), "a JSON object", str(error), remedy) from None
+    if not isinstance(values, dict):
+        raise InputError(str(path), "a JSON object", type(values).__name__, remedy)
+    return values
+
+
+def _plain(value: Any) -> Any:
+    if not hasattr(value, "tolist"):
+        remedy = "Write a function of your own that makes the part, and pass that."
+        raise InputError("settings", "numbers and text, which a run folder can hold", repr(value), remedy)
+    return value.tolist()
