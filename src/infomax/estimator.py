@@ -19,6 +19,7 @@ from infomax.errors import InputError, whole
 from infomax.graphs.checks import check_feature_names
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler
+from infomax.kernels.device import choose_device
 from infomax.kernels.transfer import to_host
 from infomax.parts.corruptions import REPLAYABLE
 from infomax.presets import PRESETS, Part, Preset, patch_sizes, restore
@@ -26,7 +27,7 @@ from infomax.training import checkpoints, memory, runs
 from infomax.training.embedding import embed
 from infomax.training.health import course, shape
 from infomax.training.loop import Training
-from infomax.training.step import Model, fusable
+from infomax.training.step import Model, has_closed_form
 from infomax.views import Patches, WholeView
 
 CHECKPOINT_SECONDS = 20.0
@@ -133,7 +134,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             epochs=preset.epochs,
             patience=preset.patience,
             generator=torch.Generator(device).manual_seed(second),
-            replayable=preset.corruption in REPLAYABLE and fusable(model, preset.objective),
+            replayable=preset.corruption in REPLAYABLE and has_closed_form(model, preset.objective),
         )
         if folder is None:
             training.run(progress)
@@ -275,20 +276,3 @@ def _refuse_other(graph: Graph, checkpoint: Path, found: dict[str, str], expecte
             this, that = (f"this {name}", f"another {name}") if hashed else (f"{name} {value}", f"{name} {other}")
             remedy = "Resume with what it was begun with, or choose another folder."
             raise InputError(str(checkpoint), f"a checkpoint of {this}", f"one of {that}", remedy)
-
-
-def choose_device(name: str) -> torch.device:
-    """The device of that name; ``auto`` is the GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if str(name).partition(":")[0] not in ("cpu", "cuda"):
-        raise InputError(f"device {name}", "auto, cpu, cuda, cuda:1, ...", "none of them", "Use auto or cpu.")
-    try:
-        torch.empty(0, device=name)
-        device = torch.device(name)
-        if device.type == "cuda" and device.index is not None:
-            torch.cuda.set_device(device)  # where kernels are launched
-        return device
-    except (RuntimeError, AssertionError, TypeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"device {name}", "a device of this machine", f"none ({reason})", "Use auto or cpu.") from None

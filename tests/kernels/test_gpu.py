@@ -28,13 +28,13 @@ def pairs(*tensors):
 
 
 @pytest.mark.parametrize(("n", "m", "d"), [(5, 5, 3), (70, 41, 512), (300, 300, 200), (33, 64, 1024)])
-def test_contrast(n, m, d, generator):
+def test_pair_loss(n, m, d, generator):
     def draw(*shape):
         return torch.randn(shape, generator=generator)
 
     on_gpu, plain = pairs(draw(n, d), draw(m, d), draw(d), torch.tensor([0.3]), draw(d, d) / d, draw(1)[0])
-    found, gradients = kernels.contrast(*on_gpu)
-    expected, expected_gradients = kernels.contrast(*plain)
+    found, gradients = kernels.pair_loss(*on_gpu)
+    expected, expected_gradients = kernels.pair_loss(*plain)
     torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-4, atol=1e-6)
     for a, b in zip(gradients, expected_gradients, strict=True):
         assert a.shape == b.shape
@@ -72,7 +72,7 @@ def test_product(m, n, d, generator):
     assert ("tiles" in vars(matrix)) == (n <= 4096 and d >= 512)
 
 
-def test_shuffle_contrast(generator):
+def test_shuffle_loss(generator):
     """With long rows, which are cut, and without."""
     dense = torch.randn(90, 90, generator=generator) * (torch.rand(90, 90, generator=generator) < 0.1)
     dense[7], dense[:, 3] = torch.randn(90, generator=generator), torch.randn(90, generator=generator)
@@ -86,7 +86,7 @@ def test_shuffle_contrast(generator):
     for batch in numbers:
         matrix = dense.to(batch[0])
         p, transpose = (kernels.prepare(m.contiguous().to_sparse_csr()) for m in (matrix, matrix.T))
-        outcomes.append(kernels.shuffle_contrast(p, transpose, rows.to(matrix.device), *batch))
+        outcomes.append(kernels.shuffle_loss(p, transpose, rows.to(matrix.device), *batch))
     (found, gradients), (expected, expected_gradients) = outcomes
     torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-4, atol=1e-6)
     for a, b in zip(gradients, expected_gradients, strict=True):

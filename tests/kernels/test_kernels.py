@@ -58,22 +58,22 @@ def test_product_with_nothing_in_it(rows, columns, monkeypatch):
 
 
 @pytest.mark.parametrize("slope", [0.25, -0.3, 0.0])
-def test_contrast(slope, monkeypatch, generator):
+def test_pair_loss(slope, monkeypatch, generator):
     def draw(*shape):
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
     arguments = draw(40, 6), draw(31, 6), draw(6), torch.tensor([slope]).double(), draw(6, 6), draw(1)[0]
-    compiled, plain = both(lambda: kernels.contrast(*(a.clone() for a in arguments)), monkeypatch)
+    compiled, plain = both(lambda: kernels.pair_loss(*(a.clone() for a in arguments)), monkeypatch)
     torch.testing.assert_close(compiled, plain)
 
 
-def test_shuffle_contrast(monkeypatch, generator):
+def test_shuffle_loss(monkeypatch, generator):
     dense, matrix = sparse(30, 30, generator)
     transpose = kernels.prepare(dense.T.contiguous().to_sparse_csr())
     rows, y = torch.randperm(30, generator=generator), torch.randn(30, 7, generator=generator)
     bias, weight = torch.randn(7, generator=generator), torch.randn(7, 7, generator=generator)
     others = bias, torch.tensor([0.3]), weight, torch.tensor(0.1)
-    compiled, plain = both(lambda: kernels.shuffle_contrast(matrix, transpose, rows, y.clone(), *others), monkeypatch)
+    compiled, plain = both(lambda: kernels.shuffle_loss(matrix, transpose, rows, y.clone(), *others), monkeypatch)
     torch.testing.assert_close(compiled, plain)
 
 

@@ -12,12 +12,14 @@ from sample_graphs import random_graph
 from scipy import sparse, stats
 
 from infomax import DGI, Graph, InputError
+from infomax.kernels import bias_prelu
 from infomax.parts.corruptions import drop_features, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, SkipMeanPool
 from infomax.parts.initialisation import glorot
 from infomax.training.embedding import embed
 from infomax.views import ManyGraphs, Patches, WholeGraph, WholeView
 from infomax.views.sampling import Neighbours, by_level, level_sizes, sample_patches
+from infomax.views.whole import shuffle_of
 
 CPU = torch.device("cpu")
 ENCODERS = [
@@ -237,5 +239,27 @@ def test_shuffled_whole_view_shares_the_product(generator):
     negative = shuffle_features(view, generator)
     expected = view.own(None, weight)[negative.rows]
     assert torch.equal(negative.own(None, weight), expected)
-    assert len(view.products) == 1
     assert negative.products is view.products
+    assert view.products.of(None, weight) is view.own(None, weight)
+
+
+def test_a_view_with_other_features_shares_no_product(generator):
+    """Whoever writes a corruption cannot get the positive's product by forgetting something."""
+    view = WholeView.of(random_graph(dense=True), "symmetric", CPU)
+    weight = torch.randn(12, 4, generator=generator)
+    before = view.own(None, weight)
+    negative = view.with_features(view.features + 1)
+    torch.testing.assert_close(negative.own(None, weight), (view.features + 1) @ weight)
+    assert view.own(None, weight) is before
+    assert shuffle_of(view, negative) is None
+    assert shuffle_of(view, negative.shuffled(generator)) is None
+    assert shuffle_of(view, view.shuffled(generator)) is not None
+
+
+@torch.no_grad()
+def test_an_activation_leaves_the_shared_product_as_it_was(generator):
+    view = WholeView.of(random_graph(dense=True), "symmetric", CPU)
+    weight = torch.randn(12, 4, generator=generator)
+    before = view.own(None, weight).clone()
+    bias_prelu(torch.ones(4), torch.tensor([0.25]), view.own(None, weight))
+    assert torch.equal(view.own(None, weight), before)

@@ -31,8 +31,9 @@ def draw_map(
 ) -> None:
     """Write a map of the nodes to explore: one HTML file that opens in any browser, without a network."""
     from infomax.analysis.map import node_columns, write_map
-    from infomax.estimator import DGI, choose_device
+    from infomax.estimator import DGI
     from infomax.evaluation.clustering import best_k, choose_k, cluster
+    from infomax.kernels.device import choose_device
 
     began = time.monotonic()
     model = DGI.load(run)

@@ -58,7 +58,8 @@ def train(
     ] = False,
 ) -> None:
     """Train on a graph; writes a run folder."""
-    from infomax.estimator import DGI, choose_device
+    from infomax.estimator import DGI
+    from infomax.kernels.device import choose_device
     from infomax.training import runs
 
     began = time.monotonic()

@@ -90,22 +90,19 @@ def column_sum(x: Tensor) -> Tensor:
 
 
 def bias_prelu(bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
-    """PReLU with one slope over the parts side by side plus a bias, ``[n, d_1], ... -> [n, d_1 + ...]``.
-
-    Without gradients a part may be overwritten.
-    """
+    """PReLU with one slope over the parts side by side plus a bias, ``[n, d_1], ... -> [n, d_1 + ...]``."""
     if kernels := _gpu(parts[0]):
         return kernels.BiasPReLU.apply(bias, slope, *parts)  # type: ignore[no-any-return]
     z = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
     if not torch.is_grad_enabled():
-        return torch.prelu(z.add_(bias), slope)
+        return torch.prelu(z + bias, slope)
     if z.is_cuda:
         return functional.prelu(z + bias, slope)
     return _BiasPReLU.apply(z, bias, slope)  # type: ignore[no-any-return, no-untyped-call]
 
 
 @torch.no_grad()
-def contrast(
+def pair_loss(
     z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """All that follows the last linear map: PReLU, sigmoid-mean readout, bilinear scores, cross-entropy; both ways.
@@ -118,7 +115,7 @@ def contrast(
         z_negative may be overwritten.
     """
     if kernels := _gpu(z) or _cpu(z):
-        return kernels.contrast(z, z_negative, bias, slope, weight, offset)  # type: ignore[no-any-return]
+        return kernels.pair_loss(z, z_negative, bias, slope, weight, offset)  # type: ignore[no-any-return]
     n, total = len(z), len(z) + len(z_negative)
     u, u_negative = z.add_(bias), z_negative.add_(bias)
     h, h_negative = _leaky(u, slope), _leaky(u_negative, slope)
@@ -143,17 +140,17 @@ def contrast(
 
 
 @torch.no_grad()
-def shuffle_contrast(
+def shuffle_loss(
     matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """`contrast` of a graph and its shuffle, z = P Y and P Y[rows], with the gradient by Y in place of those by z.
+    """`pair_loss` of a graph and its shuffle, z = P Y and P Y[rows], with the gradient by Y in place of those by z.
 
     ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared; the others are as there.
     """
     if kernels := _gpu(y) or _cpu(y):
-        return kernels.shuffle_contrast(matrix, transpose, rows, y, *others)  # type: ignore[no-any-return]
+        return kernels.shuffle_loss(matrix, transpose, rows, y, *others)  # type: ignore[no-any-return]
     z, z_negative = product(matrix, y), product(matrix, y.index_select(0, rows))
-    record, (grad, grad_negative, *gradients) = contrast(z, z_negative, *others)
+    record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
     back = product(transpose, grad_negative).index_select(0, inverse(rows))
     return record, (back.add_(product(transpose, grad)), *gradients)
 

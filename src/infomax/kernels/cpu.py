@@ -142,10 +142,10 @@ def product(matrix: Tensor, y: Tensor) -> Tensor:
     return _multiply(*_csr(matrix), y, height if matrix.values().numel() >= FEWEST * pieces else max(len(y), 1))
 
 
-def contrast(
+def pair_loss(
     z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As `infomax.kernels.contrast`; z and z_negative are overwritten by their gradients."""
+    """As `infomax.kernels.pair_loss`; z and z_negative are overwritten by their gradients."""
     n, total = len(z), len(z) + len(z_negative)
     b, a, o = bias.numpy(), slope.numpy()[0], offset.numpy()[()]
     # By einsum, not by BLAS, whose threads would go on spinning on the cores that ours need.
@@ -171,13 +171,13 @@ def contrast(
     )
 
 
-def shuffle_contrast(
+def shuffle_loss(
     matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As `infomax.kernels.shuffle_contrast`; a shuffle renumbers columns, or rows: nothing is moved."""
+    """As `infomax.kernels.shuffle_loss`; a shuffle renumbers columns, or rows: nothing is moved."""
     starts, columns, values = _csr(matrix)
     z, z_negative = product(matrix, y), _multiply(starts, rows.numpy()[columns], values, y, len(y))
-    record, (grad, grad_negative, *gradients) = contrast(z, z_negative, *others)
+    record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
     back, y_grad = _csr(transpose), np.empty(y.shape, y.numpy().dtype)
     _share(_pair_gradient, _even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad)
     return record, (torch.from_numpy(y_grad), *gradients)

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from infomax.datasets import load_dataset
 from infomax.errors import InputError
-from infomax.estimator import DGI, choose_device
+from infomax.estimator import DGI
 from infomax.evaluation.probes import PROBES, Probe
 from infomax.evaluation.splits import Splits, encode_labels, known, random_splits
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler
+from infomax.kernels.device import choose_device
 from infomax.paper.results import PAPER, Printed, Row, summarise
 
 PARTS = ("train", "validation", "test")

@@ -25,11 +25,12 @@ from infomax.analysis.report import write_report
 from infomax.analysis.scores import scores
 from infomax.analysis.theory import theory
 from infomax.errors import InputError
-from infomax.estimator import DGI, choose_device
+from infomax.estimator import DGI
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import Splits, encode_labels
 from infomax.graphs.graph import Graph
 from infomax.io.json import read_json, write_json
+from infomax.kernels.device import choose_device
 from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features
 from infomax.presets import Part, Preset
 from infomax.training.loop import Training

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from numbers import Real
 from typing import Any
 
@@ -10,10 +9,9 @@ import torch
 from torch import Tensor
 
 from infomax.errors import InputError
-from infomax.kernels import permutation, permutations
 from infomax.views import PatchView, WholeView
 from infomax.views.operands import SparseOperand
-from infomax.views.propagation import Propagation
+from infomax.views.propagation import Messages, Propagation
 
 DENSE_RATE = 0.02
 """Above this rate the negative graph is taken as dense: drawn in row blocks, never stored."""
@@ -21,7 +19,7 @@ DENSE_RATE = 0.02
 
 def shuffle_features(view: WholeView, generator: torch.Generator) -> WholeView:
     """The same graph with the rows of X shuffled."""
-    return dataclasses.replace(view, rows=permutation(view.propagation.n, generator))
+    return view.shuffled(generator)
 
 
 def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
@@ -35,13 +33,11 @@ def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> Wh
         raise InputError("rho", "a rate from 0 to 1", repr(rho))
     if rho > DENSE_RATE:
         seed = torch.randint(2**62, (), generator=generator, device=generator.device)
-        return dataclasses.replace(view, propagation=DenseFlips(view.propagation, rho, seed))
+        return view.with_propagation(DenseFlips(view.propagation, rho, seed))
     graph = view.propagation
     flipped = _draw_pairs(graph.n, rho, graph.directed, generator)
     keys, weights = _xor(graph.keys, graph.weights, flipped)
-    return dataclasses.replace(
-        view, propagation=Propagation(keys, weights, graph.n, graph.rule, directed=graph.directed)
-    )
+    return view.with_propagation(Propagation(keys, weights, graph.n, graph.rule, directed=graph.directed))
 
 
 def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
@@ -51,8 +47,7 @@ def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float)
 
 def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> PatchView:
     """The same patches, with the features shuffled among the nodes of each."""
-    order = permutations(len(view.rows), view.rows.shape[1], generator)
-    return dataclasses.replace(view, rows=view.rows.gather(1, order), inputs={})
+    return view.shuffled(generator)
 
 
 def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -> WholeView:
@@ -66,7 +61,7 @@ def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -
     kept = torch.rand(x.shape, generator=generator, device=generator.device) >= rate
     left = x * kept / (1 - rate)
     features = SparseOperand(left.to_sparse_csr()) if left.is_sparse else left
-    return dataclasses.replace(view, features=features, products={})
+    return view.with_features(features)
 
 
 def _is_number(value: Any) -> bool:
@@ -109,15 +104,14 @@ def _xor(keys: Tensor, weights: Tensor, flipped: Tensor) -> tuple[Tensor, Tensor
     return merged, torch.cat([weights[survivors], weights.new_ones(len(born))])[order]
 
 
-class DenseFlips(Propagation):
+class DenseFlips(Messages):
     """``A xor Bernoulli(rho)``, normalised, as an operand that draws its rows in blocks whenever it is used.
 
     The switch of a pair is a hash of the pair and the seed, so that every use sees the same graph.
     """
 
-    def __init__(self, base: Propagation, rho: float, seed: Tensor, block: int = 1 << 22) -> None:
-        self.keys, self.weights, self.n = base.keys, base.weights, base.n
-        self.rule, self.directed = base.rule, base.directed
+    def __init__(self, base: Messages, rho: float, seed: Tensor, block: int = 1 << 22) -> None:
+        super().__init__(base.keys, base.weights, base.n, base.rule, directed=base.directed)
         self.rho, self.seed = rho, seed
         self.height = max(1, block // self.n)
         degree = torch.cat([self._rows(start).sum(1) for start in range(0, self.n, self.height)])

@@ -9,6 +9,7 @@ import torch
 
 from infomax.parts.encoders import Encoder
 from infomax.views import BlockView, WholeView
+from infomax.views.propagation import Propagation
 
 BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Nodes at once: few for a cache, many for a GPU."""
@@ -18,14 +19,15 @@ BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.Tensor:
     """H of every node ``[N, d]``, exact: layer by layer over the whole graph, each layer in blocks of nodes.
 
-    Beside the layer before and the layer itself, memory holds one product H Θ and one block. Dropout rests.
+    Memory holds the layer before, the layer itself, one product H Θ and one block. Dropout is switched off.
     """
-    n, h = view.propagation.n, None
-    block = block or BLOCK[view.propagation.operand.matrix.device.type]
+    propagation, h = view.propagation, None
+    assert isinstance(propagation, Propagation)  # noqa: S101  flipped edges are negatives, which nobody embeds
+    n, block = propagation.n, block or BLOCK[propagation.operand.matrix.device.type]
     with _evaluating(encoder):
         for k in range(encoder.depth):
-            products = view.fresh()
-            blocks = (BlockView(products, start, min(start + block, n)) for start in range(0, n, block))
+            whole = view.fresh()
+            blocks = (BlockView(whole, propagation, start, min(start + block, n)) for start in range(0, n, block))
             out = None
             for part in blocks:
                 vectors = encoder.layer(k, part, h)

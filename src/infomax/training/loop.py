@@ -1,4 +1,4 @@
-"""The only loop: five steps an iteration, whatever the regime. Stopping, history, and a state that can be resumed."""
+"""The loop that trains DGI in every regime: the paper's five steps, stopping, history, and a state to resume from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from infomax.kernels.host import hoarding
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.replay import Replay
 from infomax.training.ledger import Ledger
-from infomax.training.step import Model, Objective, contrast
+from infomax.training.step import Model, Objective, evaluate_pair
 from infomax.views import Views
 
 STRIDE = 32
@@ -128,7 +128,7 @@ class Training:
     def _step(self, batch: Tensor, last: bool) -> None:
         """The five steps of the paper."""
         positive, negative = self.views.pair(batch, self.generator)  # 1. sample a negative
-        record = contrast(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
+        record = evaluate_pair(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
         self.ledger.note(record, last)
         gradients = torch.autograd.grad(record, self.weights, self.loss_alone, materialize_grads=True)
         # The weights kept are those that produced the loss, before the update.

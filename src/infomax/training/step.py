@@ -1,4 +1,4 @@
-"""The contrast between a view and its negative: what the discriminator makes of both, and what that costs."""
+"""One step on a pair of views: encode both, summarise the positive, score both, and the loss."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
 from infomax.parts.objectives import binary_cross_entropy
 from infomax.parts.readouts import SigmoidMean
-from infomax.views import View, shuffle_of
+from infomax.views import View
+from infomax.views.whole import shuffle_of
 
 Objective = Callable[[Tensor, Tensor], Tensor]
 
 
 class Model(nn.Module):
-    """The three parts that learn."""
+    """The three parts that have weights."""
 
     encoder: Any
     readout: Any
@@ -32,10 +33,10 @@ class Model(nn.Module):
         self.encoder, self.readout, self.discriminator = encoder, readout, discriminator
 
 
-def contrast(model: Model, objective: Objective, positive: View, negative: View) -> Tensor:
-    """The record of a step ``[3]``: loss, discriminator accuracy, spread of the summary; the loss has a gradient."""
-    if fusable(model, objective):
-        return fused(model, positive, negative)
+def evaluate_pair(model: Model, objective: Objective, positive: View, negative: View) -> Tensor:
+    """The record of a step ``[3]``: loss, discriminator accuracy, spread of the summary. The loss has a gradient."""
+    if has_closed_form(model, objective):
+        return _closed_form(model, positive, negative)
     h, h_negative = model.encoder(positive, negative)
     summary = model.readout(h, positive)
     scores, scores_negative = model.discriminator(h, summary), model.discriminator(h_negative, summary)
@@ -47,8 +48,8 @@ def contrast(model: Model, objective: Objective, positive: View, negative: View)
     return torch.stack([loss, right / (len(scores) + len(scores_negative)), spread])
 
 
-def fusable(model: Model, objective: Objective) -> bool:
-    """Whether the parts are the paper's own, and not heirs of them, whose gradient is known in closed form."""
+def has_closed_form(model: Model, objective: Objective) -> bool:
+    """Whether all parts are the paper's own, and no subclasses: then the gradient is known in closed form."""
     return (
         type(model.encoder) in (GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool)
         and type(model.readout) is SigmoidMean
@@ -57,19 +58,19 @@ def fusable(model: Model, objective: Objective) -> bool:
     )
 
 
-def fused(model: Model, positive: View, negative: View) -> Tensor:
-    """The same as `contrast` writes it, in as few passes as it takes."""
+def _closed_form(model: Model, positive: View, negative: View) -> Tensor:
+    """As `evaluate_pair`, with the gradient of everything after the last linear map computed on the way."""
     encoder, discriminator = model.encoder, model.discriminator
     last = (encoder.biases[-1], encoder.slopes[-1], discriminator.weight, discriminator.bias)
     shuffle = shuffle_of(positive, negative)
     if shuffle is not None and type(encoder) in (GCN, MeanPool) and encoder.depth == 1:
         p, y = shuffle[0].operand, positive.own(None, encoder.weights[0])
-        kernel = partial(kernels.shuffle_contrast, p.prepared, p.transpose.prepared, shuffle[1])
-        return _Contrast.apply(kernel, y, *last)  # type: ignore[no-any-return, no-untyped-call]
-    return _Contrast.apply(kernels.contrast, *encoder.before_activation(positive, negative), *last)  # type: ignore[no-any-return, no-untyped-call]
+        kernel = partial(kernels.shuffle_loss, p.prepared, p.transpose.prepared, shuffle[1])
+        return _ClosedForm.apply(kernel, y, *last)  # type: ignore[no-any-return, no-untyped-call]
+    return _ClosedForm.apply(kernels.pair_loss, *encoder.before_activation(positive, negative), *last)  # type: ignore[no-any-return, no-untyped-call]
 
 
-class _Contrast(torch.autograd.Function):
+class _ClosedForm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, kernel: Callable[..., Any], *arguments: Tensor) -> Tensor:
         record, ctx.gradients = kernel(*arguments)

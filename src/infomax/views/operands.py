@@ -71,16 +71,16 @@ def operand(features: Features, device: torch.device, dtype: torch.dtype = torch
 
 
 DENSE_SHARE, DENSE_BYTES = 0.03, 1 << 30
-"""Sparse features are laid out on a GPU if so many of them are there: its matrix units make up for the zeros."""
+"""Sparse features become dense on a GPU from this share of non-zeros and up to these bytes: there that is faster."""
 
 
-def placed(features: Features, device: torch.device) -> Operand:
-    """Features on the device; dense ones on a GPU with zeros up to 32 bytes a row, which its matrix units ask for."""
+def to_multiply(features: Features, device: torch.device) -> Operand:
+    """Features to multiply by; on a GPU, dense rows are padded with zeros to 32 bytes, as its matrix units ask for."""
     x = operand(_laid_out(features, device), device)
     return pad(x, (0, -x.shape[1] % 8)) if isinstance(x, Tensor) and x.is_cuda else x
 
 
-def table(features: Features, device: torch.device) -> Operand:
+def to_gather(features: Features, device: torch.device) -> Operand:
     """Features to gather rows from.
 
     Dense ones for a GPU are in half precision, half the bytes to gather, where that rounds no more than tf32 does: both
@@ -95,7 +95,7 @@ def table(features: Features, device: torch.device) -> Operand:
 
 
 def _table(features: NDArray[np.float32], device: torch.device, dtype: torch.dtype) -> tuple[Tensor, bool]:
-    """A table ``[N, F]`` of that precision, padded as in `placed`, made in blocks; and whether it is close enough."""
+    """A table ``[N, F]`` of that precision, padded as in `to_multiply`; and whether rounding changed it little."""
     n, width = len(features), features.shape[1] + -features.shape[1] % 8
     fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or not reaches_host(device)
     out = torch.empty(n, width, dtype=dtype, **({"device": device} if fits else {"pin_memory": True}))
@@ -115,7 +115,7 @@ def _laid_out(features: Features, device: torch.device) -> Features:
     return features.toarray() if full and device.type == "cuda" else features
 
 
-def times(x: Operand, weight: Tensor) -> Tensor:
+def multiply(x: Operand, weight: Tensor) -> Tensor:
     """X Θ, where X may have been padded."""
     missing = x.shape[1] - len(weight) if isinstance(x, Tensor) else 0
     return x @ (pad(weight, (0, 0, 0, missing)) if missing > 0 else weight)

@@ -14,8 +14,8 @@ from infomax.views.operands import SparseOperand, csr, keyed
 Rule = Literal["symmetric", "mean"]
 
 
-class Propagation:
-    """The normalised adjacency with self-loops: an `Operand` ``[N, N]`` that remembers what it was made of.
+class Messages:
+    """The edges that messages run along in a view, with self-loops, normalised by a rule.
 
     With A_ij the weight of the message that node i receives from node j, ``Â = A + I`` and ``D_ii = sum_j Â_ij``:
 
@@ -33,6 +33,17 @@ class Propagation:
         if rule not in get_args(Rule):
             raise InputError("rule of the encoder", " or ".join(get_args(Rule)), repr(rule))
         self.keys, self.weights, self.n, self.rule, self.directed = keys, weights, n, rule, directed
+
+    def __matmul__(self, y: Tensor) -> Tensor:
+        """One step of messages, ``[N, D] -> [N, D]``."""
+        raise NotImplementedError
+
+
+class Propagation(Messages):
+    """Messages as one sparse matrix ``[N, N]``."""
+
+    def __init__(self, keys: Tensor, weights: Tensor, n: int, rule: Rule, *, directed: bool) -> None:
+        super().__init__(keys, weights, n, rule, directed=directed)
         rows, columns = keys // n, keys % n
         degree = torch.ones(n, dtype=weights.dtype, device=keys.device).index_add_(0, rows, weights)
         if rule == "symmetric":

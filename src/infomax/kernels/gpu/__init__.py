@@ -5,7 +5,7 @@ order in which blocks end: the same seed gives the same bits.
 """
 
 from infomax.kernels.gpu.activations import BiasPReLU
-from infomax.kernels.gpu.contrast import contrast, shuffle_contrast
+from infomax.kernels.gpu.loss import pair_loss, shuffle_loss
 from infomax.kernels.gpu.permutations import permutations
 from infomax.kernels.gpu.products import Sparse, product
 from infomax.kernels.gpu.step import adam, note
@@ -16,10 +16,10 @@ __all__ = [
     "PoolTree",
     "Sparse",
     "adam",
-    "contrast",
     "gather_tree",
     "note",
+    "pair_loss",
     "permutations",
     "product",
-    "shuffle_contrast",
+    "shuffle_loss",
 ]

@@ -155,7 +155,7 @@ def pair_gradient(
     v: Tensor,
     c: Tensor,
 ) -> Tensor:
-    """The gradient of Y ``[N, d]`` behind `pair`; see `infomax.kernels.gpu.contrast.Judgement`."""
+    """The gradient of Y ``[N, d]`` behind `pair`; see `infomax.kernels.gpu.loss.Judgement`."""
     (n, d), cut = z.shape, transpose.cut
     left = len(cut.first) - n
     out = z.new_empty(n + 2 * left, d)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from infomax.baselines import BASELINES, CITATION, Baseline
 from infomax.datasets import load_dataset
 from infomax.errors import InputError, shorten
-from infomax.estimator import DGI, choose_device
+from infomax.estimator import DGI
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.probes import Probe
 from infomax.evaluation.splits import Splits, known
@@ -29,6 +29,7 @@ from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import make_folder, replacing
 from infomax.io.json import read_json, write_json
+from infomax.kernels.device import choose_device
 from infomax.paper.comparison import EXPERIMENTS, choose_probe, labelled
 from infomax.paper.results import PAPER, summarise
 from infomax.paper.table.page import html, markdown

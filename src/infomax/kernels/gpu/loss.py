@@ -228,10 +228,10 @@ def judge(z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Te
     return Judgement(record, g, v, c, (bias_grad, slope_grad, weight_grad, offset_grad))
 
 
-def contrast(
+def pair_loss(
     z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As `infomax.kernels.contrast`; z and z_negative are overwritten by their gradients."""
+    """As `infomax.kernels.pair_loss`; z and z_negative are overwritten by their gradients."""
     z, z_negative = z.contiguous(), z_negative.contiguous()
     found = judge(z, z_negative, bias, slope, weight, offset)
     for part, g, c in ((z, found.g, found.c), (z_negative, found.g[len(z) :], None)):
@@ -240,10 +240,10 @@ def contrast(
     return found.record, (z, z_negative, *found.gradients)
 
 
-def shuffle_contrast(
+def shuffle_loss(
     matrix: Sparse, transpose: Sparse, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As `infomax.kernels.shuffle_contrast`."""
+    """As `infomax.kernels.shuffle_loss`."""
     z, z_negative, inverse = pair(matrix, y, rows)
     found, (bias, slope, *_) = judge(z, z_negative, *others), others
     y_grad = pair_gradient(transpose, z, z_negative, rows, inverse, bias, slope, found.g, found.v, found.c)

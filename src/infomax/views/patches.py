@@ -1,0 +1,134 @@
+"""Patches: sampled trees of neighbours around a batch of nodes, the paper's regime for Reddit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from infomax.errors import InputError, whole
+from infomax.graphs.graph import Graph
+from infomax.kernels import gather_tree, permutations, pool_tree
+from infomax.kernels.trees import Tree
+from infomax.views.operands import Operand, multiply, to_gather
+from infomax.views.propagation import Rule
+from infomax.views.sampling import Neighbours, by_level, check_fan_out, level_sizes, sample_patches
+from infomax.views.view import Corruption, View
+
+
+@dataclass(frozen=True, eq=False)
+class PatchView:
+    """A batch of patches: trees of sampled neighbours around B centres.
+
+    Level 0 holds the centres, level l + 1 the ``fan_out[l]`` neighbours drawn for each node of level l. H is laid out
+    level after level, and every layer sheds the outermost.
+
+    Shapes:
+        features: ``[T, F]``, the table of all nodes' features
+        rows: ``[B, P]``, the row of the table that each node of each patch carries; see `sample_patches`
+        share: ``[m]``, the neighbours' share of the mean, of every node but the outermost, level after level
+    """
+
+    features: Operand
+    rows: Tensor
+    share: Tensor
+    fan_out: tuple[int, ...]
+    trees: dict[tuple[int, ...], Tree] = field(default_factory=dict)
+    """By the sizes of its levels; all batches share them."""
+    inputs: dict[int, tuple[Any, ...]] = field(default_factory=dict, init=False)
+    """By H: each inner node's own row, and the mean over its neighbourhood. Both sides of a layer ask for them; a
+    changed copy of the view begins with none."""
+
+    def shuffled(self, generator: torch.Generator) -> PatchView:
+        """The same patches with the features in random order among the nodes of each."""
+        order = permutations(len(self.rows), self.rows.shape[1], generator)
+        return dataclasses.replace(self, rows=self.rows.gather(1, order))
+
+    def carry(self, h: Tensor) -> Tensor:
+        """H without the outermost level."""
+        return h[: sum(self._levels(h)[:-1])]
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ without the outermost level."""
+        return self._side(0, h, weight)
+
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ without the outermost level, P estimated from the sample: its expectation is the graph's own."""
+        return self._side(1, h, weight)
+
+    def _side(self, side: int, h: Tensor | None, weight: Tensor) -> Tensor:
+        # Dense features are averaged before the product, so the outermost level is never laid out. Sparse ones are
+        # multiplied first: that costs little, and leaves rows that can be gathered.
+        if h is None and not isinstance(self.features, Tensor):
+            return self._gather(self.features @ weight)[side]
+        if id(h) not in self.inputs:
+            sides = self._gather(self.features) if h is None else pool_tree(h, *self._tree(self._levels(h)))
+            self.inputs[id(h)] = (h, *sides)  # H itself is kept, so that its id stays its own
+        return multiply(self.inputs[id(h)][1 + side], weight)
+
+    def _gather(self, table: Any) -> tuple[Tensor, Tensor]:
+        sizes = level_sizes(len(self.rows), self.fan_out)
+        return gather_tree(table, torch.cat(by_level(self.rows, self.fan_out)), *self._tree(sizes))
+
+    def _tree(self, sizes: list[int]) -> tuple[Tree, Tensor]:
+        if tuple(sizes) not in self.trees:
+            self.trees[tuple(sizes)] = Tree.of(tuple(sizes), self.rows.device)
+        return self.trees[tuple(sizes)], self.share[: sum(sizes[:-1])]
+
+    def _levels(self, h: Tensor) -> list[int]:
+        """The sizes of the levels that H holds."""
+        sizes = level_sizes(len(self.rows), self.fan_out)
+        return next(sizes[:count] for count in range(1, len(sizes) + 1) if sum(sizes[:count]) == len(h))
+
+
+class Patches:
+    """Batches of sampled patches, each against a corruption of itself; one summary per batch."""
+
+    uniform = True
+
+    def __init__(
+        self,
+        graph: Graph,
+        rule: Rule,
+        corruption: Corruption,
+        device: torch.device,
+        *,
+        fan_out: Sequence[int] = (10, 10, 25),
+        batch: int = 256,
+    ) -> None:
+        if rule != "mean":
+            raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule!r}")
+        self.fan_out, self.trees = check_fan_out(fan_out), dict[tuple[int, ...], Tree]()
+        self.batch, self.corruption = whole("batch", batch, 1), corruption
+        self.neighbours = Neighbours.of(graph, device)
+        self.features = to_gather(graph.features, device)
+        self.n = graph.num_nodes
+        self.steps = -(-self.n // self.batch)
+
+    def check_depth(self, layers: int) -> None:
+        """Refuse an encoder of fewer or more layers than there are levels to shed: only centres may be left."""
+        if layers != len(self.fan_out):
+            levels = ",".join(map(str, self.fan_out))
+            expected = f"{len(self.fan_out)} layers, one for each number of the fan-out {levels}"
+            remedy = f"Give a fan-out of {layers} numbers: --fan-out, or in Python fan_out=."
+            raise InputError("encoder", expected, str(layers), remedy)
+
+    def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
+        """Every node once as a centre, in random order: ``[B]`` of them per batch."""
+        order = torch.randperm(self.n, generator=generator, device=generator.device)
+        return (order[start : start + self.batch] for start in range(0, self.n, self.batch))
+
+    def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
+        """Patches around B centres, and a corruption of them."""
+        view = self.around(batch, generator)
+        return view, self.corruption(view, generator)
+
+    def around(self, centres: Tensor, generator: torch.Generator) -> PatchView:
+        """Patches around B centres."""
+        rows = sample_patches(self.neighbours, centres, self.fan_out, generator)
+        inner = torch.cat(by_level(rows, self.fan_out)[:-1])
+        return PatchView(self.features, rows, self.neighbours.share[inner], self.fan_out, trees=self.trees)

@@ -1,0 +1,147 @@
+"""The whole graph against a corruption of it, the paper's regime for citation graphs; and blocks of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from infomax.graphs.graph import Graph
+from infomax.kernels import permutation, permute
+from infomax.views.operands import Operand, multiply, to_multiply
+from infomax.views.propagation import Messages, Propagation, Rule
+from infomax.views.view import Corruption, View
+
+
+class Products:
+    """Features X, and X Θ or H Θ for each weight Θ, computed once per step.
+
+    Views that carry the same features share this object: shuffling rows commutes with the linear map, so a view and
+    its shuffled negative need X Θ only once. Other features are another `Products`, so no view reads a stale one.
+    """
+
+    def __init__(self, features: Operand) -> None:
+        self.features = features
+        self._last: dict[int, tuple[Tensor | None, Tensor, Tensor]] = {}
+
+    def of(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ, or X Θ where H is None; the same tensor as before for the same H and Θ."""
+        known = self._last.get(id(weight))  # Θ is kept below, so its id stays its own
+        if known is None or known[0] is not h:
+            known = h, weight, multiply(self.features if h is None else h, weight)
+            self._last[id(weight)] = known
+        return known[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class WholeView:
+    """All of a graph.
+
+    Shapes:
+        features: ``[N, F]``
+        propagation: ``[N, N]``
+        rows: ``[N]``, a permutation: the row of the features that each node carries; None: its own
+    """
+
+    products: Products
+    propagation: Messages
+    rows: Tensor | None = None
+
+    @classmethod
+    def of(cls, graph: Graph, rule: Rule, device: torch.device) -> WholeView:
+        """The view of a graph, on the device."""
+        return cls(Products(to_multiply(graph.features, device)), Propagation.of(graph, rule, device))
+
+    @property
+    def features(self) -> Operand:
+        """X, before any shuffle."""
+        return self.products.features
+
+    def fresh(self) -> WholeView:
+        """The same view for another step, when the weights have moved."""
+        return self.with_features(self.features)
+
+    def with_features(self, features: Operand) -> WholeView:
+        """The same graph with other features ``[N, F]``."""
+        return dataclasses.replace(self, products=Products(features))
+
+    def with_propagation(self, propagation: Messages) -> WholeView:
+        """The same features on other edges."""
+        return dataclasses.replace(self, propagation=propagation)
+
+    def shuffled(self, generator: torch.Generator) -> WholeView:
+        """The same graph with the rows of X in random order."""
+        rows = permutation(self.propagation.n, generator)
+        return dataclasses.replace(self, rows=rows if self.rows is None else self.rows[rows])
+
+    def carry(self, h: Tensor) -> Tensor:
+        """All of H."""
+        return h
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ."""
+        if h is not None:
+            return h @ weight
+        y = self.products.of(None, weight)
+        return y if self.rows is None else permute(y, self.rows)
+
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ."""
+        return self.propagation @ self.own(h, weight)
+
+
+def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | None:
+    """The propagation and the permutation, if the negative is the positive with its features shuffled and no more."""
+    if not (isinstance(positive, WholeView) and isinstance(negative, WholeView)):
+        return None
+    p, rows = positive.propagation, negative.rows
+    alike = negative.products is positive.products and negative.propagation is p and positive.rows is None
+    return (p, rows) if alike and rows is not None and isinstance(p, Propagation) else None
+
+
+@dataclass(frozen=True)
+class BlockView:
+    """Nodes start to stop of a whole view: the same layer for them alone, so that memory stays bounded."""
+
+    view: WholeView
+    propagation: Propagation
+    start: int
+    stop: int
+
+    def carry(self, h: Tensor) -> Tensor:
+        """The rows of H of these nodes."""
+        return h[self.start : self.stop]
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ of these nodes."""
+        if h is not None:
+            return self.carry(h) @ weight
+        x = self.view.features
+        return multiply(self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop), weight)
+
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ of these nodes; H Θ is computed once for all blocks."""
+        return self.propagation.operand.rows(self.start, self.stop) @ self.view.products.of(h, weight)
+
+
+class WholeGraph:
+    """The graph against a corruption of it; one step per epoch."""
+
+    steps = 1
+    uniform = True
+
+    def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, device: torch.device) -> None:
+        self.view, self.corruption = WholeView.of(graph, rule, device), corruption
+        self.batch = torch.zeros(1, dtype=torch.int64, device=device)
+
+    def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
+        """One batch: the graph."""
+        return [self.batch]
+
+    def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
+        """The graph, and a fresh corruption."""
+        view = self.view.fresh()
+        return view, self.corruption(view, generator)
