@@ -15,7 +15,7 @@ from benchmarks.problem import PatchProblem, load
 from benchmarks.protocol import train
 
 from infomax import Graph
-from infomax.paper import comparison
+from infomax.paper.experiments import EXPERIMENTS, Experiment
 
 pytest.importorskip("torch_geometric", reason="PyG is one of the peers")
 SMALL = ["--dataset=generated-reddit", "--scale=0.005", "--dim=8", "--repeats=2"]
@@ -142,7 +142,7 @@ def test_protocol_scores_ours_and_a_peer_alike(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(f"{module}.load_dataset", lambda name: labelled_graph())
     monkeypatch.setattr(protocol, "paper_dim", lambda dataset: 16)
     monkeypatch.setattr(protocol, "PATIENCE", 2)
-    monkeypatch.setitem(comparison.EXPERIMENTS, "cora", comparison.Experiment({"dim": 16, "epochs": 30}))
+    monkeypatch.setitem(EXPERIMENTS, "cora", Experiment("Cora", {"dim": 16, "epochs": 30}))
     document = run(protocol, tmp_path, "--runs=2", "--peer-runs=3")
     ours, peer = document["rows"]
     assert (ours["contender"], peer["contender"], ours["ratio"]) == ("ours", "pyg", 1)

@@ -14,7 +14,8 @@ from infomax import DGI, Graph, datasets
 from infomax.analysis.theory import theory
 from infomax.cli.analyse import classes
 from infomax.evaluation.splits import encode_labels, random_splits
-from infomax.paper import comparison, studies, table
+from infomax.paper import studies, table
+from infomax.paper.experiments import EXPERIMENTS, Experiment
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def cora(monkeypatch):
     splits = random_splits(encode_labels(labels["class"])[0], seed=0)[0][0]
     small = Graph.from_scipy(graph.adjacency, graph.features, labels=labels, splits=splits)
     monkeypatch.setattr(datasets, "load_dataset", lambda name: small)
-    monkeypatch.setitem(comparison.EXPERIMENTS, "cora", comparison.Experiment({"dim": 16, "epochs": 2}))
+    monkeypatch.setitem(EXPERIMENTS, "cora", Experiment("Cora", {"dim": 16, "epochs": 2}))
     monkeypatch.setattr(studies, "ITERATIONS", 250)
     return small
 
@@ -132,7 +133,7 @@ def test_a_study_that_is_stopped_says_how_to_go_on(cora, tmp_path, monkeypatch, 
     monkeypatch.setattr(studies, "corruption_study", stop)
     monkeypatch.setattr(table, "make_table", stop)
     outcome = infomax("reproduce", what, "--out", tmp_path)
-    assert outcome == (130, "", "infomax: stopped. Go on with the same command.\n")
+    assert outcome == (130, "", "infomax: stopped. Continue with the same command.\n")
 
 
 def test_all_figures_are_set_beside_the_paper(cora, tmp_path, monkeypatch):

@@ -10,8 +10,11 @@ from shell import infomax, refused
 from typer.main import get_command
 
 from infomax.cli import app
+from infomax.cli.app import ORDER
 from infomax.presets import PRESETS
+from infomax.version import __version__
 
+ROWS = ("cora", "citeseer", "pubmed", "ppi", "reddit", "generated-reddit", "debian", "debian-inductive")
 SURFACE = {
     "train": {"--out", "--labels", "--preset", "--dim", "--epochs", "--patience", "--seed", "--device", "--resume"},
     "embed": {"--out"},
@@ -19,17 +22,30 @@ SURFACE = {
     "neighbours": {"-k"},
     "info": set(),
     "datasets": set(),
-    "reproduce": {"--runs", "--probe", "--json"},
-    "demo": set(),
+    "datasets list": set(),
+    "datasets fetch": set(),
+    "datasets path": set(),
+    "map": {"--out", "--color", "-k"},
+    "cluster": {"-k", "--out"},
+    "analyse": {"--out", "--labels", "--projection", "--corruption-runs"},
+    "demo": {"--out"},
+    "reproduce": set(),
+    "reproduce table": {"--datasets", "--methods", "--runs", "--probe", "--out", "--json"},
+    **{f"reproduce {name}": {"--runs", "--probe", "--json"} for name in ROWS},
+    "reproduce corruption": {"--dataset", "--runs", "--points", "--out", "--json"},
+    "reproduce theory": {"--out", "--json"},
+    "reproduce figures": {"--runs", "--points", "--out", "--json"},
 }
 HEAVY = {"torch", "numpy", "scipy", "sklearn", "rich", "pyarrow", "matplotlib", "networkx", "pandas"}
 
 
 @pytest.mark.parametrize("name", SURFACE)
 def test_command_keeps_its_options(name):
-    command = get_command(app).commands[name]
+    command = get_command(app)
+    for word in name.split():
+        command = command.commands[word]
     assert SURFACE[name] <= {option for parameter in command.params for option in parameter.opts}
-    outcome = infomax(name, "--help")
+    outcome = infomax(*name.split(), "--help")
     assert outcome.code == 0
     assert outcome.out.startswith(f"Usage: infomax {name} ")
 
@@ -42,13 +58,23 @@ def test_help_gives_the_default_of_a_setting_unless_presets_differ_in_it():
         assert told[name].endswith(f"[default: {default}]"), name
 
 
-def test_datasets_keeps_its_verbs():
-    assert {"list", "fetch", "path"} <= set(get_command(app).commands["datasets"].commands)
+def listed(outcome):
+    """Command -> what --help says about it."""
+    lines = outcome.out.partition("Commands:\n")[2].splitlines()
+    return dict(line.strip().split(maxsplit=1) for line in lines)
 
 
 def test_no_words_are_a_call_for_help():
     assert infomax() == infomax("--help")
-    assert set(SURFACE) <= set(infomax().out.split())
+
+
+def test_commands_are_listed_in_the_order_of_use():
+    assert tuple(listed(infomax("--help"))) == ORDER
+    assert list(listed(infomax("reproduce", "--help"))) == ["table", *ROWS, "corruption", "theory", "figures"]
+
+
+def test_the_version_is_printed():
+    assert infomax("--version") == (0, f"infomax {__version__}\n", "")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from infomax.baselines import deepwalk
 from infomax.evaluation.probes import PROBES, Score
 from infomax.graphs.scaling import Scaler
 from infomax.paper import comparison, table
-from infomax.paper.comparison import EXPERIMENTS, compare, reproduce
+from infomax.paper.comparison import compare, score_dataset
+from infomax.paper.experiments import EXPERIMENTS
 
 CPU = torch.device("cpu")
 WALK = deepwalk.Settings(dim=4, walks=1, length=5, window=2, batch=20, drawn=8)
@@ -83,7 +84,7 @@ def test_every_run_has_a_seed_of_its_own_for_the_encoder_and_the_probe(small, mo
     monkeypatch.setattr(comparison, "load_dataset", lambda name: small)
     monkeypatch.setitem(EXPERIMENTS, "cora", dataclasses.replace(EXPERIMENTS["cora"], settings={"dim": 4, "epochs": 1}))
     monkeypatch.setitem(PROBES, "paper", spy)
-    reproduce("cora", runs=3, device="cpu")
+    score_dataset("cora", runs=3, device="cpu")
     assert spy.seeds == [0, 1, 2, 0, 1, 2, 0]
     for seed, vectors in enumerate(spy.vectors[3:6]):
         np.testing.assert_array_equal(vectors, DGI(4, epochs=0, seed=seed).fit_transform(small).vectors)

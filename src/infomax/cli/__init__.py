@@ -43,4 +43,5 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def _usage(error: Any) -> str:
     command = error.ctx.command_path if error.ctx else "infomax"
-    return f"{error.format_message().rstrip('.')}. See: {command} --help"
+    message = error.format_message()
+    return f"{message}{'' if message.endswith(('.', '?')) else '.'} See: {command} --help"

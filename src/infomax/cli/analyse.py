@@ -36,7 +36,7 @@ def analyse(
     projection: Annotated[Literal["tsne", "umap"], typer.Option(help="How nodes are placed in the plane.")] = "tsne",
     device: Device = "auto",
 ) -> None:
-    """Show what a run has learnt: figures, the numbers behind them, and a report to read."""
+    """Write figures, numbers and a report about what a run learnt."""
     from infomax.analysis.pictures import umap_library
     from infomax.estimator import DGI
     from infomax.evaluation.splits import encode_labels
@@ -57,7 +57,7 @@ def analyse(
     if corruption_runs and codes is not None:
         rates = studies.rates()
         total = studies.trainings(rates, corruption_runs)
-        with show.Steps("corruption study", total, "Go on with the same command.") as steps:
+        with show.Steps("corruption study", total, "Continue with the same command.") as steps:
             study = studies.corruption_study(
                 model.graph_, model.preset_, codes, splits, out, rates=rates, runs=corruption_runs, device=device,
                 progress=steps.at,

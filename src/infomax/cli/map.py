@@ -29,7 +29,10 @@ def draw_map(
     seed: Annotated[int, typer.Option(help="Decides the layout and the communities.", min=0, max=2**32 - 1)] = 0,
     device: Device = "auto",
 ) -> None:
-    """Write a map of the nodes to explore: one HTML file that opens in any browser, without a network."""
+    """Write an interactive map of the nodes.
+
+    It is one HTML file that opens in any browser, without a network.
+    """
     from infomax.analysis.map import node_columns, write_map
     from infomax.estimator import DGI
     from infomax.evaluation.clustering import best_k, choose_k, cluster

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -20,6 +19,7 @@ from infomax.evaluation.splits import Splits, encode_labels, known, random_split
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler
 from infomax.kernels.device import choose_device
+from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.results import PAPER, Printed, Row, summarise
 
 PARTS = ("train", "validation", "test")
@@ -27,37 +27,7 @@ PARTS = ("train", "validation", "test")
 Progress = Callable[[int, str], None]
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """How a data set's rows are made, and in what they are told.
-
-    ``settings`` are `DGI`'s. ``tests`` maps what a row's name ends in to the split it is scored on. ``metric`` is the
-    paper's for the data set: where a node has one label, accuracy and micro-F1 are one number, told in percent or as a
-    fraction. ``several_labels``: a node may have more than one.
-    """
-
-    settings: dict[str, Any]
-    tests: dict[str, str] = field(default_factory=lambda: {"": "test"})
-    metric: str = "accuracy"
-    several_labels: bool = False
-
-
-# The paper's widths: Pubmed's is half, "due to memory limitations".
-EXPERIMENTS = {
-    "cora": Experiment({"dim": 512, "scale": "rows"}),
-    "citeseer": Experiment({"dim": 512, "scale": "rows"}),
-    "pubmed": Experiment({"dim": 256, "scale": "rows"}),
-    "ppi": Experiment({"preset": "many-graphs"}, metric="micro-F1", several_labels=True),
-    "reddit": Experiment({"preset": "patches"}, metric="micro-F1"),
-    "generated-reddit": Experiment({"preset": "patches"}, metric="micro-F1"),
-    "debian": Experiment({"dim": 256, "epochs": 120}),
-    "debian-inductive": Experiment(
-        {"preset": "mean-pool", "dim": 256, "epochs": 120}, {", seen nodes": "test-seen", ", new nodes": "test-unseen"}
-    ),
-}
-
-
-def reproduce(
+def score_dataset(
     dataset: str, *, runs: int = 50, probe: str = "paper", device: str = "auto", progress: Progress = lambda *_: None
 ) -> dict[str, Any]:
     """The rows of a data set, as JSON values: DGI, Random-Init, Raw features.

@@ -30,7 +30,8 @@ from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import make_folder, replacing
 from infomax.io.json import read_json, write_json
 from infomax.kernels.device import choose_device
-from infomax.paper.comparison import EXPERIMENTS, choose_probe, labelled
+from infomax.paper.comparison import choose_probe, labelled
+from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.results import PAPER, summarise
 from infomax.paper.table.page import html, markdown
 from infomax.version import __version__

@@ -6,17 +6,11 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any, NamedTuple
 
+from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.results import PAPER, score_text
 from infomax.paper.table.notes import NOTES, USES
 
-TITLES = {
-    "cora": "Cora",
-    "citeseer": "Citeseer",
-    "pubmed": "Pubmed",
-    "reddit": "Reddit",
-    "generated-reddit": "generated Reddit",
-    "ppi": "PPI",
-}
+TITLES = {name: experiment.title for name, experiment in EXPERIMENTS.items()}
 HALVES = {
     "Transductive": ("accuracy in %", ("cora", "citeseer", "pubmed")),
     "Inductive": ("micro-F1", ("reddit", "generated-reddit", "ppi")),
