@@ -16,7 +16,7 @@ from torch import Tensor
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
-from infomax.parts.initialisation import glorot
+from infomax.kernels.initialisation import glorot
 from infomax.presets import PRESETS, Preset
 from infomax.training.step import Model
 from infomax.views import Patches

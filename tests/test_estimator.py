@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from infomax import DGI, Graph, InputError
+from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN, Encoder
-from infomax.parts.initialisation import glorot
 from infomax.parts.readouts import DiffPool, Set2Set
 from infomax.presets import PRESETS
 from infomax.training import memory

@@ -20,6 +20,7 @@ from infomax.graphs.checks import check_feature_names
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler
 from infomax.kernels.device import choose_device
+from infomax.kernels.initialisation import generators
 from infomax.kernels.transfer import to_host
 from infomax.parts.corruptions import REPLAYABLE
 from infomax.presets import PRESETS, Part, Preset, patch_sizes, restore
@@ -118,8 +119,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if not graph.splits.get("seen", np.True_).any():
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         seen, scaler = graph.seen(), Scaler.of_seen(graph, preset.scale)
-        first, second = (int(word) for word in np.random.SeedSequence(self.seed).generate_state(2, np.uint64))
-        model = build(preset, graph.num_features, torch.Generator().manual_seed(first)).to(device)
+        first, draws = generators(self.seed, device)
+        model = build(preset, graph.num_features, first).to(device)
         if folder is not None:  # whose report needs the vectors
             memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, features=scaler.transform(seen.features))
@@ -133,7 +134,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             lr=preset.lr,
             epochs=preset.epochs,
             patience=preset.patience,
-            generator=torch.Generator(device).manual_seed(second),
+            generator=draws,
             replayable=preset.corruption in REPLAYABLE and has_closed_form(model, preset.objective),
         )
         if folder is None:

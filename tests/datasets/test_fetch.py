@@ -75,7 +75,7 @@ def leave_part(target: Path, content: bytes) -> None:
 
 def test_a_fresh_download(file: PublicFile, target: Path) -> None:
     seen: list[tuple[int, int]] = []
-    download(file, target, lambda done, total: seen.append((done, total)))
+    download(file, target, lambda done, note, total: seen.append((done, total)))
     assert target.read_bytes() == CONTENT
     assert list(target.parent.iterdir()) == [target]
     assert seen == sorted(seen)
@@ -156,7 +156,7 @@ def test_obtain_downloads_once_into_the_cache(server: Server, file: PublicFile, 
     files = [file, file._replace(path="kind/other")]
     seen: list[tuple[int, int]] = []
     for _ in range(2):
-        paths = obtain(files, lambda done, total: seen.append((done, total)))
+        paths = obtain(files, lambda done, note, total: seen.append((done, total)))
         assert paths == [cache / "kind/file", cache / "kind/other"]
     assert len(server.ranges) == 2
     assert seen[-1] == (2 * len(CONTENT), 2 * len(CONTENT))

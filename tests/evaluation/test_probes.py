@@ -7,7 +7,7 @@ from scipy import sparse
 from torch.nn import functional
 
 from infomax.errors import InputError
-from infomax.evaluation.probes import PROBES, fit_linear, glorot, linear_gradient, paper_probe, validated_probe
+from infomax.evaluation.probes import PROBES, first_weights, fit_linear, linear_gradient, paper_probe, validated_probe
 
 
 def blobs(n=240, d=8, classes=4, spread=1.0, seed=0):
@@ -65,7 +65,7 @@ def test_the_closed_gradient_is_autograds(many):
 def test_restarts_together_equal_restarts_one_by_one(case, many):
     vectors, codes, _ = case
     x, y = torch.from_numpy(vectors).double(), functional.one_hot(torch.from_numpy(codes)).double()
-    start = glorot(5, 8, 4, seed=1).double()
+    start = first_weights(5, 8, 4, seed=1).double()
     weight, bias = fit_linear(x, y, start, many)
     for r in range(5):
         alone = fit_linear(x, y, start[:, r : r + 1], many)
@@ -77,7 +77,7 @@ def test_the_paper_probe_is_a_hundred_steps_of_adam(case):
     vectors, codes, splits = case
     layer = torch.nn.Linear(8, 4)
     with torch.no_grad():
-        layer.weight.copy_(glorot(1, 8, 4, seed=3)[:, 0].T)
+        layer.weight.copy_(first_weights(1, 8, 4, seed=3)[:, 0].T)
         layer.bias.zero_()
     optimiser = torch.optim.Adam(layer.parameters(), lr=0.01)
     x, y = torch.from_numpy(vectors[splits["train"]]), torch.from_numpy(codes[splits["train"]])
@@ -91,12 +91,12 @@ def test_the_paper_probe_is_a_hundred_steps_of_adam(case):
     assert score.value == pytest.approx((expected == codes[splits["test"]]).mean())
 
 
-def test_glorot_fills_its_bounds_and_does_not_depend_on_the_number_of_restarts():
-    draws = glorot(6, 40, 20, seed=0)
+def test_first_weights_fill_their_bounds_and_do_not_depend_on_the_number_of_restarts():
+    draws = first_weights(6, 40, 20, seed=0)
     assert draws.abs().max() == pytest.approx((6 / 60) ** 0.5, rel=1e-2)
     assert abs(float(draws.mean())) < 0.01
-    torch.testing.assert_close(draws[:, :2], glorot(2, 40, 20, seed=0))
-    assert not torch.equal(draws, glorot(6, 40, 20, seed=1))
+    torch.testing.assert_close(draws[:, :2], first_weights(2, 40, 20, seed=0))
+    assert not torch.equal(draws, first_weights(6, 40, 20, seed=1))
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -222,7 +222,7 @@ def test_mistakes_are_told(case):
 def test_on_a_gpu_no_step_waits_for_the_host(case):
     vectors, codes, splits = case
     x, y = torch.from_numpy(vectors).cuda(), functional.one_hot(torch.from_numpy(codes)).float().cuda()
-    start = glorot(20, 8, 4, seed=0).cuda()
+    start = first_weights(20, 8, 4, seed=0).cuda()
     fit_linear(x, y, start, False)
     torch.cuda.set_sync_debug_mode("error")
     try:

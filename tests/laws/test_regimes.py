@@ -13,9 +13,9 @@ from scipy import sparse, stats
 
 from infomax import DGI, Graph, InputError
 from infomax.kernels import bias_prelu
+from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import drop_features, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, SkipMeanPool
-from infomax.parts.initialisation import glorot
 from infomax.training.embedding import embed
 from infomax.views import ManyGraphs, Patches, WholeGraph, WholeView
 from infomax.views.sampling import Neighbours, by_level, level_sizes, sample_patches

@@ -14,9 +14,9 @@ from torch import nn
 
 from infomax import DGI, InputError
 from infomax.kernels import LARGE
+from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import drop_features, flip_edges
 from infomax.parts.encoders import GCN, Encoder, SkipMeanPool
-from infomax.parts.initialisation import glorot
 from infomax.parts.readouts import DiffPool, Set2Set
 from infomax.views import Patches
 

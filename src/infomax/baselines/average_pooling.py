@@ -19,7 +19,6 @@ from infomax.baselines.shared import (
     classes,
     decide,
     dropout,
-    generators,
     keep,
     known_rows,
     label_loss,
@@ -29,7 +28,7 @@ from infomax.baselines.shared import (
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
-from infomax.parts.initialisation import glorot
+from infomax.kernels.initialisation import generators, glorot
 from infomax.views.operands import Operand, operand
 from infomax.views.sampling import Neighbours, by_level, sample_patches
 

@@ -9,10 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from infomax.baselines.shared import classes, decide, generators, known_rows, label_loss, rescaled, training_codes
+from infomax.baselines.shared import classes, decide, known_rows, label_loss, rescaled, training_codes
 from infomax.graphs.graph import Graph
+from infomax.kernels.initialisation import generators, glorot
 from infomax.parts.encoders import Encoder
-from infomax.parts.initialisation import glorot
 from infomax.training.embedding import embed
 from infomax.views import View, WholeView
 from infomax.views.propagation import Propagation, Rule

@@ -17,7 +17,6 @@ from infomax.baselines.shared import (
     classes,
     decide,
     dropout,
-    generators,
     keep,
     known_rows,
     label_loss,
@@ -27,7 +26,7 @@ from infomax.baselines.shared import (
 from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale
-from infomax.parts.initialisation import glorot
+from infomax.kernels.initialisation import generators, glorot
 from infomax.views.operands import Operand, operand
 from infomax.views.propagation import Propagation
 

@@ -19,9 +19,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, softplus
 
 from infomax.baselines import deepwalk
-from infomax.baselines.shared import generators
 from infomax.graphs.graph import Graph
-from infomax.parts.initialisation import glorot
+from infomax.kernels.initialisation import generators, glorot
 from infomax.views.operands import Operand, operand
 
 WALK = deepwalk.Settings(walks=10, window=10, lr=0.003)

@@ -23,12 +23,6 @@ def rescaled(graph: Graph, scale: Scale) -> Graph:
     return dataclasses.replace(graph, features=Scaler.of_seen(graph, scale).transform(graph.features))
 
 
-def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.Generator]:
-    """Two streams of a seed: the first weights, drawn on the CPU, and everything drawn after them, on the device."""
-    first, second = (int(word) for word in np.random.SeedSequence(seed).generate_state(2, np.uint64))
-    return torch.Generator().manual_seed(first), torch.Generator(device).manual_seed(second)
-
-
 def dropout(rate: float, generator: torch.Generator) -> Drop:
     """Sets each entry of a tensor to zero with that chance, and scales the others up."""
 

@@ -96,5 +96,5 @@ def _map(graph: Graph, embeddings: Embeddings, path: Path) -> None:
             embeddings.vectors,
             columns,
             title="Debian's source packages",
-            progress=lambda what, done, total: steps.at(done, what, total),
+            progress=steps.at,
         )

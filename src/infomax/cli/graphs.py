@@ -82,7 +82,7 @@ def fetch(name: Annotated[str, typer.Argument(help="A data set's name.")]) -> No
     from infomax.datasets import fetch_dataset
 
     with show.Steps(name, None) as steps:
-        paths = fetch_dataset(name, lambda done, total: steps.at(done, "bytes", total))
+        paths = fetch_dataset(name, steps.at)
     show.out.print(f"{name}: {len(paths)} files" + (f" in {paths[0].parent}" if paths else ", inside the package"))
 
 

@@ -54,6 +54,6 @@ def draw_map(
             k=k,
             seed=seed,
             device=choose_device(device),
-            progress=lambda what, done, total: steps.at(done, what, total),
+            progress=steps.at,
         )
     show.wrote(f"{out} ({len(embeddings):,} nodes, {out.stat().st_size / 1e6:.1f} MB)", began)

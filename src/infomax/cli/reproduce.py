@@ -57,7 +57,7 @@ def table(
             runs=runs,
             probe=probe,
             device=device,
-            progress=lambda done, total, note: steps.at(done, note, total),
+            progress=steps.at,
         )
     for name in dict.fromkeys(row["dataset"] for row in result["rows"]):
         rows = [row | {"method": row["method"] + (" *" if row["differs"] else "")} for row in result["rows"]]

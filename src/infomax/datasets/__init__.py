@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from infomax.datasets import debian, generated, planetoid, ppi, reddit
-from infomax.datasets.fetch import Progress, PublicFile, data_path, obtain, quiet
+from infomax.datasets.fetch import PublicFile, data_path, obtain
 from infomax.errors import InputError, shorten
 from infomax.graphs.graph import Graph
+from infomax.progress import Progress, silent
 
 __all__ = ["DATASETS", "data_path", "fetch_dataset", "load_dataset"]
 
@@ -47,12 +48,12 @@ DATASETS = {name: dataset.description for name, dataset in _TABLE.items()}
 """Every name `load_dataset` knows, and a short description."""
 
 
-def load_dataset(name: str, progress: Progress = quiet, **options: Any) -> Graph:
+def load_dataset(name: str, progress: Progress = silent, **options: Any) -> Graph:
     """A data set as a graph; its files are downloaded where they are not there yet.
 
     Args:
         name: one of `DATASETS`, in upper or lower case.
-        progress: called with the bytes done and the bytes in all.
+        progress: called with the number of bytes done and in total.
         options: ``scale``, ``seed``, ``features`` and ``degree`` of "generated-reddit"; others have none.
     """
     dataset = _look_up(name)
@@ -62,7 +63,7 @@ def load_dataset(name: str, progress: Progress = quiet, **options: Any) -> Graph
     return dataset.read(*dataset.paths(progress), **options)
 
 
-def fetch_dataset(name: str, progress: Progress = quiet) -> list[Path]:
+def fetch_dataset(name: str, progress: Progress = silent) -> list[Path]:
     """The files of a data set, downloaded where they are not there yet; none for one that comes with infomax."""
     return _look_up(name).paths(progress)
 

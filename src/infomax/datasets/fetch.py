@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 from urllib.request import Request, urlopen
 
 from infomax.errors import InputError
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the bytes done and the bytes in all."""
+from infomax.progress import Progress, silent
 
 _CHUNK, _TIMEOUT = 1 << 16, 30.0
 
@@ -41,11 +39,7 @@ def data_path() -> Path:
     return data_folders()[0]
 
 
-def quiet(done: int, total: int) -> None:
-    """Show no progress."""
-
-
-def obtain(files: Sequence[PublicFile], progress: Progress = quiet) -> list[Path]:
+def obtain(files: Sequence[PublicFile], progress: Progress = silent) -> list[Path]:
     """The path of every file, checked by size and SHA-256; what is not there yet is downloaded."""
     total, before, paths = sum(file.size for file in files), 0, []
     for file in files:
@@ -56,11 +50,11 @@ def obtain(files: Sequence[PublicFile], progress: Progress = quiet) -> list[Path
             download(file, path, _of_all(progress, before, total))
         paths.append(path)
         before += file.size
-        progress(before, total)
+        progress(before, "bytes", total)
     return paths
 
 
-def download(file: PublicFile, target: Path, progress: Progress = quiet) -> None:
+def download(file: PublicFile, target: Path, progress: Progress = silent) -> None:
     """Download to ``target``, going on from where an earlier attempt left ``target.part``."""
     part = target.with_name(f"{target.name}.part")
     try:
@@ -91,8 +85,8 @@ def check(path: Path, file: PublicFile) -> None:
 
 
 def _of_all(progress: Progress, before: int, total: int) -> Progress:
-    """Tells the progress of one file as the progress of them all."""
-    return lambda done, _: progress(before + done, total)
+    """Report the progress of one file as the progress of all."""
+    return lambda done, note="", _=None: progress(before + done, note, total)
 
 
 def _find(file: PublicFile) -> Path | None:
@@ -112,7 +106,7 @@ def _receive(file: PublicFile, part: Path, progress: Progress) -> None:
         while done <= file.size and (chunk := response.read(_CHUNK)):
             content.write(chunk)
             done += len(chunk)
-            progress(done, file.size)
+            progress(done, "bytes", file.size)
         content.flush()
         os.fsync(content.fileno())
     if done < file.size:

@@ -18,6 +18,7 @@ from torch import Tensor
 from infomax.errors import InputError
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.splits import Splits, known
+from infomax.kernels.initialisation import glorot
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.replay import repeat
 
@@ -93,7 +94,7 @@ def paper_probe(
     targets = torch.as_tensor(codes[train].astype(np.int64), device=device)
     # The number of classes is the training nodes' too: nothing about the test labels comes in, not even that.
     y = targets.float() if many else torch.nn.functional.one_hot(targets).float()
-    start = glorot(restarts or (3 if many else 20), x.shape[1], y.shape[1], seed).to(device)
+    start = first_weights(restarts or (3 if many else 20), x.shape[1], y.shape[1], seed).to(device)
     weight, bias = fit_linear((x - mean) / spread, y, start, many, steps)
     found = []
     for rows in _blocks(test):
@@ -105,12 +106,10 @@ def paper_probe(
     return Score("accuracy", accuracy(predictions, codes[test]), predictions)
 
 
-def glorot(restarts: int, d: int, classes: int, seed: int) -> Tensor:
-    """Glorot-uniform weights ``[d, R, C]``, the same on every device; restart r does not depend on how many follow."""
-    generator = torch.Generator().manual_seed(seed)
-    bound = (6 / (d + classes)) ** 0.5
-    draws = torch.empty(restarts, d, classes).uniform_(-bound, bound, generator=generator)
-    return draws.transpose(0, 1).contiguous()
+def first_weights(restarts: int, d: int, classes: int, seed: int) -> Tensor:
+    """Glorot's initial weights ``[d, R, C]``; those of a restart do not depend on how many follow."""
+    draws = glorot((restarts, d, classes), (d, classes), generator=torch.Generator().manual_seed(seed))
+    return draws.detach().transpose(0, 1).contiguous()
 
 
 def fit_linear(x: Tensor, y: Tensor, weight: Tensor, many: bool, steps: int = STEPS) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -21,14 +21,13 @@ from infomax.graphs.scaling import Scale, Scaler
 from infomax.kernels.device import choose_device
 from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.results import PAPER, Printed, Row, summarise
+from infomax.progress import Progress, silent
 
 PARTS = ("train", "validation", "test")
 
-Progress = Callable[[int, str], None]
-
 
 def score_dataset(
-    dataset: str, *, runs: int = 50, probe: str = "paper", device: str = "auto", progress: Progress = lambda *_: None
+    dataset: str, *, runs: int = 50, probe: str = "paper", device: str = "auto", progress: Progress = silent
 ) -> dict[str, Any]:
     """The rows of a data set, as JSON values: DGI, Random-Init, Raw features.
 

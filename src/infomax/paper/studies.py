@@ -33,6 +33,7 @@ from infomax.io.json import read_json, write_json
 from infomax.kernels.device import choose_device
 from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features
 from infomax.presets import Part, Preset
+from infomax.progress import Progress, silent
 from infomax.training.loop import Training
 from infomax.training.runs import digest, graph_fingerprint
 from infomax.version import __version__
@@ -43,9 +44,6 @@ EPOCHS = 500
 """At most, in each training of the corruption study: against a dense negative the loss falls for thousands."""
 
 FLIPS: dict[str, Part] = {EDGES: flip_edges, BOTH: flip_and_shuffle}
-
-Progress = Callable[[int, str], None]
-"""Called with how many steps are done, and what was done or comes next."""
 
 
 def write_analysis(
@@ -58,7 +56,7 @@ def write_analysis(
     floors: Mapping[str, float] | None = None,
     study: dict[str, Any] | None = None,
     projection: str = "tsne",
-    progress: Progress = lambda done, note: None,
+    progress: Progress = silent,
 ) -> dict[str, dict[str, Any]]:
     """Write every figure and the report of `analyse` into a folder; the numbers of each chapter by its name."""
     graph, parts = model.graph_, model.preset_.describe()
@@ -84,7 +82,7 @@ def analyse(
     study: dict[str, Any] | None = None,
     projection: str = "tsne",
     seed: int = 0,
-    progress: Progress = lambda done, note: None,
+    progress: Progress = silent,
 ) -> Iterator[Chapter]:
     """The chapters of the report on a trained model, in order.
 
@@ -212,7 +210,7 @@ def corruption_study(
     rates: Sequence[float],
     runs: int,
     device: str = "auto",
-    progress: Progress = lambda done, note: None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Accuracy against the rate of flipped edges, and beside it feature shuffling and Random-Init, as JSON values.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from infomax.parts.initialisation import glorot
+from infomax.kernels.initialisation import glorot
 
 
 class Bilinear(nn.Module):

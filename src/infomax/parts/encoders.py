@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from infomax.errors import whole
 from infomax.kernels import bias_prelu
-from infomax.parts.initialisation import glorot
+from infomax.kernels.initialisation import glorot
 from infomax.views import View
 from infomax.views.propagation import Rule
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from infomax.errors import InputError, whole
 from infomax.kernels import column_sum
-from infomax.parts.initialisation import glorot
+from infomax.kernels.initialisation import glorot
 from infomax.views import View, WholeView
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,12 @@ from numpy.typing import NDArray
 from infomax.analysis.map.columns import Columns, node_columns
 from infomax.analysis.map.document import page
 from infomax.analysis.map.neighbours import nearest
-from infomax.analysis.map.places import EARLY, LATE, NEIGHBOURS, layout
+from infomax.analysis.map.places import NEIGHBOURS, layout
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
+from infomax.progress import Progress, silent
 
 __all__ = ["layout", "nearest", "node_columns", "page", "write_map"]
-
-Progress = Callable[[str, int, int], None]
 
 
 def write_map(
@@ -32,7 +30,7 @@ def write_map(
     seed: int = 0,
     device: Any = "cpu",
     k: int = 10,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = silent,
 ) -> None:
     """Write the map of nodes ``ids [N]`` with ``vectors [N, d]`` and ``columns`` (name -> ``[N]``) to one HTML file.
 
@@ -40,16 +38,12 @@ def write_map(
         title: what stands above the map.
         color: the column to begin with; None is the first.
         k: how many nearest neighbours a node is shown with.
-        progress: hears what is being done, how much of it is done and how much there is.
     """
-    n, first = len(ids), next(iter(columns)) if color is None else color
+    first = next(iter(columns)) if color is None else color
     if first not in columns:
         raise InputError("color", f"one of {', '.join(columns)}, or a feature", first)
-    rows, cosines = nearest(
-        vectors, max(k, NEIGHBOURS), device=device, progress=lambda done: progress("neighbours", done, n)
-    )
-    steps = EARLY + LATE
-    places = layout(vectors, rows[:, :NEIGHBOURS], seed=seed, progress=lambda done: progress("layout", done, steps))
+    rows, cosines = nearest(vectors, max(k, NEIGHBOURS), device=device, progress=progress)
+    places = layout(vectors, rows[:, :NEIGHBOURS], seed=seed, progress=progress)
     importance = "degree" if "degree" in columns else None
     text = page(ids, places, rows[:, :k], cosines[:, :k], columns, title=title, first=first, importance=importance)
     with replacing(Path(path)) as temporary:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+from infomax.progress import Progress, silent
 
 SPARE = 6
 PAIRS = 1 << 25
@@ -18,13 +18,13 @@ def nearest(
     k: int,
     *,
     device: str | torch.device = "cpu",
-    progress: Callable[[int], None] = lambda rows: None,
+    progress: Progress = silent,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Rows and cosines ``[N, k]`` of the k nodes most similar to each by cosine, itself left out, the nearest first.
 
     k is at most N - 1. All pairs are compared, in blocks of rows: products in float32 propose SPARE more than asked
     for, and those are ranked in float64; ties are told in input order. A vector of zeros has similarity 0 to every
-    other. ``progress`` hears how many rows are done.
+    other.
     """
     n = len(vectors)
     k = min(k, n - 1)
@@ -42,5 +42,5 @@ def nearest(
         best = exact.argsort(dim=1, descending=True, stable=True)[:, :k]
         rows[start : start + block] = candidates.gather(1, best).cpu()
         cosines[start : start + block] = exact.gather(1, best).clamp(-1, 1).cpu()
-        progress(start + len(here))
+        progress(start + len(here), "neighbours", n)
     return rows.numpy(), cosines.numpy()

@@ -7,13 +7,14 @@ repulsion is read off a grid, where the fast Fourier transform does convolutions
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 from scipy import sparse
+
+from infomax.progress import Progress, silent
 
 NEIGHBOURS = 15
 EARLY, LATE = 150, 400
@@ -25,13 +26,13 @@ def layout(
     neighbours: NDArray[np.int64],
     *,
     seed: int,
-    progress: Callable[[int], None] = lambda steps: None,
+    progress: Progress = silent,
 ) -> NDArray[np.float32]:
     """Places ``[N, 2]`` of the nodes, neighbours close to each other.
 
     Every neighbour of a node pulls with the same force, which shows what t-SNE's calibrated forces show. It starts
     from the first two principal components, so that what is far apart there begins far apart, and a hair of noise,
-    drawn with the seed, so that equal vectors can part. ``progress`` hears how many of the EARLY + LATE steps are done.
+    drawn with the seed, so that equal vectors can part.
 
     Shapes:
         vectors: ``[N, d]``.
@@ -53,7 +54,7 @@ def layout(
         gain = np.maximum(np.where(gradient * speed > 0, 0.8 * gain, gain + 0.2), 0.01).astype(np.float32)
         speed = momentum * speed - n / 3 * gain * gradient
         places = places + speed
-        progress(step + 1)
+        progress(step + 1, "layout", EARLY + LATE)
     centred: NDArray[np.float32] = places - places.mean(axis=0)
     return centred
 

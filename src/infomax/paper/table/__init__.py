@@ -34,13 +34,11 @@ from infomax.paper.comparison import choose_probe, labelled
 from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.results import PAPER, summarise
 from infomax.paper.table.page import html, markdown
+from infomax.progress import Progress, silent
 from infomax.version import __version__
 
 DATASETS = (*CITATION, "reddit", "ppi")
 """The paper's. "generated-reddit" is known, too: it has no figure in the paper, but needs no files."""
-
-Progress = Callable[[int, int, str], None]
-"""Called with the runs done, the runs in all, and what was found."""
 
 
 def embed(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any) -> NDArray[np.float32]:
@@ -77,7 +75,7 @@ def make_table(
     runs: int = 50,
     probe: str = "paper",
     device: str = "auto",
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Run what is missing of some cells, and write the table of all cells in the folder; it is returned as JSON values.
 
@@ -109,7 +107,7 @@ def make_table(
             for seed in cell.missing(runs):
                 cell.run(graph, seed, measure, place)
                 done += 1
-                progress(done, total, f"{name}, {cell.method}: {np.mean(cell.scores):.4f}")
+                progress(done, f"{name}, {cell.method}: {np.mean(cell.scores):.4f}", total)
                 write_table(folder, probe, absent)
     return write_table(folder, probe, absent)
 
