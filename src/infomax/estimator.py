@@ -110,7 +110,12 @@ class DGI(BaseEstimator):  # type: ignore[misc]
                 raises leaves a checkpoint behind.
         """
         check_graph(graph)
-        folder = None if run is None else Path(run)
+        if run is None:
+            return self._fit(graph, None, progress)
+        with runs.locked(Path(run)):
+            return self._fit(graph, Path(run), progress)
+
+    def _fit(self, graph: Graph, folder: Path | None, progress: Callable[[Training], None]) -> Self:
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
         preset, device = self.settings(), choose_device(self.device)
@@ -137,16 +142,17 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             generator=draws,
             replayable=preset.corruption in REPLAYABLE and has_closed_form(model, preset.objective),
         )
+        config = None
         if folder is None:
             training.run(progress)
         else:
-            self._run(training, folder, graph, preset.describe(), progress)
+            config = self._run(training, folder, graph, preset.describe(), progress)
         self.__dict__.pop("health_", None)  # of an earlier fit, which stands until this one has ended well
         self.model_, self.preset_, self.scaler_, self._course = model.eval(), preset, scaler, course(training)
         self.seed_ = self.seed
         self.graph_, self.feature_names_ = graph, graph.feature_names
-        if folder is not None:
-            self._finish(folder)
+        if folder is not None and config is not None:
+            self._finish(folder, config)
         return self
 
     @cached_property
@@ -175,17 +181,18 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         """Write a run folder: all one needs to embed and evaluate, and it can be moved."""
         self._check_fitted()
         path = Path(folder)
-        if not overwrite:
-            runs.refuse_model(path)
-        self.health_  # noqa: B018  computed now, before the old model goes, for it may fail
-        runs.begin(path, self.graph_, self.preset_.describe(), self.seed_, self.device)
-        self._finish(path)
+        with runs.locked(path):
+            if not overwrite:
+                runs.refuse_model(path)
+            self.health_  # noqa: B018  computed now, before the old model is removed, since it may fail
+            self._finish(path, runs.begin(path, self.graph_, self.preset_.describe(), self.seed_, self.device))
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", **own: Part) -> Self:
         """Read a run folder, wherever it was made; parts that are not infomax's are handed in, as ``encoder=...``."""
         run = runs.read(Path(folder))
         try:
+            _check_sizes(str(Path(folder) / runs.CONFIG), run, own)
             preset = restore(run.config["settings"], own)
             model = cls(preset=preset, seed=run.config["seed"], device=device)
             model.model_, model.seed_ = build(preset, len(run.feature_names), torch.Generator()).eval(), model.seed
@@ -218,16 +225,16 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         graph: Graph,
         settings: dict[str, Any],
         progress: Callable[[Training], None],
-    ) -> None:
-        """Train to the end, from the checkpoint where there is one, keeping it fresh on the way."""
+    ) -> str:
+        """Train to the end, from the checkpoint where there is one, writing checkpoints; returns the config's hash."""
         checkpoint = folder / runs.CHECKPOINT
         fingerprint = runs.fingerprint(graph, settings, self.seed, training.device.type)
         resumed = checkpoint.exists()
         if resumed:
             tensors, values = checkpoints.load(checkpoint)
-            _refuse_other(graph, checkpoint, values.pop("fingerprint"), fingerprint)
+            _refuse_other(graph, checkpoint, values.pop("fingerprint", {}), fingerprint)
             training.restore(tensors, values)
-        runs.begin(folder, graph, settings, self.seed, self.device, resumed=resumed)
+        config = runs.begin(folder, graph, settings, self.seed, self.device, resumed=resumed)
         saved = time.monotonic()
 
         def save() -> None:
@@ -246,9 +253,10 @@ class DGI(BaseEstimator):  # type: ignore[misc]
                 saved = time.monotonic()
 
         training.run(pause)
+        return config
 
-    def _finish(self, folder: Path) -> None:
-        runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_)
+    def _finish(self, folder: Path, config: str) -> None:
+        runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_, config)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
@@ -267,6 +275,18 @@ def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
     encoder = preset.encoder(in_dim, preset.dim, generator=generator)
     readout = preset.readout(encoder.out_dim, generator=generator)
     return Model(encoder, readout, preset.discriminator(encoder.out_dim, generator=generator))
+
+
+def _check_sizes(where: str, run: runs.Run, own: dict[str, Part]) -> None:
+    """Refuse sizes that the weights of a run cannot have, before a model of that size is built."""
+    settings, numbers = run.config["settings"], sum(tensor.numel() for tensor in run.weights.values())
+    sizes = [(run.config["seed"], "seed", 0, 2**64), (settings["dim"], "dim", 1, numbers)]
+    for part, name, most in (("encoder", "layers", len(run.weights)), ("readout", "clusters", numbers)):
+        if part not in own:
+            sizes.append((settings[part].get(name, 1), name, 1, most))
+    for value, name, least, most in sizes:
+        if not isinstance(value, int) or not least <= value <= most:
+            raise InputError(f"{where}, {name}", f"a whole number from {least} to {most}", repr(value))
 
 
 def _refuse_other(graph: Graph, checkpoint: Path, found: dict[str, str], expected: dict[str, str]) -> None:

@@ -1,8 +1,7 @@
-"""Nearest neighbours in large graphs: an approximate index, kept in the run folder, that knows its own recall."""
+"""Nearest neighbours in large graphs: an approximate index, kept in the run folder with its measured recall."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,7 +18,7 @@ from infomax.io.json import read_json, write_json
 from infomax.training import runs
 
 LIMIT = 50_000
-"""Nodes up to which an exact search is as quick."""
+"""Up to this number of nodes an exact search is as fast."""
 
 INDEX, NOTES = "neighbours.usearch", "neighbours.json"
 NEAREST, SAMPLE = 10, 100
@@ -27,62 +26,70 @@ NEAREST, SAMPLE = 10, 100
 
 @dataclass(frozen=True)
 class NeighbourIndex:
-    """A cosine HNSW graph over the vectors of a run; it holds the vectors too.
+    """A cosine HNSW index over the vectors of a run; it holds the vectors, too.
 
     Shapes:
         ids: ``[N]``, as in `Embeddings`.
-        recall: share of the ``NEAREST`` exact neighbours that it finds, over ``SAMPLE`` nodes.
+        recall: the share of the ``NEAREST`` exact neighbours that it finds, over ``SAMPLE`` nodes.
+        kept: whether it is stored in the run folder.
     """
 
     graph: Any
     ids: NDArray[Any]
     recall: float
+    kept: bool = True
 
     def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
-        """As `Embeddings.neighbours`, among the nodes that the index takes for the nearest; their cosines are exact."""
+        """As `Embeddings.neighbours`, among the nodes that the index finds; their cosines are exact."""
         row = find_row(positions(self.ids), node_id)
         found = search(self.graph, self.graph.get(row)[None], min(k + 1, len(self.ids)))
         rows = np.union1d(found, row)
         return Embeddings(np.vstack(self.graph.get(rows)), self.ids[rows]).neighbours(node_id, k)
 
     def __str__(self) -> str:
-        return f"index: recall@{NEAREST} {self.recall:.2f} against exact, on {min(SAMPLE, len(self.ids))} sampled nodes"
+        sampled = min(SAMPLE, len(self.ids))
+        lost = "" if self.kept else "; not kept, since the run folder cannot be written"
+        return f"index: recall@{NEAREST} {self.recall:.2f} against exact, on {sampled} sampled nodes{lost}"
 
 
 def installed() -> bool:
-    """Whether there is the library that indexes."""
+    """Whether the library that makes indices is installed."""
     return find_spec("usearch") is not None
 
 
 def open_index(folder: Path, ids: NDArray[Any], embed: Callable[[], Embeddings]) -> NeighbourIndex:
-    """The index of a run folder; built from what ``embed`` returns where there is none, or a stale or damaged one."""
+    """The index of a run folder; built from what ``embed`` returns where it is missing, outdated or damaged.
+
+    It is kept in memory where the folder cannot be written.
+    """
     from usearch.index import Index
 
-    source = _hash(folder / runs.MODEL, folder / runs.GRAPH)
-    notes = _notes(folder)
-    # The library would follow a damaged file out of memory: only what was written is loaded.
-    if notes.get("source") == source and notes.get("sha256") == _hash(folder / INDEX):
-        return NeighbourIndex(Index.restore(str(folder / INDEX), view=True), ids, float(notes["recall"]))
-    check_place(folder / INDEX)
+    source = [runs.file_hash(folder / name) for name in (runs.MODEL, runs.GRAPH)]
+    recall = _recall(folder, source)
+    if recall is not None:
+        return NeighbourIndex(Index.restore(str(folder / INDEX), view=True), ids, recall)
+    kept = _writable(folder / INDEX)
     vectors = embed().vectors
     graph = Index(ndim=vectors.shape[1], metric="cos", dtype="f32")
     graph.add(np.arange(len(vectors)), vectors)
     recall = measure_recall(graph, vectors)
-    with replacing(folder / INDEX) as temporary:
-        graph.save(str(temporary))
-    written = {"source": source, "sha256": _hash(folder / INDEX), "recall": recall, "k": NEAREST, "sampled": SAMPLE}
-    write_json(folder / NOTES, written)
-    return NeighbourIndex(graph, ids, recall)
+    if kept:
+        with replacing(folder / INDEX) as temporary:
+            graph.save(str(temporary))
+        sha256 = runs.file_hash(folder / INDEX)
+        notes = {"source": source, "sha256": sha256, "recall": recall, "k": NEAREST, "sampled": SAMPLE}
+        write_json(folder / NOTES, notes)
+    return NeighbourIndex(graph, ids, recall, kept)
 
 
 def search(graph: Any, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The rows ``[n, k]`` that an index takes for the nearest to ``[n, d]`` queries."""
+    """The rows ``[n, k]`` that an index finds nearest to ``[n, d]`` queries."""
     rows: NDArray[np.int64] = np.atleast_2d(graph.search(queries, k).keys).astype(np.int64)
     return rows
 
 
 def measure_recall(graph: Any, vectors: NDArray[np.float32], seed: int = 0) -> float:
-    """Share of the exact nearest neighbours of sampled nodes that an index finds; of equally near ones, any will do."""
+    """The share of the exact nearest neighbours of sampled nodes that an index finds; equally near ones count alike."""
     n = len(vectors)
     nodes = np.random.default_rng(seed).permutation(n)[:SAMPLE]
     k = min(NEAREST, n - 1)
@@ -97,18 +104,23 @@ def measure_recall(graph: Any, vectors: NDArray[np.float32], seed: int = 0) -> f
     return float(np.mean(shares))
 
 
-def _notes(folder: Path) -> dict[str, Any]:
-    """What was written beside an index; nothing where there is none to trust."""
+def _recall(folder: Path, source: list[str]) -> float | None:
+    """The recall of the stored index of these files; None where there is no index that can be trusted."""
+    if not ((folder / INDEX).is_file() and (folder / NOTES).is_file()):
+        return None
     try:
-        return read_json(folder / NOTES) if (folder / INDEX).exists() and (folder / NOTES).exists() else {}
+        notes = read_json(folder / NOTES)
     except InputError:
-        return {}
+        return None
+    recall = notes.get("recall")
+    # The library would read outside a damaged file's memory, so only the very bytes that were written are loaded.
+    intact = notes.get("source") == source and notes.get("sha256") == runs.file_hash(folder / INDEX)
+    return recall if intact and isinstance(recall, float) and 0 <= recall <= 1 else None
 
 
-def _hash(*paths: Path) -> str:
-    """SHA-256 of files, one after another."""
-    digest = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+def _writable(path: Path) -> bool:
+    try:
+        check_place(path)
+    except InputError:
+        return False
+    return True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,6 +76,26 @@ def test_damaged_index_is_built_anew(clustered, folder, name):
     found = index.open_index(folder, clustered.ids, lambda: clustered)
     assert found.neighbours(42, 1) == clustered.neighbours(42, 1)
     index.open_index(folder, clustered.ids, never)
+
+
+@pytest.mark.parametrize("recall", [None, "high", 2.0, float("nan"), [1]], ids=str)
+def test_notes_without_a_recall_are_not_trusted(clustered, folder, recall):
+    index.open_index(folder, clustered.ids, lambda: clustered)
+    notes = json.loads((folder / index.NOTES).read_text()) | {"recall": recall}
+    (folder / index.NOTES).write_text(json.dumps({name: value for name, value in notes.items() if value is not None}))
+    assert 0.9 < index.open_index(folder, clustered.ids, lambda: clustered).recall <= 1
+
+
+def test_a_run_that_cannot_be_written_is_indexed_in_memory(clustered, folder, monkeypatch):
+    def denied(self: Path, **_: object) -> None:  # even to root
+        raise PermissionError(13, "Permission denied")
+
+    before = sorted(folder.iterdir())
+    monkeypatch.setattr(Path, "touch", denied)
+    found = index.open_index(folder, clustered.ids, lambda: clustered)
+    assert found.neighbours(42, 1) == clustered.neighbours(42, 1)
+    assert str(found).endswith("; not kept, since the run folder cannot be written")
+    assert sorted(folder.iterdir()) == before
 
 
 def test_command_indexes_large_runs_only(tmp_path, monkeypatch):

@@ -1,10 +1,13 @@
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from infomax.errors import InputError
+from infomax.io import atomic
 from infomax.io.atomic import check_place, make_folder, replacing
 
 
@@ -84,3 +87,28 @@ def test_a_folder_that_is_there_but_cannot_be_written_is_refused(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(InputError, match="/proc: expected a folder that can be written"):
         make_folder(Path("/proc"))  # not even by root
+
+
+def leftover(path: Path, machine: str, process: int) -> Path:
+    left = path.with_name(f".{path.stem}-tmp-{machine}-{process}-0123abcd{path.suffix}")
+    left.write_text("half")
+    return left
+
+
+def test_what_a_killed_process_left_is_removed_when_its_file_is_written_again(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    target, here = tmp_path / "a.csv", atomic._machine()
+    gone = [leftover(target, here, ended.pid), leftover(target, "ffffffff", 1)]
+    os.utime(gone[1], (0, 0))  # another machine's, untouched for more than a day
+    kept = [
+        leftover(target, here, os.getpid()),  # being written
+        leftover(target, "ffffffff", ended.pid),  # of another machine, which cannot be asked
+        leftover(tmp_path / "b.csv", here, ended.pid),
+        leftover(tmp_path / "a.tsv", here, ended.pid),
+    ]
+    with replacing(target) as temporary:
+        temporary.write_text("new")
+    assert [path for path in gone if path.exists()] == []
+    assert [path for path in kept if not path.exists()] == []
+    assert target.read_text() == "new"

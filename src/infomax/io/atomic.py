@@ -1,12 +1,16 @@
-"""Files appear whole or not at all."""
+"""Write files so that they appear whole or not at all."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import platform
+import re
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from infomax.errors import InputError
@@ -19,20 +23,22 @@ _REMEDIES = {
     errno.ENOSPC: "Make room there",
     errno.EFBIG: "Raise the limit on the size of a file",
 }
+_DAY = 24 * 60 * 60.0
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path``, moved into its place when the block ends well, removed when it does not.
+    """Yield a temporary path beside ``path``; it replaces ``path`` when the block succeeds and is removed otherwise.
 
-    The block should do nothing but write: an OSError inside it is told as a place that cannot be written.
+    The block should only write: an OSError inside it is reported as a place that cannot be written. Temporary files
+    that a killed process left for the same path are removed first.
     """
-    with _telling(path, _FILE):
+    with _reporting(path, _FILE):
         temporary = _create(path)
         mode = temporary.stat().st_mode
         try:
             yield temporary
-            temporary.chmod(mode)  # a library may have made the file anew, for its owner alone
+            temporary.chmod(mode)  # a library may have created the file anew, readable by its owner alone
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -41,30 +47,60 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_place(path: Path) -> None:
-    """Refuse, before the work is done, a path that `replacing` could not write."""
-    with _telling(path, _FILE):
+    """Refuse a path that `replacing` could not write, before the work is done."""
+    with _reporting(path, _FILE):
         _create(path).unlink()
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those that it lies in, where they are not there yet; refuse one that cannot be written."""
-    with _telling(path, "a folder that can be written"):
+    """Create a folder and its parents where they are missing; refuse one that cannot be written."""
+    with _reporting(path, "a folder that can be written"):
         path.mkdir(parents=True, exist_ok=True)
         _create(path / "file").unlink()
 
 
+def remove_leftovers(path: Path, *, all_of_them: bool = False) -> None:
+    """Remove the temporary files for ``path`` whose process on this machine has ended, or that are a day old.
+
+    ``all_of_them`` is for a caller that holds a lock, so that no other process can be writing ``path``.
+    """
+    pattern = re.compile(rf"\.{re.escape(path.stem)}-tmp-(\w{{8}})-(\d{{1,9}})-\w{{8}}{re.escape(path.suffix)}")
+    with suppress(OSError):
+        for entry in os.scandir(path.parent):
+            found = pattern.fullmatch(entry.name)
+            if found and (all_of_them or _abandoned(entry, found[1], int(found[2]))):
+                with suppress(OSError):
+                    Path(entry.path).unlink()
+
+
+def _abandoned(entry: os.DirEntry[str], machine: str, process: int) -> bool:
+    """Whether nobody writes a temporary file any more."""
+    import psutil
+
+    ended = machine == _machine() and not psutil.pid_exists(process)
+    return ended or time.time() - entry.stat().st_mtime > _DAY
+
+
+def _machine() -> str:
+    """Eight characters that stand for the name of this machine."""
+    return hashlib.sha256(platform.node().encode(errors="replace")).hexdigest()[:8]
+
+
 def _create(path: Path) -> Path:
-    """An empty file beside ``path``."""
+    """Create an empty temporary file beside ``path``."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "a folder of that name")
-    # A random hidden name, so that two writers of one file do not meet and no pattern such as *.csv finds it.
-    temporary = path.with_name(f".{path.stem}-{secrets.token_hex(4)}{path.suffix}")
+    remove_leftovers(path)
+    # Random, so that two writers of one path do not share a file; hidden, so that no pattern such as *.csv matches it.
+    # The machine and the process tell later whether its writer is still running.
+    owner = f"{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
+    temporary = path.with_name(f".{path.stem}-tmp-{owner}{path.suffix}")
     temporary.touch(exist_ok=False)
     return temporary
 
 
 @contextmanager
-def _telling(path: Path, expected: str) -> Iterator[None]:
+def _reporting(path: Path, expected: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Tensors and plain values in one file: safetensors, written whole or not at all, its content hashed."""
+"""Tensors and JSON values in one safetensors file, written whole or not at all, with a hash of its content."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from infomax.io.atomic import replacing
 
 
 def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-    """Write tensors and JSON values to one file; it appears whole or not at all."""
+    """Write tensors and JSON values to one file, which appears whole or not at all."""
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in sorted(tensors.items())}
     text = json.dumps(values, sort_keys=True)
     # One entry, since safetensors does not fix the order of several: the same content is the same bytes.
     content = serialise(tensors, metadata={"infomax": _digest(tensors, text) + text})
     with replacing(path) as temporary:
-        temporary.write_bytes(content)  # not by safetensors, whose error on a full disk is no OSError
+        temporary.write_bytes(content)  # safetensors' own writer raises no OSError on a full disk
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save` wrote; a file that is not bit for bit the same is refused."""
+    """Read what `save` wrote; refuse a file of which any bit has changed."""
     try:
         with safe_open(path, framework="pt") as file:
             entry = (file.metadata() or {})["infomax"]
             tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
         digest, text = entry[:64], entry[64:]
         intact = digest == _digest(tensors, text)
+        values = json.loads(text) if intact else {}
     except FileNotFoundError:
         raise InputError(str(path), "a file that infomax wrote", "no such file") from None
-    except (SafetensorError, KeyError, OSError, UnicodeDecodeError, ValueError) as error:
+    except (SafetensorError, KeyError, OSError, RecursionError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(str(path), "a file that infomax wrote", f"a damaged one ({error})", _REMEDY) from None
-    if not intact:
+    if not intact or not isinstance(values, dict):
         raise InputError(str(path), "the content its hash was made of", "other content", _REMEDY)
-    return tensors, json.loads(text)
+    return tensors, values
 
 
 _REMEDY = "The file was cut short or changed: restore a copy, or remove it and train again."

@@ -1,11 +1,15 @@
-"""A run folder: all one needs to embed, evaluate or resume, and it can be moved.
+"""A run folder: everything needed to embed, evaluate or resume. It can be moved.
 
-config.json             the resolved settings, versions, seed; what the graph was
+config.json             the settings, the seed, the versions, and a description of the graph with its hash
 graph.npz               the graph, its node ids, labels and splits
-model.safetensors       the weights, the scaler and the feature names, hashed; there once training has ended
-health.json             the report of the training
-checkpoint.safetensors  the state of the training while it lasts
+model.safetensors       the weights, the scaler and the feature names, hashed; it exists once training has ended
+health.json             the report on the training
+checkpoint.safetensors  the state of an unfinished training
 neighbours.*            the index of `infomax neighbours`, made when it is first needed
+.lock                   while a process writes the folder
+
+The model holds a hash of the settings and of the description of the graph, which holds a hash of graph.npz. So a model
+is never used with the settings or the graph of another.
 """
 
 from __future__ import annotations
@@ -13,7 +17,10 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +32,24 @@ from torch import Tensor
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
-from infomax.io.atomic import make_folder
+from infomax.io import locking
+from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
 from infomax.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
-HEALTH, CHECKPOINT = "health.json", "checkpoint.safetensors"
+HEALTH, CHECKPOINT, LOCK = "health.json", "checkpoint.safetensors", ".lock"
+
+_RESTORE = "Restore a copy, or train again."
+_REPORTED = ("epochs", "kept_epoch", "seconds", "effective_rank", "dead_dimensions", "dimensions")
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a finished run folder holds, but for its graph."""
+    """The content of a finished run folder, without its graph."""
 
     config: dict[str, Any]
     weights: dict[str, Tensor]
@@ -47,11 +58,41 @@ class Run:
     health: dict[str, Any]
 
 
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Create a run folder where there is none, and let nobody else write it until the block ends.
+
+    Temporary files that a killed process left in the folder are removed, and so is a new folder that stayed empty.
+    """
+    created = [path for path in (folder, *folder.parents) if not path.exists()]
+    make_folder(folder)
+    try:
+        with locking.locked(folder / LOCK, folder):
+            for name in (CONFIG, GRAPH, MODEL, HEALTH, CHECKPOINT):
+                remove_leftovers(folder / name, all_of_them=True)
+            yield
+    finally:
+        with suppress(OSError):  # it is not empty
+            for path in created:
+                path.rmdir()
+
+
 def begin(
     folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str, *, resumed: bool = False
-) -> None:
-    """Open a run folder: its settings and its graph; the same ones again where a training is resumed."""
-    described = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
+) -> str:
+    """Write the graph and the settings of a run; the same ones again where a training is resumed.
+
+    Returns:
+        the hash of both, for `finish`.
+    """
+    described: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
+    described |= {"directed": graph.directed, "labels": list(graph.labels)}
+    to_json(settings)  # refuses what cannot be written before anything is removed
+    make_folder(folder)
+    old = () if resumed else (MODEL, CHECKPOINT)
+    for name in old:  # first of all: an old model must not stay beside a new graph
+        (folder / name).unlink(missing_ok=True)
+    write_npz(graph, folder / GRAPH)
     config = {
         "format": FORMAT,
         "versions": {
@@ -63,21 +104,30 @@ def begin(
         "seed": seed,
         "device": str(device),
         "settings": settings,
-        "graph": described | {"directed": graph.directed, "labels": list(graph.labels)},
+        "graph": described | {"sha256": file_hash(folder / GRAPH)},
     }
-    to_json(config)  # refuses what cannot be written before anything goes
-    make_folder(folder)
-    old = () if resumed else (MODEL, CHECKPOINT)
-    for name in old:  # before all else: an old one beside the new graph would pass for its own
-        (folder / name).unlink(missing_ok=True)
-    write_npz(graph, folder / GRAPH)
     write_json(folder / CONFIG, config)
+    return config_hash(config)
 
 
 def finish(
-    folder: Path, weights: dict[str, Tensor], scaler: Scaler, feature_names: tuple[str, ...], health: dict[str, Any]
+    folder: Path,
+    weights: dict[str, Tensor],
+    scaler: Scaler,
+    feature_names: tuple[str, ...],
+    health: dict[str, Any],
+    config: str,
 ) -> None:
-    """Close a run folder: report, then model. With the model there it is finished; the checkpoint goes."""
+    """Write the report, then the model, which ends the run, and remove the checkpoint.
+
+    Args:
+        folder: the run folder.
+        weights: the state of the model.
+        scaler: the fitted scaler.
+        feature_names: in the order of the columns.
+        health: the report.
+        config: what `begin` returned.
+    """
     write_json(folder / HEALTH, health)
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
     if scaler.mean is not None and scaler.deviation is not None:
@@ -85,65 +135,73 @@ def finish(
             "scaler.mean": torch.from_numpy(scaler.mean),
             "scaler.deviation": torch.from_numpy(scaler.deviation),
         }
-    checkpoints.save(folder / MODEL, tensors, {"scaler": scaler.kind, "feature_names": list(feature_names)})
+    values = {"scaler": scaler.kind, "feature_names": list(feature_names), "config": config}
+    checkpoints.save(folder / MODEL, tensors, values)
     (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
 def read(folder: Path) -> Run:
-    """A finished run folder."""
+    """The content of a finished run folder, refused where its files do not belong together."""
     if not (folder / CONFIG).exists():
         found = "no config.json in it" if folder.exists() else "nothing of that name"
         raise InputError(str(folder), "a run folder", found, "Make one: infomax train GRAPH --out RUN.")
     config = read_json(folder / CONFIG)
     if config.get("format") != FORMAT:
-        writer = config.get("versions", {}).get("infomax", "unknown")
+        versions = config.get("versions")
+        writer = versions.get("infomax", "unknown") if isinstance(versions, dict) else "unknown"
         found = f"format {config.get('format')} (written by infomax {writer})"
         raise InputError(
             str(folder / CONFIG), f"format {FORMAT}", found, "Train again, or use that version of infomax."
         )
     if not (folder / MODEL).exists():
         begun = (folder / CHECKPOINT).exists()
-        remedy = f"Training did not end: {'go on with' if begun else 'try'} infomax train GRAPH --out RUN --resume."
+        remedy = f"Training did not end: {'continue' if begun else 'try'} infomax train GRAPH --out RUN --resume."
         raise InputError(str(folder), "a finished run", "no model.safetensors in it", remedy)
     tensors, values = checkpoints.load(folder / MODEL)
-    mean, deviation = (tensors.pop(f"scaler.{name}", None) for name in ("mean", "deviation"))
+    if values.get("config") != config_hash(config):
+        raise InputError(str(folder / CONFIG), f"the settings that {MODEL} was trained with", "others", _RESTORE)
+    names = values.get("feature_names")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(str(folder / MODEL), "a list of feature names", type(names).__name__, _RESTORE)
     return Run(
         config=config,
+        scaler=_scaler(folder / MODEL, values.get("scaler"), tensors, len(names)),
         weights={name.removeprefix("model."): tensor for name, tensor in tensors.items()},
-        scaler=Scaler(
-            values["scaler"],
-            None if mean is None else mean.numpy(),
-            None if deviation is None else deviation.numpy(),
-        ),
-        feature_names=tuple(values["feature_names"]),
-        health=read_json(folder / HEALTH),
+        feature_names=tuple(names),
+        health=_read_health(folder / HEALTH),
     )
 
 
 def read_training_graph(folder: Path) -> Graph:
-    """The graph that a run was trained on."""
-    return read_npz(folder / GRAPH)
+    """The graph that a run was trained on, refused where it is not the one that config.json describes."""
+    described = read_json(folder / CONFIG).get("graph")
+    path = folder / GRAPH
+    if not path.is_file():
+        raise InputError(str(path), "the graph of the run", "no such file", _RESTORE)
+    if not isinstance(described, dict) or described.get("sha256") != file_hash(path):
+        raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", _RESTORE)
+    return read_npz(path)
 
 
 def refuse_model(folder: Path) -> None:
-    """Refuse to write over a run that holds a model or an unfinished training."""
+    """Refuse to overwrite a run that holds a model or an unfinished training."""
     choices = "Choose another folder, or remove this one"
     for name, what, remedy in (
         (MODEL, "a trained model", f"{choices}."),
-        (CHECKPOINT, "an unfinished training", f"{choices}, or go on with --resume."),
+        (CHECKPOINT, "an unfinished training", f"{choices}, or continue with --resume."),
     ):
         if (folder / name).exists():
             raise InputError(str(folder), "a folder without a run", what, remedy)
 
 
 def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
-    """What a checkpoint belongs to, the graph hashed, all else as JSON: resuming with anything else is refused."""
+    """What a checkpoint belongs to: hashes of the graph, the rest as JSON. Resuming with anything else is refused."""
     values = {**settings, "seed": seed, "device": device}
     return graph_fingerprint(graph) | {name: to_json(value, sort_keys=True) for name, value in values.items()}
 
 
 def graph_fingerprint(graph: Graph) -> dict[str, str]:
-    """What a training takes from a graph, hashed part by part."""
+    """A hash of each part of a graph that a training uses."""
     return {
         "graph": digest(graph.adjacency, graph.features),
         "grouping": digest(graph.groups),
@@ -160,3 +218,38 @@ def digest(*values: Any) -> str:
             array = np.ascontiguousarray(part)
             content.update(json.dumps(array.tolist()).encode() if array.dtype == object else array.data)
     return content.hexdigest()
+
+
+def config_hash(config: dict[str, Any]) -> str:
+    """SHA-256 of the parts of config.json that decide a model: seed, settings and graph; not versions or device."""
+    parts = {name: config.get(name) for name in ("seed", "settings", "graph")}
+    return hashlib.sha256(to_json(parts, sort_keys=True).encode()).hexdigest()
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _scaler(path: Path, kind: Any, tensors: dict[str, Tensor], width: int) -> Scaler:
+    """The scaler of a model file; takes its mean and deviation ``[F]`` out of the tensors."""
+    mean, deviation = (tensors.pop(f"scaler.{name}", None) for name in ("mean", "deviation"))
+    given = [vector for vector in (mean, deviation) if vector is not None]
+    expected = f"a scaler of kind rows, none, or columns with mean and deviation of {width} finite numbers"
+    if kind not in ("rows", "columns", "none") or len(given) != (2 if kind == "columns" else 0):
+        raise InputError(str(path), expected, f"kind {kind!r} with {len(given)} vectors", _RESTORE)
+    for vector in given:
+        if vector.dtype != torch.float32 or vector.shape != (width,) or not torch.isfinite(vector).all():
+            raise InputError(str(path), expected, f"{vector.dtype} of shape {list(vector.shape)}, or NaN", _RESTORE)
+    if deviation is not None and not (deviation > 0).all():
+        raise InputError(str(path), expected, "a deviation that is not above 0", _RESTORE)
+    return Scaler(kind, None if mean is None else mean.numpy(), None if deviation is None else deviation.numpy())
+
+
+def _read_health(path: Path) -> dict[str, Any]:
+    health = read_json(path)
+    for name in _REPORTED:
+        if not isinstance(health.get(name), Real):
+            raise InputError(str(path), f'a report with a number "{name}"', repr(health.get(name)), _RESTORE)
+    return health
