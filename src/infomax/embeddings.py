@@ -17,6 +17,8 @@ from infomax.errors import InputError, shorten
 from infomax.graphs import checks
 from infomax.io import vectors as files
 
+BLOCK = 512
+
 
 def positions(ids: NDArray[Any]) -> dict[str, int]:
     """The row of each of ``[N]`` ids."""
@@ -35,9 +37,22 @@ def find_row(rows: dict[str, int], node_id: Hashable) -> int:
     return row
 
 
+def cosines(vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The cosine similarity ``[n, N]`` of some rows of ``[N, d]`` vectors to all of them; 0 for a vector of zeros."""
+    queries = vectors[rows].astype(np.float64)
+    similarity = np.empty((len(rows), len(vectors)), np.float32)
+    # In float64, a block at a time to spare memory; rounded to float32, so that equal vectors tie.
+    for start in range(0, len(vectors), BLOCK):
+        block = vectors[start : start + BLOCK].astype(np.float64)
+        product = queries @ block.T
+        length = np.outer(np.linalg.norm(queries, axis=1), np.linalg.norm(block, axis=1))
+        similarity[:, start : start + BLOCK] = np.divide(product, length, np.zeros_like(product), where=length > 0)
+    return similarity
+
+
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """One vector a node, found by its id: ``embeddings[id]``.
+    """One vector per node, found by its id: ``embeddings[id]``.
 
     Shapes:
         vectors: ``[N, d]`` float32.
@@ -99,11 +114,7 @@ class Embeddings:
         Exact. A vector of zeros has similarity 0 to every other.
         """
         row = self.row(node_id)
-        # In float64 and without a copy of the vectors; rounded after, so that equal vectors tie.
-        product = np.einsum("nd,d->n", self.vectors, self.vectors[row], dtype=np.float64)
-        norm = np.sqrt(np.einsum("nd,nd->n", self.vectors, self.vectors, dtype=np.float64))
-        length = norm * norm[row]
-        cosine = np.divide(product, length, out=np.zeros_like(product), where=length > 0).astype(np.float32)
+        cosine = cosines(self.vectors, np.array([row]))[0]
         order = np.argsort(-cosine, kind="stable")
         nearest = order[order != row][: max(k, 0)]
         return list(zip(self.ids[nearest].tolist(), cosine[nearest].clip(-1, 1).tolist(), strict=True))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.embeddings import Embeddings, find_row, positions
+from infomax.embeddings import Embeddings, cosines, find_row, positions
 from infomax.errors import InputError
 from infomax.io.atomic import check_place, replacing
 from infomax.io.json import read_json, write_json
@@ -93,11 +93,9 @@ def measure_recall(graph: Any, vectors: NDArray[np.float32], seed: int = 0) -> f
     n = len(vectors)
     nodes = np.random.default_rng(seed).permutation(n)[:SAMPLE]
     k = min(NEAREST, n - 1)
-    length = np.linalg.norm(vectors, axis=1)
-    length[length == 0] = 1
-    cosine = (vectors[nodes] / length[nodes, None]) @ vectors.T / length  # [SAMPLE, N]: smaller than the vectors
+    similarity = cosines(vectors, nodes)  # [SAMPLE, N]: smaller than the vectors
     shares = []
-    for node, row, found in zip(nodes, cosine, search(graph, vectors[nodes], k + 1), strict=True):
+    for node, row, found in zip(nodes, similarity, search(graph, vectors[nodes], k + 1), strict=True):
         row[node] = -2
         worst = np.partition(row, n - k)[n - k]
         shares.append(np.count_nonzero(row[found[found != node][:k]] >= worst - 1e-6) / k)
