@@ -1,69 +1,144 @@
-"""Memory used again, and torch on one thread."""
+"""Arrays whose memory is used again, and torch on one thread."""
 
 from __future__ import annotations
 
-import resource
-from pathlib import Path
+from functools import partial
 from threading import Thread
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sample_graphs import random_graph
 
+from infomax import DGI, kernels
 from infomax.kernels import host
-from infomax.kernels.host import alone, hoarding
+from infomax.kernels.host import Workspace, empty, on_one_thread, workspace
+from infomax.parts.encoders import GCN
 
-SMALL, LARGE = 8 * 2**20, 40 * 2**20
-glibc = pytest.mark.skipif(host._glibc() is None, reason="not on glibc")
-
-
-def kept(size):
-    """The share of a block that stays in memory when it is freed."""
-    before = resident()
-    torch.empty(size, dtype=torch.uint8).fill_(1)
-    return (resident() - before) / size
+SHAPE = (64, 32)
 
 
-def resident():
-    """Bytes of this process in memory now."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+def address(array):
+    return array.__array_interface__["data"][0]
 
 
-@glibc
-@pytest.mark.parametrize("large", [False, True])
-def test_memory_is_kept_then_given_back(large):
-    with hoarding(large=large):
-        pass  # what earlier tests have left is given back
-    before = resident()
-    with hoarding(large=large):
-        first = [round(kept(size)) for size in (SMALL, LARGE)]
-        more = sum(kept(SMALL) for _ in range(100))
-    assert first == [1, int(large)]
-    assert more < 20  # the same again, or one beside it; not a hundred
-    assert resident() - before < SMALL / 2
-    assert round(kept(LARGE)) == 0
+def held_by_a_tensor(array):
+    return torch.from_numpy(array)
 
 
-@glibc
-def test_an_error_ends_the_hoarding():
-    def fail():
-        with hoarding(large=True):
+def held_by_a_slice(array):
+    return array[3:, :2]
+
+
+def held_by_a_view_of_a_tensor(array):
+    return torch.from_numpy(array).T.numpy()[:1]
+
+
+def held_for_a_gradient(array):
+    weight = torch.ones(SHAPE, requires_grad=True)
+    return weight * torch.from_numpy(array)
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [held_by_a_tensor, held_by_a_slice, held_by_a_view_of_a_tensor, held_for_a_gradient],
+    ids=lambda f: f.__name__,
+)
+def test_memory_is_used_again_when_nobody_can_read_it(hold):
+    space = Workspace()
+    array = space.empty(SHAPE, np.float32)
+    place = address(array)
+    holder = hold(array)
+    del array
+    other = space.empty(SHAPE, np.float32)
+    assert address(other) != place
+    del holder
+    assert address(space.empty(SHAPE, np.float32)) == place
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 5)), max_size=60))
+def test_no_array_is_overwritten_and_there_are_no_more_blocks_than_arrays_at_a_time(requests):
+    """Arrays of any size come and go in any order; each keeps what was written into it."""
+    space, slots, most, largest = Workspace(), [None] * 6, 0, 0
+    for number, (size, slot) in enumerate(requests):
+        slots[slot] = None
+        array = space.empty((size, 3), np.int64)
+        array[:] = number
+        slots[slot] = array, number
+        live = [pair for pair in slots if pair is not None]
+        most, largest = max(most, len(live)), max(largest, array.nbytes)
+        for kept, value in live:
+            assert (kept == value).all()
+        del array, kept, live
+    slots.clear()
+    space.empty((0,), np.int64)  # sorts in what has been returned
+    blocks = [*space.free, *space.returned]
+    assert len(blocks) <= most + 1
+    assert all(len(block) <= largest for block in blocks)
+
+
+def test_a_workspace_serves_its_own_block_of_code_alone():
+    found = []
+
+    def elsewhere():
+        found.append(host._workspace.get())
+
+    with workspace():
+        assert host._workspace.get() is not None
+        thread = Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        first = empty(SHAPE, np.float32)
+        place = address(first)
+        del first
+        assert address(empty(SHAPE, np.float32)) == place
+        with pytest.raises(ZeroDivisionError), workspace():
             raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert round(kept(LARGE)) == 0
-
-
-def test_who_has_settings_keeps_them(monkeypatch):
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
-    assert host._glibc() is None
-    with hoarding(large=True):
-        assert round(kept(LARGE)) == 0
+        assert address(empty(SHAPE, np.float32)) == place
+    elsewhere()
+    assert found == [None, None]
+    assert empty(SHAPE, np.float32).base is None
 
 
-def test_torch_is_alone_and_elsewhere_as_before():
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_training_is_the_same_to_the_bit_without_a_workspace(layers, monkeypatch):
+    monkeypatch.setattr(kernels, "LARGE", 1)  # the compiled kernels on a small graph
+    graph = random_graph(200)
+
+    def vectors():
+        return DGI(dim=16, encoder=partial(GCN, layers=layers), epochs=6).fit_transform(graph).vectors
+
+    with_workspace = vectors()
+    kept = with_workspace.copy()
+    monkeypatch.setattr(Workspace, "empty", lambda self, shape, dtype: np.empty(shape, dtype))
+    np.testing.assert_array_equal(vectors(), kept)
+    np.testing.assert_array_equal(with_workspace, kept)
+
+
+def test_a_longer_training_needs_no_more_blocks(monkeypatch):
+    monkeypatch.setattr(kernels, "LARGE", 1)
+    block_of, seen = Workspace._block, []
+
+    def spy(self, size):
+        seen.append(block_of(self, size))  # a block that is kept here keeps its id
+        return seen[-1]
+
+    def fit(epochs):
+        seen.clear()
+        DGI(dim=16, epochs=epochs).fit(random_graph(200))
+        return len(seen), len({id(block) for block in seen})
+
+    monkeypatch.setattr(Workspace, "_block", spy)
+    (requests, blocks), (more_requests, as_many) = fit(3), fit(9)
+    assert more_requests == 3 * requests
+    assert as_many == blocks < requests
+
+
+def test_torch_has_one_thread_there_and_as_many_as_before_elsewhere():
     threads, found = torch.get_num_threads(), []
-    alone(lambda: found.append(torch.get_num_threads()))
+    on_one_thread(lambda: found.append(torch.get_num_threads()))
     fresh = Thread(target=lambda: found.append(torch.get_num_threads()))
     fresh.start()
     fresh.join()
@@ -72,4 +147,4 @@ def test_torch_is_alone_and_elsewhere_as_before():
 
 def test_an_error_comes_back():
     with pytest.raises(ZeroDivisionError):
-        alone(lambda: 1 // 0)
+        on_one_thread(lambda: 1 // 0)

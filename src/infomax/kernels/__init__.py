@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import embedding, embedding_bag, softplus
 
-from infomax.kernels.host import alone
+from infomax.kernels.host import on_one_thread
 from infomax.kernels.trees import Tree
 
 LARGE = 1 << 19
@@ -200,7 +200,7 @@ def adam(
     if kernels := _gpu(weights[0]):
         kernels.adam(*arguments)
     elif "infomax.kernels.cpu" in sys.modules and not count.is_cuda:  # whose threads torch's would be in the way of
-        alone(_adam, *arguments)
+        on_one_thread(_adam, *arguments)
     else:
         _adam(*arguments)
 

@@ -6,7 +6,6 @@ threads, so the same number of threads gives the same bits.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -18,6 +17,8 @@ import torch
 from numba import njit
 from scipy.special import expit
 from torch import Tensor
+
+from infomax.kernels.host import empty, start_again_after_fork
 
 PIECE = 256
 """Rows that are added up in single precision; a longer sum would lose its small terms."""
@@ -178,7 +179,7 @@ def shuffle_loss(
     starts, columns, values = _csr(matrix)
     z, z_negative = product(matrix, y), _multiply(starts, rows.numpy()[columns], values, y, len(y))
     record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
-    back, y_grad = _csr(transpose), np.empty(y.shape, y.numpy().dtype)
+    back, y_grad = _csr(transpose), empty(y.shape, y.numpy().dtype)
     _share(_pair_gradient, _even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad)
     return record, (torch.from_numpy(y_grad), *gradients)
 
@@ -186,7 +187,7 @@ def shuffle_loss(
 def _multiply(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, y: Tensor, height: int) -> Tensor:
     """A product, by blocks of so many rows of y; columns must ascend if there is more than one."""
     dense = y.contiguous().numpy()
-    out = np.empty((len(starts) - 1, y.shape[1]), dense.dtype)  # by NumPy, which asks for large pages
+    out = empty((len(starts) - 1, y.shape[1]), dense.dtype)
     _share(_product, _even(starts), starts, columns, values, dense, height, out)
     return torch.from_numpy(out)
 
@@ -219,4 +220,4 @@ def _threads(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count)
 
 
-os.register_at_fork(after_in_child=_threads.cache_clear)  # which stay behind
+start_again_after_fork(_threads)

@@ -1,77 +1,121 @@
-"""What a GPU sees to by itself and a CPU does not: memory is used again, threads keep out of each other's way."""
+"""Memory and threads on a CPU: arrays that are used again, and torch on a single thread."""
 
 from __future__ import annotations
 
-import ctypes
+import math
 import os
+from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from threading import Lock
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import DTypeLike, NDArray
 
-FREE, MAPPED, MAPPINGS = -1, -3, -4
-"""Settings of glibc: free bytes that it keeps, bytes from which on a block is mapped, and how many of those may be."""
+
+class Workspace:
+    """Blocks of memory for the large arrays of a training step; the next step gets the same blocks again.
+
+    Otherwise each step would ask the operating system for fresh pages, which cost more than most work on them. A block
+    is free again when nothing refers to the array in it, so no array is overwritten while somebody can still read it.
+    """
+
+    def __init__(self) -> None:
+        self.free: list[NDArray[np.uint8]] = []
+        """Blocks that no array uses, the smallest first."""
+        self.returned: deque[NDArray[np.uint8]] = deque()
+        """The same, not sorted in yet: an array may be given up at any moment, also in the midst of `_block`."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """An array with arbitrary contents, as of `numpy.empty`."""
+        dtype = np.dtype(dtype)
+        return np.asarray(_Loan(self._block(math.prod(shape) * dtype.itemsize), shape, dtype, self.returned))
+
+    def _block(self, size: int) -> NDArray[np.uint8]:
+        """The smallest free block of so many bytes or more; if there is none, a new one in place of the largest."""
+        while self.returned:
+            insort(self.free, self.returned.popleft(), key=len)
+        position = bisect_left(self.free, size, key=len)
+        if position < len(self.free):
+            return self.free.pop(position)
+        del self.free[-1:]
+        return np.empty(size, np.uint8)
+
+
+class _Loan:
+    """A block in use by an array, by views of that array and by tensors that share its memory: all hold on to this."""
+
+    def __init__(
+        self, block: NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any], returned: deque[NDArray[np.uint8]]
+    ) -> None:
+        self.block, self.returned = block, returned
+        self.__array_interface__ = {
+            "shape": shape,
+            "typestr": dtype.str,
+            "data": block.__array_interface__["data"],
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        self.returned.append(self.block)
+
+
+_workspace: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
 
 
 @contextmanager
-def hoarding(*, large: bool) -> Iterator[None]:
-    """Have the C library keep freed memory for whoever asks next, and give it back at the end.
-
-    It would give it back at once, and fresh pages cost more than most work on them. Only glibc is asked to, and only
-    where the environment does not tell it otherwise. Blocks above 32 MB are kept if ``large``: faster still, but it
-    takes up to two thirds more memory, since gaps are left between them.
-    """
-    library = _glibc()
-    if library is None:
-        yield
-        return
-    library.mallopt(FREE, 2**31 - 1)
-    library.mallopt(MAPPED, 1 << 25)
-    library.mallopt(MAPPINGS, 0 if large else 1 << 16)
+def workspace() -> Iterator[None]:
+    """Let `empty` use freed arrays again in this block of code; other threads and the rest of the process do not."""
+    token = _workspace.set(Workspace())
     try:
         yield
-    finally:  # what glibc arrives at by itself, unless these are set
-        library.mallopt(FREE, 1 << 26)
-        library.mallopt(MAPPINGS, 1 << 16)
-        library.malloc_trim(0)
+    finally:
+        _workspace.reset(token)
 
 
-def _glibc() -> ctypes.CDLL | None:
-    if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
-        return None
-    try:
-        library = ctypes.CDLL(None)
-        return library if hasattr(library, "gnu_get_libc_version") else None
-    except (OSError, TypeError):  # a system without a library of the process
-        return None
+def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """An array with arbitrary contents: from the `workspace` if there is one, else from NumPy."""
+    current = _workspace.get()
+    return np.empty(shape, dtype) if current is None else current.empty(shape, dtype)
 
 
-def alone(function: Callable[..., None], *arguments: Any) -> None:
-    """Call a function on a thread where torch takes no others to help.
+def on_one_thread(function: Callable[..., None], *arguments: Any) -> None:
+    """Call a function on a thread where torch starts no others.
 
-    Those would wait for more to do by spinning, on cores that our own threads need.
+    Torch's threads wait for more work by spinning, on cores that the threads of our own kernels need.
     """
-    _hermitage().submit(function, *arguments).result()
+    _single_threaded().submit(function, *arguments).result()
 
 
-def _hermitage() -> ThreadPoolExecutor:
-    with _founding:
-        return _founded()
+def _single_threaded() -> ThreadPoolExecutor:
+    with _starting:
+        return _started()
 
 
 @cache
-def _founded() -> ThreadPoolExecutor:
+def _started() -> ThreadPoolExecutor:
     threads = torch.get_num_threads()
     pool = ThreadPoolExecutor(1)
-    pool.submit(torch.get_num_threads).result()  # or it would take the number that all others have, later
+    # Torch sets a new thread to the common number when it is first asked there, so ask before setting it to one.
+    pool.submit(torch.get_num_threads).result()
     pool.submit(torch.set_num_threads, 1).result()
-    torch.set_num_threads(threads)  # of the others; that thread keeps its own
+    torch.set_num_threads(threads)  # the common number; the pool's thread keeps its own
     return pool
 
 
-_founding = Lock()
-os.register_at_fork(after_in_child=_founded.cache_clear)  # threads stay behind
+_starting = Lock()
+
+
+def start_again_after_fork(pool: Any) -> None:
+    """Forget a cached thread pool in a forked process, where its threads do not exist; Windows cannot fork."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=pool.cache_clear)
+
+
+start_again_after_fork(_started)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from infomax.errors import InputError, whole
-from infomax.kernels.host import hoarding
+from infomax.kernels.host import workspace
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.replay import Replay
 from infomax.training.ledger import Ledger
@@ -76,8 +76,7 @@ class Training:
         """Train to the end; ``pause`` is called whenever the history has been read back, and within long epochs."""
         self.began = time.perf_counter()
         gpu = self.device.type == "cuda"
-        keeping = nullcontext() if gpu else hoarding(large=self.views.steps > 1)  # then a step is small
-        with torch.enable_grad(), keeping:
+        with torch.enable_grad(), workspace():
             while not self.finished:
                 stop = min(len(self.history) + self.stride, self.epochs)
                 with tensor_cores() if gpu else nullcontext():

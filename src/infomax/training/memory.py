@@ -23,7 +23,7 @@ def training_bytes(graph: Graph, dim: int, *, gpu: bool = False, fan_out: tuple[
         features = 0  # what does not fit stays on the host
     edges, rows = (24, sum(level_sizes(batch, fan_out))) if fan_out else (72, n)
     inner = sum(level_sizes(batch, fan_out[:-1]))
-    # In patches half as much again, for the gaps between freed blocks that are kept: see `host.hoarding`.
+    # In patches half as much again, for the gaps that an allocator leaves between freed blocks.
     activations = 4 * rows * d * 18 if not fan_out else 24 * rows + 12 * inner * (2 * f + 8 * d)
     weights = 5 * 4 * (f * d + 4 * d * d)  # the weights, their gradient, Adam's two moments, the best so far
     return features + edges * (int(graph.adjacency.nnz) + n) + activations + weights
