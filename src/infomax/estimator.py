@@ -22,14 +22,14 @@ from infomax.graphs.scaling import Scale, Scaler
 from infomax.kernels.device import choose_device
 from infomax.kernels.initialisation import generators
 from infomax.kernels.transfer import to_host
-from infomax.parts.corruptions import REPLAYABLE
-from infomax.presets import PRESETS, Part, Preset, patch_sizes, restore
+from infomax.parts.corruptions import REPLAYABLE, shuffle_features
+from infomax.presets import PRESETS, Part, Preset, batch_sizes, restore
 from infomax.training import checkpoints, memory, runs
 from infomax.training.embedding import embed
 from infomax.training.health import course, shape
 from infomax.training.loop import Training
 from infomax.training.step import Model, has_closed_form
-from infomax.views import Patches, WholeView
+from infomax.views import Batches, WholeView
 
 CHECKPOINT_SECONDS = 20.0
 
@@ -39,13 +39,14 @@ class DGI(BaseEstimator):  # type: ignore[misc]
 
     Args:
         dim: width of the vectors, which in patches are twice as wide; None takes the preset's.
-        preset: ``"whole-graph"``, ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, or a `Preset` of your own. Every
-            argument below that is None is taken from it.
+        preset: ``"auto"`` (the whole graph where it fits the device, else batches), ``"whole-graph"``, ``"batches"``,
+            ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, or a `Preset` of your own. Every argument below that is
+            None is taken from it.
         views, encoder, corruption, readout, discriminator, objective: parts; see `Preset`.
         scale: ``"auto"``, ``"rows"``, ``"columns"`` or ``"none"``; see `Scaler`.
         lr: Adam's learning rate.
-        epochs: train so many epochs and keep the last weights; with ``patience`` as well, at most so many. 0 is
-            Random-Init: the encoder as it was drawn.
+        epochs: train so many epochs and keep the last weights; with ``patience`` as well, at most so many. In batches
+            an epoch is one step. 0 is Random-Init: the encoder as it was drawn.
         patience: stop after so many epochs without a lower training loss and keep the weights that produced the lowest.
         seed: decides the first weights and every corruption.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``...
@@ -61,7 +62,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         self,
         dim: int | None = None,
         *,
-        preset: str | Preset = "whole-graph",
+        preset: str | Preset = "auto",
         views: Part | None = None,
         encoder: Part | None = None,
         corruption: Part | None = None,
@@ -118,9 +119,9 @@ class DGI(BaseEstimator):  # type: ignore[misc]
     def _fit(self, graph: Graph, folder: Path | None, progress: Callable[[Training], None]) -> Self:
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
-        preset, device = self.settings(), choose_device(self.device)
-        gpu, sizes = device.type == "cuda", patch_sizes(preset.views)
-        memory.require(memory.training_bytes(graph, preset.dim, gpu=gpu, **sizes), device)
+        device = choose_device(self.device)
+        preset = self.settings(self.choose_preset(graph, device, folder)[0])
+        memory.require(training_bytes(preset, graph, device), device)
         if not graph.splits.get("seen", np.True_).any():
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         seen, scaler = graph.seen(), Scaler.of_seen(graph, preset.scale)
@@ -130,8 +131,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, features=scaler.transform(seen.features))
         views = preset.views(scaled, model.encoder.rule, preset.corruption, device)
-        if isinstance(views, Patches):
-            views.check_depth(model.encoder.depth)
+        if hasattr(views, "prepare"):
+            views.prepare(model.encoder.depth)
         training = Training(
             model,
             views,
@@ -206,11 +207,28 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         model.health_, model.graph_ = run.health, runs.read_training_graph(Path(folder))
         return model
 
-    def settings(self) -> Preset:
-        """The preset with every argument in its place."""
-        preset = PRESETS.get(self.preset) if isinstance(self.preset, str) else self.preset
+    def choose_preset(self, graph: Graph, device: torch.device, run: Path | None = None) -> tuple[str | Preset, str]:
+        """The preset to train with on a device, and why: "auto" is the whole graph where it fits, else batches.
+
+        A training that is resumed keeps the preset it was begun with.
+        """
+        if self.preset != "auto":
+            return self.preset, "as asked for"
+        if run is not None and (run / runs.CHECKPOINT).exists():
+            begun = checkpoints.load(run / runs.CHECKPOINT)[1]["fingerprint"]["views"]
+            return ("batches" if Batches.__name__ in begun else "whole-graph"), "as the training was begun"
+        needed = training_bytes(self.settings("whole-graph"), graph, device)
+        free = memory.available_bytes(device)
+        reason = f"the whole graph needs about {memory.size(needed)}, and {memory.size(free)} are free"
+        swappable = self.views is None and self.corruption in (None, shuffle_features)
+        return ("batches" if needed > free and swappable else "whole-graph"), reason
+
+    def settings(self, preset: str | Preset | None = None) -> Preset:
+        """A preset with every argument in its place; by default the estimator's own, and the whole graph for "auto"."""
+        name = preset or ("whole-graph" if self.preset == "auto" else self.preset)
+        preset = PRESETS.get(name) if isinstance(name, str) else name
         if not isinstance(preset, Preset):
-            raise InputError("preset", f"one of {', '.join(PRESETS)}, or a Preset", str(self.preset))
+            raise InputError("preset", f"one of auto, {', '.join(PRESETS)}, or a Preset", str(self.preset))
         whole("seed", self.seed, 0)
         given = {field.name: getattr(self, field.name, None) for field in dataclasses.fields(Preset)}
         changes = {name: value for name, value in given.items() if value is not None}
@@ -268,6 +286,12 @@ def check_graph(graph: object) -> None:
     if not isinstance(graph, Graph):
         remedy = "Make one: Graph.from_arrays, from_scipy, from_networkx or from_pyg, or read_graph(path)."
         raise InputError("graph", "a Graph", type(graph).__name__, remedy)
+
+
+def training_bytes(preset: Preset, graph: Graph, device: torch.device) -> int:
+    """Peak bytes of a training with a preset on a device."""
+    sizes = batch_sizes(preset.views)
+    return memory.training_bytes(graph, preset.dim, gpu=device.type == "cuda", **sizes)
 
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:

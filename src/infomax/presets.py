@@ -25,7 +25,7 @@ from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
-from infomax.views import ManyGraphs, Patches, WholeGraph
+from infomax.views import Batches, ManyGraphs, Patches, WholeGraph
 from infomax.views.sampling import check_fan_out
 
 Part = Callable[..., Any]
@@ -78,6 +78,8 @@ class Preset:
         if ours and (views is Patches) != (corruption is shuffle_within_patches):
             expected = "shuffle_within_patches" if views is Patches else "shuffle_features or another of whole graphs"
             raise InputError("corruption", f"{expected}, for {views.__name__}", corruption.__name__)
+        if ours and views is Batches and corruption is not shuffle_features:
+            raise InputError("corruption", "shuffle_features, for Batches", corruption.__name__)
         return dataclasses.replace(
             self,
             scale=check_scale(self.scale),
@@ -91,6 +93,8 @@ class Preset:
 PRESETS = {
     # Cora, Citeseer, Pubmed.
     "whole-graph": Preset(),
+    # The same objective on batches of nodes, for graphs of any size. An epoch is a step.
+    "batches": Preset(views=Batches, epochs=300, patience=None),
     # The same with mean pooling: an encoder that may be taken to graphs with other degrees.
     "mean-pool": Preset(encoder=MeanPool),
     # Reddit.
@@ -127,6 +131,7 @@ _PARTS: dict[str, Part] = {
     part.__name__: part
     for part in (
         WholeGraph,
+        Batches,
         Patches,
         ManyGraphs,
         GCN,
@@ -189,15 +194,15 @@ def _check_call(field: str, part: Part) -> None:
         raise InputError(field, f"a part that takes ({', '.join(words)})", f"{name}, {error}", remedy) from None
 
 
-def patch_sizes(views: Part) -> dict[str, Any]:
-    """The fan-out and the batch of `Patches`, what is bound and defaults; of another regime nothing."""
-    if _function(views) is not Patches:
+def batch_sizes(views: Part) -> dict[str, Any]:
+    """The batch of `Batches`, the batch and the fan-out of `Patches`, bound or by default; none of other regimes."""
+    if _function(views) not in (Batches, Patches):
         return {}
     parameters = signature(views).parameters
-    return {
-        "fan_out": check_fan_out(parameters["fan_out"].default),
-        "batch": whole("batch", parameters["batch"].default, 1),
-    }
+    sizes: dict[str, Any] = {"batch": whole("batch", parameters["batch"].default, 1)}
+    if _function(views) is Patches:
+        sizes["fan_out"] = check_fan_out(parameters["fan_out"].default)
+    return sizes
 
 
 def _describe(value: Any) -> Any:

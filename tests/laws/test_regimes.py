@@ -174,7 +174,7 @@ def test_sparse_features_of_many_graphs_train_as_dense_ones_do():
     np.testing.assert_allclose(vectors[1], vectors[0], rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("preset", ["whole-graph", "mean-pool", "patches", "many-graphs"])
+@pytest.mark.parametrize("preset", ["whole-graph", "batches", "mean-pool", "patches", "many-graphs"])
 def test_training_never_sees_the_unseen(preset):
     """Every unseen node is poisoned with NaN and given other edges: training is the same, bit for bit."""
     graph = many()

@@ -19,7 +19,7 @@ from scipy import sparse
 from infomax import DGI, InputError, estimator
 from infomax.parts.encoders import GCN
 from infomax.training import checkpoints, loop
-from infomax.views import Patches
+from infomax.views import Batches, Patches
 
 
 class Stop:
@@ -34,7 +34,11 @@ class Stop:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("settings", [{"epochs": 30}, {"patience": 3}], ids=["fixed epochs", "patience"])
+@pytest.mark.parametrize(
+    "settings",
+    [{"epochs": 30}, {"patience": 3}, {"preset": "batches", "epochs": 30, "views": partial(Batches, batch=15, cap=3)}],
+    ids=["fixed epochs", "patience", "batches"],
+)
 @pytest.mark.parametrize("after", [1, 7])
 def test_resumed_equals_uninterrupted(tmp_path, graph, settings, after):
     DGI(dim=8, seed=3, **settings).fit(graph, run=tmp_path / "whole")

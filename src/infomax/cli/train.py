@@ -20,8 +20,13 @@ def train(
     labels: Labels = None,
     directed: Directed = False,
     preset: Annotated[
-        str, typer.Option(help="The set-up to start from: whole-graph, mean-pool, patches or many-graphs.")
-    ] = "whole-graph",
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The set-up to start from: whole-graph, batches, mean-pool, patches (the paper's, for Reddit) or "
+            "many-graphs. auto: the whole graph where it fits the device, else batches.",
+        ),
+    ] = "auto",
     dim: Annotated[
         int | None, typer.Option(help="Width of the vectors; patches' are twice as wide.  [default: 512]")
     ] = None,
@@ -38,7 +43,10 @@ def train(
     fan_out: Annotated[
         str | None, typer.Option(metavar="K,K,...", help="Neighbours drawn at each level of a patch; a layer each.")
     ] = None,
-    batch: Annotated[int | None, typer.Option(help="Patches a step.", min=1)] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of a training in batches.  [default: 300]", min=0)] = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Nodes per step, in batches or patches.  [default: 16384 or 256]", min=1)
+    ] = None,
     corruption: Annotated[
         str | None, typer.Option(metavar="shuffle|flip|both", help="The negative sample: features, edges, or both.")
     ] = None,
@@ -68,24 +76,31 @@ def train(
         return
     if not resume:
         runs.refuse_model(out)
+    if preset == "auto" and (steps is not None or batch is not None):
+        preset = "batches"
     model = DGI(
         dim,
         preset=preset,
-        epochs=epochs,
+        epochs=_length(preset, epochs, steps),
         patience=patience,
         lr=lr,
         scale=scale,  # type: ignore[arg-type]  # checked where it is used
         seed=seed,
         device=device,
-        **_patches(preset, fan_out, batch) | _parts(preset, layers, corruption, rho, readout),
+        **_views(preset, fan_out, batch) | _parts(preset, layers, corruption, rho, readout),
     )
     model.settings()  # refuses what is out of range before the graph is read
-    choose_device(device)
+    place = choose_device(device)
     source = open_graph(graph, labels, directed)
     show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
     if source.edge_columns:
         show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
-    with show.training_progress("epochs", "Go on with the same command and --resume.") as progress:
+    chosen, reason = model.choose_preset(source, place, out)
+    if preset == "auto":
+        show.log.print(f"preset {chosen}: {reason}")
+    with show.training_progress(
+        "steps" if chosen == "batches" else "epochs", "Go on with the same command and --resume."
+    ) as progress:
         model.fit(source, run=out, progress=progress)
     show.health(model.health_)
     show.wrote(f"{out}/", began)
@@ -105,7 +120,7 @@ def _parts(
     if rho is not None and corruption not in ("flip", "both"):
         raise InputError("--rho", "--corruption flip or both", f"--corruption {corruption or 'left out'}")
     rho = 1e-3 if rho is None else rho
-    encoders = {"whole-graph": GCN, "mean-pool": MeanPool, "patches": SkipMeanPool}
+    encoders = {"auto": GCN, "whole-graph": GCN, "batches": GCN, "mean-pool": MeanPool, "patches": SkipMeanPool}
     corruptions = {
         "shuffle": shuffle_features,
         "flip": partial(flip_edges, rho=rho),
@@ -120,7 +135,7 @@ def _parts(
         parts["encoder"] = partial(encoders[preset], layers=layers)
     if not 0 <= rho <= 1:
         raise InputError("--rho", "a rate from 0 to 1", str(rho))
-    if corruption is not None and preset not in ("whole-graph", "mean-pool"):
+    if corruption is not None and preset not in ("auto", "whole-graph", "mean-pool"):
         raise InputError("--corruption", "--preset whole-graph or mean-pool", f"--preset {preset}")
     for option, given, known in (("corruption", corruption, corruptions), ("readout", readout, readouts)):
         if given is not None:
@@ -130,23 +145,45 @@ def _parts(
     return parts
 
 
-def _patches(preset: str, fan_out: str | None, batch: int | None) -> dict[str, Any]:
-    """The views and the encoder of patches with this fan-out and batch."""
+def _length(preset: str, epochs: int | None, steps: int | None) -> int | None:
+    """Epochs to train; in batches an epoch is a step."""
+    from infomax.errors import InputError
+
+    if steps is None:
+        if epochs is not None and preset == "batches":
+            raise InputError("--epochs", "--steps, with --preset batches", f"--epochs {epochs}")
+        return epochs
+    if preset != "batches":
+        raise InputError("--steps", "--preset batches", f"--preset {preset}")
+    if epochs is not None:
+        raise InputError("train", "--steps or --epochs", "both")
+    return steps
+
+
+def _views(preset: str, fan_out: str | None, batch: int | None) -> dict[str, Any]:
+    """The views of batches or patches with this batch, and the encoder that fits the fan-out of patches."""
     from functools import partial
 
     from infomax.errors import InputError
     from infomax.parts.encoders import SkipMeanPool
-    from infomax.views import Patches
+    from infomax.presets import PRESETS, batch_sizes
+    from infomax.views import Batches, Patches
+    from infomax.views.batches import BATCH
 
+    if fan_out is not None and preset != "patches":
+        raise InputError("--fan-out", "--preset patches", f"--preset {preset}")
+    if batch is not None and preset not in ("batches", "patches"):
+        raise InputError("--batch", "--preset batches or patches", f"--preset {preset}")
     if fan_out is None and batch is None:
         return {}
-    if preset != "patches":
-        raise InputError("--fan-out and --batch", "--preset patches", f"--preset {preset}")
+    if preset == "batches":
+        return {"views": partial(Batches, batch=batch or BATCH)}
+    usual = batch_sizes(PRESETS["patches"].views)
     try:
-        counts = tuple(int(count) for count in (fan_out or "10,10,25").split(","))
+        counts = usual["fan_out"] if fan_out is None else tuple(int(count) for count in fan_out.split(","))
         if min(counts) < 1:
             raise ValueError
     except ValueError:
         raise InputError("--fan-out", "numbers from 1, as in 10,10,25", str(fan_out)) from None
-    views = partial(Patches, fan_out=counts, batch=batch or 256)
+    views = partial(Patches, fan_out=counts, batch=batch or usual["batch"])
     return {"views": views, "encoder": partial(SkipMeanPool, layers=len(counts))}

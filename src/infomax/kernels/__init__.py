@@ -289,6 +289,16 @@ def _cpu(x: Tensor, rows: int = 0) -> ModuleType | None:
     return _numba_kernels() if not x.is_cuda and max(rows, len(x)) * x.shape[1] >= LARGE else None
 
 
+def triton_for(x: Tensor) -> ModuleType | None:
+    """The Triton kernels, where x is on a GPU in float32 or integers and there is Triton."""
+    return _triton_kernels() if x.is_cuda and x.dtype in (torch.float32, torch.int32, torch.int64) else None
+
+
+def worth_compiling(x: Tensor, numbers: int) -> bool:
+    """Whether x is on a CPU, and so many numbers are to be computed that it pays to load numba's kernels."""
+    return not x.is_cuda and numbers >= LARGE and _numba_kernels() is not None
+
+
 @cache
 def _triton_kernels() -> ModuleType | None:
     try:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from infomax.errors import InputError
-from infomax.views import PatchView, WholeView
+from infomax.kernels.random import uniform
+from infomax.views import BatchView, PatchView, WholeView
 from infomax.views.operands import SparseOperand
 from infomax.views.propagation import Messages, Propagation
+
+V = TypeVar("V", WholeView, BatchView)
 
 DENSE_RATE = 0.02
 """Above this rate the negative graph is taken as dense: drawn in row blocks, never stored."""
 
 
-def shuffle_features(view: WholeView, generator: torch.Generator) -> WholeView:
+def shuffle_features(view: V, generator: torch.Generator) -> V:
     """The same graph with the rows of X shuffled."""
     return view.shuffled(generator)
 
@@ -144,7 +147,7 @@ class DenseFlips(Messages):
         i = torch.arange(start, stop, device=self.keys.device)[:, None]
         j = torch.arange(self.n, device=self.keys.device)[None, :]
         low, high = (i, j) if self.directed else (torch.minimum(i, j), torch.maximum(i, j))
-        switched = _uniform(low * self.n + high, self.seed) < self.rho
+        switched = uniform(low * self.n + high, self.seed) < self.rho
         first, last = torch.searchsorted(self.keys, torch.tensor([start * self.n, stop * self.n], device=i.device))
         block = torch.zeros(stop - start, self.n, dtype=self.weights.dtype, device=i.device)
         block.view(-1)[self.keys[first:last] - start * self.n] = self.weights[first:last]
@@ -162,11 +165,3 @@ class _BlockProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         return ctx.flips.transposed_product(grads[0]), None
-
-
-def _uniform(counter: Tensor, seed: Tensor) -> Tensor:
-    """A float32 in [0, 1) for each counter: two rounds of multiply and xor-shift over 64 bits."""
-    x = (counter + seed) * -7046029254386353131
-    x = (x ^ ((x >> 32) & 0xFFFFFFFF)) * -4658895280553007687
-    x = (x ^ ((x >> 29) & 0x7FFFFFFFF)) * -7723592293110705685
-    return ((x >> 40) & 0xFFFFFF).float() * 2.0**-24

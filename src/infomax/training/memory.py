@@ -15,16 +15,25 @@ from infomax.views.sampling import level_sizes
 
 
 def training_bytes(graph: Graph, dim: int, *, gpu: bool = False, fan_out: tuple[int, ...] = (), batch: int = 0) -> int:
-    """Peak bytes of a training at float32, beside what Python and torch take themselves; in patches with a fan-out."""
-    n, f, d = graph.num_nodes, graph.num_features, dim
+    """Peak bytes of a training in float32, without those of Python and torch themselves.
+
+    With a batch in batches, with a fan-out as well in patches, else on the whole graph.
+    """
+    n, f, d, sparse_features = graph.num_nodes, graph.num_features, dim, sparse.issparse(graph.features)
     # Sparse: the matrix and its transpose with 8-byte columns, and the making of them. Dense: table, scaled, on device.
-    features = 52 * int(graph.features.nnz) if sparse.issparse(graph.features) else 12 * n * f
-    if gpu and fan_out and not sparse.issparse(graph.features):
+    features = 52 * int(graph.features.nnz) if sparse_features else 12 * n * f
+    if gpu and batch and not sparse_features:
         features = 0  # what does not fit stays on the host
-    edges, rows = (24, sum(level_sizes(batch, fan_out))) if fan_out else (72, n)
-    inner = sum(level_sizes(batch, fan_out[:-1]))
-    # In patches half as much again, for the gaps that an allocator leaves between freed blocks.
-    activations = 4 * rows * d * 18 if not fan_out else 24 * rows + 12 * inner * (2 * f + 8 * d)
+    edges = 72
+    if fan_out:
+        # Half as much again, for the gaps that an allocator leaves between freed blocks.
+        rows, inner = sum(level_sizes(batch, fan_out)), sum(level_sizes(batch, fan_out[:-1]))
+        edges, activations = 24, 24 * rows + 12 * inner * (2 * f + 8 * d)
+    elif batch:
+        edges, batch = 24, min(batch, n)
+        activations = 4 * batch * 18 * d + (16 * n * d if sparse_features else 16 * batch * f)
+    else:
+        activations = 4 * n * d * 18
     weights = 5 * 4 * (f * d + 4 * d * d)  # the weights, their gradient, Adam's two moments, the best so far
     return features + edges * (int(graph.adjacency.nnz) + n) + activations + weights
 

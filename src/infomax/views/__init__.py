@@ -8,12 +8,15 @@
 | `ManyGraphs` | one of several graphs | another of them, with dropout on its features | graph |
 """
 
+from infomax.views.batches import Batches, BatchView
 from infomax.views.many import ManyGraphs
 from infomax.views.patches import Patches, PatchView
 from infomax.views.view import Corruption, View, Views
 from infomax.views.whole import BlockView, WholeGraph, WholeView
 
 __all__ = [
+    "BatchView",
+    "Batches",
     "BlockView",
     "Corruption",
     "ManyGraphs",

@@ -30,6 +30,12 @@ class SparseOperand:
         self.matrix, self.symmetric = matrix, symmetric
         self.prepared = prepare(matrix)
 
+    @classmethod
+    def of_rows(cls, starts: Tensor, columns: Tensor, values: Tensor, width: int) -> SparseOperand:
+        """The matrix ``[M, width]`` of rows ``starts`` ``[M + 1]``, whose columns ascend."""
+        shape = (len(starts) - 1, width)
+        return cls(torch.sparse_csr_tensor(starts.long(), columns.long(), values, shape, check_invariants=False))
+
     @property
     def transpose(self) -> SparseOperand:
         """The transpose; made when a gradient first asks for it."""
@@ -39,6 +45,10 @@ class SparseOperand:
     def _transposed(self) -> SparseOperand:
         m, n = self.matrix.shape
         starts, columns = self.matrix.crow_indices(), self.matrix.col_indices()
+        if not self.matrix.is_cuda:  # scipy counts where torch sorts
+            parts = (self.matrix.values().numpy(), columns.numpy(), starts.numpy())
+            turned = sparse.csr_array(parts, shape=(m, n)).tocsc()
+            return SparseOperand.of_rows(*tensors(turned), m)
         rows = torch.repeat_interleave(torch.arange(m, device=starts.device), starts.diff())
         keys, order = torch.sort(columns * m + rows)
         return SparseOperand(csr(keys, self.matrix.values()[order], (n, m)))
@@ -54,8 +64,16 @@ class SparseOperand:
         starts = self.matrix.crow_indices()[start : stop + 1]
         first, last = int(starts[0]), int(starts[-1])
         columns, values = self.matrix.col_indices()[first:last], self.matrix.values()[first:last]
-        shape = (stop - start, self.matrix.shape[1])
-        return SparseOperand(torch.sparse_csr_tensor(starts - first, columns, values, shape, check_invariants=False))
+        return SparseOperand.of_rows(starts - first, columns, values, self.matrix.shape[1])
+
+    def gather(self, rows: Tensor) -> SparseOperand:
+        """The rows ``[n]``, in that order, ``[n, N]``."""
+        starts, columns = self.matrix.crow_indices(), self.matrix.col_indices()
+        counts = starts[rows + 1] - starts[rows]
+        ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        places = torch.arange(int(ends[-1]), device=rows.device)
+        places += torch.repeat_interleave(starts[rows] - ends[:-1], counts)
+        return SparseOperand.of_rows(ends, columns[places], self.matrix.values()[places], self.matrix.shape[1])
 
 
 Operand: TypeAlias = Tensor | SparseOperand
@@ -76,18 +94,20 @@ DENSE_SHARE, DENSE_BYTES = 0.03, 1 << 30
 
 def to_multiply(features: Features, device: torch.device) -> Operand:
     """Features to multiply by; on a GPU, dense rows are padded with zeros to 32 bytes, as its matrix units ask for."""
-    x = operand(_laid_out(features, device), device)
+    x = operand(_laid_out(features, device, DENSE_SHARE, DENSE_BYTES), device)
     return pad(x, (0, -x.shape[1] % 8)) if isinstance(x, Tensor) and x.is_cuda else x
 
 
-def to_gather(features: Features, device: torch.device) -> Operand:
+def to_gather(
+    features: Features, device: torch.device, *, dense_share: float = DENSE_SHARE, dense_bytes: int = DENSE_BYTES
+) -> Operand:
     """Features to gather rows from.
 
     Dense ones for a GPU are in half precision, half the bytes to gather, where that rounds no more than tf32 does: both
     have ten bits of mantissa, but half precision ends at 65,504, and loses bits below 6e-5. Where they would take more
     than half of what is free there they stay on the host, page-locked, and the GPU reads them from there.
     """
-    features = _laid_out(features, device)
+    features = _laid_out(features, device, dense_share, dense_bytes)
     if device.type != "cuda" or sparse.issparse(features):
         return operand(features, device)
     half, close = _table(features, device, torch.half)
@@ -108,10 +128,10 @@ def _table(features: NDArray[np.float32], device: torch.device, dtype: torch.dty
     return out, bool((error <= 2.0**-10 * largest).all())
 
 
-def _laid_out(features: Features, device: torch.device) -> Features:
-    """Sparse features without gaps, where a GPU has the better of them so."""
+def _laid_out(features: Features, device: torch.device, share: float, limit: int) -> Features:
+    """Sparse features as a dense array where that is faster on a GPU: enough of them, and not too large."""
     size = features.shape[0] * features.shape[1]
-    full = sparse.issparse(features) and features.nnz >= DENSE_SHARE * size and 4 * size <= DENSE_BYTES
+    full = sparse.issparse(features) and features.nnz >= share * size and 4 * size <= limit
     return features.toarray() if full and device.type == "cuda" else features
 
 
@@ -130,6 +150,11 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         return product(ctx.operand.transpose.prepared, grads[0]), None
+
+
+def tensors(matrix: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The starts, columns and values of a scipy CSR matrix, or those of a CSC matrix's transpose."""
+    return torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data)
 
 
 def keyed(matrix: sparse.csr_array, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -109,7 +109,7 @@ class Patches:
         self.n = graph.num_nodes
         self.steps = -(-self.n // self.batch)
 
-    def check_depth(self, layers: int) -> None:
+    def prepare(self, layers: int) -> None:
         """Refuse an encoder of fewer or more layers than there are levels to shed: only centres may be left."""
         if layers != len(self.fan_out):
             levels = ",".join(map(str, self.fan_out))

@@ -31,7 +31,10 @@ Corruption = Callable[..., View]
 
 
 class Views(Protocol):
-    """A regime: what one epoch trains on."""
+    """A regime: what one epoch trains on.
+
+    One that depends on the depth of the encoder has a method ``prepare(layers)`` too, called before training.
+    """
 
     steps: int
     """Steps per epoch."""

@@ -1,0 +1,93 @@
+"""Neighbourhoods and permutations on a CPU; see `infomax.kernels.neighbourhoods`, `infomax.kernels.random`."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from infomax.kernels.cpu import _compiled, _even, _share
+
+ONE = np.uint64(1)
+LOW = np.uint64(0xFFFFFFFF)
+
+
+@_compiled
+def _image(x, keys, n, low, high):
+    """The image of x under the permutation that the keys choose."""
+    x = np.uint64(x)
+    lower, upper = (ONE << low) - ONE, (ONE << high) - ONE
+    while True:
+        left, right = x >> low, x & lower
+        for step in range(len(keys)):
+            h = ((left if step % 2 else right) * np.uint64(0x9E3779B1) + keys[step]) & LOW
+            h = ((h ^ (h >> np.uint64(15))) * np.uint64(0x85EBCA77)) & LOW
+            h = ((h ^ (h >> np.uint64(13))) * np.uint64(0xC2B2AE3D)) & LOW
+            h = h ^ (h >> np.uint64(16))
+            if step % 2:
+                right ^= h & lower
+            else:
+                left ^= h & upper
+        x = (left << low) | right
+        if x < n:
+            return np.int64(x)
+
+
+@_compiled
+def _images(numbers, keys, n, low, high, out, begin, end):
+    for i in range(begin, end):
+        out[i] = _image(numbers[i], keys, n, low, high)
+
+
+@_compiled
+def _pool_rows(starts, senders, weights, left, right, cap, nodes, offsets, table, keys, n, low, high, out, begin, end):
+    """Rows begin to end of the pooled table."""
+    for i in range(begin, end):
+        node, row = nodes[i], out[i]
+        first, degree = starts[node], starts[node + 1] - starts[node]
+        count = min(degree, cap)
+        stretch = degree / count if count else 1.0
+        own = table[_image(node, keys, n, low, high) if len(keys) else node]
+        scale = left[node] * right[node]
+        for k in range(len(row)):
+            row[k] = scale * own[k]
+        for place in range(count):
+            at = first + (place if count == degree else np.int64((offsets[i] + place) * stretch))
+            sender = np.int64(senders[at])
+            weight = left[node] * right[sender] * table.dtype.type(stretch)
+            if len(weights):
+                weight *= weights[at]
+            other = table[_image(sender, keys, n, low, high) if len(keys) else sender]
+            for k in range(len(row)):
+                row[k] += weight * other[k]
+
+
+def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor:
+    """As `Permutation.__call__`."""
+    flat = numbers.reshape(-1).numpy()
+    out = np.empty(len(flat), np.int64)
+    bounds = np.linspace(0, len(flat), torch.get_num_threads() + 1).astype(np.int64).tolist()
+    _share(_images, bounds, flat, *_network(keys, n, low, high), out)
+    return torch.from_numpy(out).view(numbers.shape)
+
+
+def pool_rows(hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation) -> Tensor:
+    """As `Neighbourhoods.pool`."""
+    starts, chosen = hoods.starts.numpy(), nodes.numpy()
+    weights = np.empty(0, np.float32) if hoods.weights is None else hoods.weights.numpy()
+    if permutation is None:
+        network = _network(torch.empty(0, dtype=torch.int32), len(table), 1, 1)
+    else:
+        network = _network(permutation.keys, permutation.n, *permutation.bits)
+    dense = table.contiguous().numpy()
+    out = np.empty((len(chosen), dense.shape[1]), dense.dtype)
+    degrees = np.minimum(starts[chosen + 1] - starts[chosen], hoods.cap) + 1
+    graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), hoods.right.numpy(), hoods.cap
+    bounds = _even(np.concatenate([[0], degrees.cumsum()]))
+    _share(_pool_rows, bounds, *graph, chosen, offsets.numpy(), dense, *network, out)
+    return torch.from_numpy(out)
+
+
+def _network(keys: Tensor, n: int, low: int, high: int):
+    words = keys.numpy().astype(np.int64).astype(np.uint64) & LOW
+    return words, np.uint64(n), np.uint64(low), np.uint64(high)

@@ -1,0 +1,82 @@
+"""Complete neighbourhoods of some nodes of a large graph, read row by row from the graph itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from infomax.kernels import triton_for, worth_compiling
+from infomax.kernels.random import Permutation
+
+
+@dataclass(frozen=True)
+class Neighbourhoods:
+    """The normalised adjacency P = diag(left) (A + I) diag(right), of which any rows can be read.
+
+    Of a node with more than ``cap`` neighbours, so many are taken, each with the same chance and none twice, and weigh
+    degree / cap times as much: P X stays right on average.
+
+    Shapes:
+        starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
+        senders: ``[E]`` int32 or int64
+        weights: ``[E]``; None where all are 1
+        left, right: ``[N]``
+    """
+
+    starts: Tensor
+    senders: Tensor
+    weights: Tensor | None
+    left: Tensor
+    right: Tensor
+    cap: int
+
+    def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of P, each node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``.
+
+        Shapes:
+            nodes, offsets: ``[B]``; an offset from 0 to 1 decides which neighbours of a large neighbourhood are taken.
+        """
+        first = self.starts[nodes]
+        degree = self.starts[nodes + 1] - first
+        count = degree.clamp(max=self.cap)
+        starts = torch.cat([count.new_zeros(1), (count + 1).cumsum(0)])
+        owner = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), count + 1)
+        place = torch.arange(len(owner), device=nodes.device) - starts[owner] - 1  # -1 is the node itself
+        stretch = (degree.double() / count.clamp(min=1))[owner]
+        # One neighbour from each of `cap` stretches of equal length, all at the same offset.
+        at = torch.where(stretch > 1, ((offsets.double()[owner] + place) * stretch).long(), place)
+        at = first[owner] + at.clamp_(min=0)
+        itself = place < 0
+        senders = torch.where(itself, nodes[owner], _look_up(self.senders, at).long())
+        weight = stretch.to(self.left.dtype)
+        if self.weights is not None:
+            weight = weight * _look_up(self.weights, at)
+        weight = torch.where(itself, 1, weight)
+        return starts, senders, self.left[nodes][owner] * weight * self.right[senders]
+
+    def pool(self, nodes: Tensor, offsets: Tensor, table: Tensor, permutation: Permutation | None) -> Tensor:
+        """Rows of P times a constant table ``[N, F]``, ``[B, F]``; node i carries row ``permutation(i)``, or its own.
+
+        The table may be in half precision, and for a GPU in page-locked memory of the host.
+        """
+        if kernels := triton_for(self.left):
+            return kernels.pool_rows(self, nodes, offsets, table, permutation)  # type: ignore[no-any-return]
+        if worth_compiling(self.left, len(nodes) * table.shape[1]):
+            from infomax.kernels.cpu_neighbourhoods import pool_rows
+
+            return pool_rows(self, nodes, offsets, table, permutation)
+        starts, senders, values = self.rows(nodes, offsets)
+        if permutation is not None:
+            senders = permutation(senders)
+        rows = embedding_bag(
+            senders, table, starts, mode="sum", per_sample_weights=values.to(table.dtype), include_last_offset=True
+        )
+        return rows.to(self.left.dtype)
+
+
+def _look_up(column: Tensor, at: Tensor) -> Tensor:
+    """Entries of a column; zeros where there is no entry at all."""
+    return column[at.clamp(max=len(column) - 1)] if len(column) else at.new_zeros(at.shape)

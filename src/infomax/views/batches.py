@@ -1,0 +1,225 @@
+"""Exact batches: some nodes of the whole graph with their complete neighbourhoods."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from infomax.errors import whole
+from infomax.graphs.graph import Graph
+from infomax.kernels.neighbourhoods import Neighbourhoods
+from infomax.kernels.random import Permutation, uniform
+from infomax.views.operands import Operand, SparseOperand, csr, multiply, tensors, to_gather
+from infomax.views.propagation import Rule
+from infomax.views.view import Corruption, View
+from infomax.views.whole import Products
+
+BATCH, CAP = 16_384, 1_000
+DENSE_BYTES = 1 << 33
+"""Sparse features become dense on a GPU up to these bytes, so that all batches have the same shapes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hops:
+    """The neighbourhoods of one batch, hop by hop; a view and its negative share them.
+
+    Hop 0 is the batch itself, hop l + 1 every node that sends to hop l or is in it. A layer computes a hop from the
+    next one.
+    """
+
+    graph: Neighbourhoods
+    nodes: Tensor
+    depth: int
+    seed: Tensor
+    """Decides which neighbours are taken of a node that has more than the cap."""
+    _rows: dict[int, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
+
+    @cached_property
+    def levels(self) -> list[Tensor]:
+        """The nodes of each hop that a layer computes, the batch first; those of the outermost are in no list."""
+        levels = [self.nodes]
+        for _ in range(self.depth - 1):
+            senders = self.graph.rows(levels[-1], self.offsets(levels[-1]))[1]
+            levels.append(torch.unique(senders))
+        return levels
+
+    def rows(self, level: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows of P of a level; see `Neighbourhoods.rows`."""
+        if level not in self._rows:
+            nodes = self.levels[level]
+            self._rows[level] = self.graph.rows(nodes, self.offsets(nodes))
+        return self._rows[level]
+
+    def offsets(self, nodes: Tensor) -> Tensor:
+        """A number from 0 to 1 per node, ``[n]``: the same node has the same in all hops of a batch."""
+        return uniform(nodes, self.seed)
+
+    @cached_property
+    def steps(self) -> list[tuple[SparseOperand, Tensor]]:
+        """From each hop to the one before: rows of P among their nodes, and the places of the inner nodes."""
+        return [
+            (_matrix(*self.rows(level), outer), torch.searchsorted(outer, inner))
+            for level, (inner, outer) in enumerate(pairwise(self.levels))
+        ]
+
+    def step(self, h: Tensor) -> tuple[SparseOperand, Tensor]:
+        """The step that starts from the hop that H is of. Hops of one size are of the same nodes."""
+        return next(self.steps[k] for k, level in enumerate(self.levels[1:]) if len(level) == len(h))
+
+
+@dataclass(frozen=True, eq=False)
+class BatchView:
+    """A batch of B nodes with their complete neighbourhoods.
+
+    Shapes:
+        features: ``[N, F]``, of all nodes of the graph
+    """
+
+    hops: Hops
+    products: Products
+    permutation: Permutation | None = None
+    """Node i carries the features of node ``permutation(i)``; None: its own."""
+    inputs: dict[bool, Tensor] = field(default_factory=dict, init=False)
+    """What the first layer multiplies by Θ, pooled or not; a changed copy of the view begins with none."""
+
+    @property
+    def features(self) -> Operand:
+        """X, before any shuffle."""
+        return self.products.features
+
+    def shuffled(self, generator: torch.Generator) -> BatchView:
+        """The same neighbourhoods with the features of all nodes of the graph in random order."""
+        return dataclasses.replace(self, permutation=Permutation.draw(len(self.hops.graph.left), generator))
+
+    def carry(self, h: Tensor) -> Tensor:
+        """H of the inner hop."""
+        return h[self.hops.step(h)[1]]
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ of the inner hop."""
+        return self._first(weight, pooled=False) if h is None else self.carry(h) @ weight
+
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ of the inner hop."""
+        return self._first(weight, pooled=True) if h is None else self.hops.step(h)[0] @ (h @ weight)
+
+    def _first(self, weight: Tensor, *, pooled: bool) -> Tensor:
+        """X Θ or P X Θ of the nodes that the first layer computes."""
+        nodes, x = self.hops.levels[-1], self.features
+        if not isinstance(x, Tensor):
+            return self._first_sparse(nodes, x, weight, pooled=pooled)
+        # Dense features are pooled before the product, so that the outermost hop is never laid out.
+        if pooled not in self.inputs:
+            if pooled:
+                offsets = self.hops.offsets(nodes)
+                self.inputs[pooled] = self.hops.graph.pool(nodes, offsets, x, self.permutation)
+            else:
+                self.inputs[pooled] = _rows(x, self._carried(nodes)).to(weight.dtype)
+        return multiply(self.inputs[pooled], weight)
+
+    def _first_sparse(self, nodes: Tensor, x: SparseOperand, weight: Tensor, *, pooled: bool) -> Tensor:
+        """The same with sparse features: X Θ of the nodes that are needed, or of all if that is hardly more."""
+        if pooled:
+            starts, senders, values = self.hops.rows(self.hops.depth - 1)
+        else:
+            starts, senders = torch.arange(len(nodes) + 1, device=nodes.device), nodes
+            values = weight.new_ones(len(nodes))
+        carried = self._carried(senders)
+        if len(self.hops.graph.left) <= len(senders):
+            return _matrix(starts, carried, values, len(self.hops.graph.left)) @ self.products.of(None, weight)
+        needed = torch.unique(carried)
+        return _matrix(starts, carried, values, needed) @ (x.gather(needed) @ weight)
+
+    def _carried(self, nodes: Tensor) -> Tensor:
+        """The rows of X that nodes carry."""
+        return nodes if self.permutation is None else self.permutation(nodes)
+
+
+class Batches:
+    """Batches of nodes with their complete neighbourhoods, each against a corruption of itself.
+
+    An unbiased mini-batch of the whole graph's objective. Its length is counted in steps, one per epoch: training takes
+    the same time on a graph of any size.
+    """
+
+    steps = 1
+
+    def __init__(
+        self,
+        graph: Graph,
+        rule: Rule,
+        corruption: Corruption,
+        device: torch.device,
+        *,
+        batch: int = BATCH,
+        cap: int = CAP,
+    ) -> None:
+        self.neighbourhoods = read_neighbourhoods(graph, rule, device, whole("cap", cap, 1))
+        self.features = to_gather(graph.features, device, dense_share=0, dense_bytes=DENSE_BYTES)
+        self.corruption, self.depth = corruption, 1
+        self.n, self.batch = graph.num_nodes, min(whole("batch", batch, 1), graph.num_nodes)
+        self.everything = torch.arange(self.n if self.batch == self.n else 0, device=device)
+        self.turn = torch.zeros(1, dtype=torch.int64, device=device)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every batch has the same shapes: hops of neighbours, and sparse rows, differ in number."""
+        return self.depth == 1 and isinstance(self.features, Tensor)
+
+    def prepare(self, layers: int) -> None:
+        """Expand as many hops as the encoder has layers."""
+        self.depth = layers
+
+    def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
+        """One batch; its nodes are drawn with the pair."""
+        return [self.turn]
+
+    def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
+        """B different nodes, drawn at random, and a corruption of the same."""
+        drawn = Permutation.draw(self.n, generator)
+        seed = torch.randint(2**31, (), generator=generator, device=generator.device)
+        nodes = self.everything if len(self.everything) else drawn.first(self.batch)
+        hops = Hops(self.neighbourhoods, nodes, self.depth, seed)
+        view = BatchView(hops, Products(self.features))
+        return view, self.corruption(view, generator)
+
+
+def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int) -> Neighbourhoods:
+    """The neighbourhoods of a graph, on the device; in a directed one, those whose arrows point at a node."""
+    received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
+    degree = 1 + received.sum(axis=1, dtype=np.float64)
+    left, right = (degree**-0.5, degree**-0.5) if rule == "symmetric" else (1 / degree, np.ones_like(degree))
+    return Neighbourhoods(
+        torch.from_numpy(received.indptr.astype(np.int64)).to(device),
+        torch.from_numpy(received.indices).to(device),
+        torch.from_numpy(received.data).to(device) if graph.weighted else None,
+        torch.from_numpy(left.astype(np.float32)).to(device),
+        torch.from_numpy(right.astype(np.float32)).to(device),
+        cap,
+    )
+
+
+def _rows(table: Tensor, rows: Tensor) -> Tensor:
+    """Rows of a table, which may lie on the host where the rows are asked for on a GPU."""
+    return table[rows.to(table.device)].to(rows.device)
+
+
+def _matrix(starts: Tensor, senders: Tensor, values: Tensor, among: Tensor | int) -> SparseOperand:
+    """Rows of P as a matrix ``[n, m]`` whose columns are the nodes ``among``, which ascend, or 0 to m - 1."""
+    n, m = len(starts) - 1, among if isinstance(among, int) else len(among)
+    columns = senders if isinstance(among, int) else torch.searchsorted(among, senders)
+    if starts.is_cuda:
+        owner = torch.repeat_interleave(torch.arange(n, device=starts.device), starts.diff())
+        keys, order = torch.sort(owner * m + columns)
+        return SparseOperand(csr(keys, values[order], (n, m)))
+    rows = sparse.csr_array((values.numpy(), columns.numpy(), starts.numpy()), shape=(n, m), copy=True)
+    rows.sort_indices()
+    return SparseOperand.of_rows(*tensors(rows), m)
