@@ -1,7 +1,7 @@
-"""The other rows of the paper's table: each a function of a graph, a seed and a device.
+"""The baselines in the paper's table: each is a function of a graph, its labels, a seed and a device.
 
-A baseline never holds a test label: the graph it gets carries none, and the codes it gets are -1 on the test nodes.
-So whatever it chooses, it chooses on training and validation nodes. `infomax.paper.table` hides and scores.
+No baseline is given a test label: its graph has no labels, and its class codes are -1 on the test nodes. So every
+choice is made on training and validation nodes. `infomax.paper.table` hides the labels and scores the result.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class Run(Protocol):
-    """What every baseline is."""
+    """The signature of every baseline."""
 
     def __call__(self, graph: Graph, codes: NDArray[Any], seed: int, device: torch.device) -> Any:
-        """Vectors ``[N, d]`` (an array, a tensor or CSR), or predictions for every node: ``[N]`` or ``[N, C]``.
+        """Return vectors ``[N, d]`` (array, tensor or CSR) or predictions for all nodes (``[N]`` or ``[N, C]``).
 
-        A graph with a split "seen" is trained on ``graph.seen()`` and nothing else.
+        If the graph has a split "seen", train on ``graph.seen()`` only.
 
         Shapes:
-            graph: N nodes, with features as the data set has them, unscaled; splits; no labels.
-            codes: ``[N]`` int64 class codes, or ``[N, C]`` int8 of 0/1 where a node has any number of labels; -1
+            graph: N nodes, with splits and with the features of the data set, not scaled; no labels.
+            codes: ``[N]`` int64 class codes, or ``[N, C]`` int8 of 0/1 where a node may have several labels; -1
                 where the label is unknown or belongs to a test node.
         """
 
@@ -40,14 +40,15 @@ class Run(Protocol):
 class Baseline:
     """A row of the table.
 
-    ``vectors`` are scored by the same probe as DGI's; ``predictions``, codes ``[N]`` or 0/1 ``[N, C]``, as they are.
+    ``vectors`` are scored by the same probe as DGI's vectors; ``predictions``, codes ``[N]`` or 0/1 ``[N, C]``, are
+    compared with the labels.
     """
 
     kind: Literal["vectors", "predictions"]
     runs: Mapping[str, Run]
-    """Data set -> the function, with its settings; wherever it can run, whether the paper has the cell or not."""
+    """Data set -> the function with its settings, for every data set that it can run on, in the paper or not."""
     seeded: bool = True
-    """Whether the seed matters. Where it does not, one run says all."""
+    """Whether the result depends on the seed. If not, one run is enough."""
 
 
 CITATION = ("cora", "citeseer", "pubmed")
@@ -82,7 +83,7 @@ BASELINES: dict[str, Baseline] = {
     ),
     "Avg. pooling": Baseline("predictions", dict.fromkeys(INDUCTIVE, average_pooling.average_pooling)),
 }
-"""Name, as `paper.results.PAPER` spells it -> the baseline; in the order of the paper's table.
+"""Name, as in `paper.results.PAPER` -> the baseline; in the order of the paper's table.
 
-Walks and label propagation need one graph: nothing passes from one of PPI's graphs to another.
+Random walks and label propagation need a single graph: they cannot pass from one of PPI's graphs to another.
 """

@@ -1,4 +1,4 @@
-"""Average pooling with labels (Zhang et al., 2018): each node beside the mean of what its neighbours send it."""
+"""Supervised average pooling (Zhang et al., 2018): each layer combines a node with the mean of its neighbours."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ from infomax.views.sampling import Neighbours, by_level, sample_patches
 
 @dataclass(frozen=True)
 class Settings:
-    """One place for every number; those of the authors' program, but for ``epochs``."""
+    """The hyperparameters: those of the authors' program, except for ``epochs``."""
 
     hidden: int
     lr: float
-    """Falls to a tenth in the course of training. The authors halve theirs, as far as that, when validation stalls."""
+    """Falls linearly to a tenth. The authors halve theirs, down to a tenth, when the validation score stalls."""
     epochs: int
-    """At most: like theirs, ours keeps the weights that do best on the validation nodes, looking so often:"""
+    """How long to train. As in the authors' program, the weights with the best validation score are kept."""
     looks: int
+    """How many times the validation score is computed."""
     dim: int = 128
     layers: int = 2
     dropout: float = 0.1
@@ -51,13 +52,13 @@ class Settings:
 
 
 MANY_GRAPHS = Settings(hidden=512, lr=1e-2, epochs=500, looks=50)
-"""PPI: a training graph a step. The authors' steps have 512 nodes of any graph, and all their neighbours."""
+"""PPI: one training graph per step. The authors take 512 nodes of any graph per step, and all their neighbours."""
 ONE_GRAPH = Settings(hidden=1024, lr=1e-3, epochs=10, looks=10)
-"""Reddit: a batch of patches a step."""
+"""Reddit: one batch of patches per step."""
 
 
 class Layer(nn.Module):
-    """``σ(M Θ' + H Θ'' + b)`` of nodes ``[m, d]`` and the mean M over the messages ``σ(H Θ + c)``; σ is leaky ReLU."""
+    """``σ(M Θ' + H Θ'' + b)`` for nodes ``[m, d]``, M being the mean of the messages ``σ(H Θ + c)``; σ: leaky ReLU."""
 
     def __init__(self, in_dim: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__()
@@ -68,7 +69,7 @@ class Layer(nn.Module):
         self.offset, self.bias = (nn.Parameter(torch.zeros(width)) for width in (hidden, dim))
 
     def messages(self, h: Tensor) -> Tensor:
-        """What nodes ``[n, d]`` send: ``[n, hidden]``."""
+        """The messages ``[n, hidden]`` that nodes ``[n, d]`` send."""
         return leaky_relu(h @ self.sent + self.offset, 0.1)
 
     def forward(self, own: Tensor, mean: Tensor) -> Tensor:
@@ -77,7 +78,7 @@ class Layer(nn.Module):
 
 
 class AveragePooling(nn.Module):
-    """Layers, with dropout after each, and a linear map to C logits on top."""
+    """Layers with dropout after each, then a linear map to C logits."""
 
     def __init__(self, in_dim: int, outputs: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__()
@@ -89,13 +90,13 @@ class AveragePooling(nn.Module):
         )
 
     def over_graph(self, h: Tensor, mean: Operand, drop: Drop) -> Tensor:
-        """Logits ``[N, C]`` of a graph, from features ``[N, F]`` and the mean over neighbours, ``[N, N]``."""
+        """Logits ``[N, C]`` from features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours."""
         for layer in self.layers:
             h = drop(layer(h, mean @ layer.messages(h)))
         return h @ self.head + self.offset
 
     def over_patches(self, levels: list[Tensor], drop: Drop) -> Tensor:
-        """Logits ``[B, C]`` of the centres of patches, from the features of each level; see `by_level`."""
+        """Logits ``[B, C]`` of the centres of patches, from the features of each level (see `by_level`)."""
         for layer in self.layers:
             levels = [
                 drop(layer(own, layer.messages(others).unflatten(0, (len(own), -1)).mean(1)))
@@ -105,18 +106,18 @@ class AveragePooling(nn.Module):
 
 
 Batches: TypeAlias = Callable[[AveragePooling, Drop, torch.Generator], Iterator[tuple[Tensor, Tensor]]]
-"""An epoch: logits of labelled nodes, and their codes."""
+"""One epoch: yields the logits of some labelled nodes and their codes."""
 
 
 def whole(graph: Graph, device: torch.device) -> tuple[Tensor, Operand]:
-    """A graph's features ``[N, F]``, and the mean over neighbours, ``[N, N]``; an isolated node hears nothing."""
+    """A graph's features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours (0 if there are none)."""
     degree = np.asarray(graph.adjacency.sum(axis=1))
     mean = sparse.diags_array(1 / np.maximum(degree, 1)) @ graph.adjacency
     return torch.from_numpy(graph.features).to(device), operand(sparse.csr_array(mean), device)
 
 
 def graph_by_graph(graph: Graph, codes: Tensor, device: torch.device) -> Batches:
-    """Each of several graphs once, in random order."""
+    """Epochs that visit each of several graphs once, in random order."""
     masks = [graph.groups == group for group in np.unique(graph.groups)]  # type: ignore[arg-type]
     parts = [(*whole(graph.part(mask), device), codes[torch.from_numpy(mask).to(device)]) for mask in masks]
     labelled = [(features, mean, known_rows(own), own[known_rows(own)]) for features, mean, own in parts]
@@ -130,7 +131,7 @@ def graph_by_graph(graph: Graph, codes: Tensor, device: torch.device) -> Batches
 
 
 def patch_by_patch(graph: Graph, codes: Tensor, device: torch.device, settings: Settings) -> Batches:
-    """Each labelled node once as the centre of a patch, in random order."""
+    """Epochs that visit each labelled node once, as the centre of a patch, in random order."""
     features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
     labelled = known_rows(codes)
 
@@ -152,9 +153,9 @@ def train(
     device: torch.device,
     judge: Callable[[AveragePooling], float],
 ) -> AveragePooling:
-    """The model that a judge likes best of those on its way through a graph; the first of equals.
+    """Train on a graph and return the model with the highest score of ``judge``, the earliest among equals.
 
-    Codes are ``[n]`` or ``[n, C]``, -1 where a node is not for training.
+    Codes are ``[n]`` or ``[n, C]``, -1 for nodes that are not for training.
     """
     first, draws = generators(seed, device)
     model = AveragePooling(graph.num_features, classes(codes), settings, first).to(device)
@@ -181,7 +182,7 @@ def train(
 def average_pooling(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings | None = None
 ) -> NDArray[Any]:
-    """Predictions for every node, shaped as the codes are; the trained layers run over the whole graph."""
+    """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph."""
     scaled, targets = rescaled(graph, "columns"), training_codes(graph, codes, device)
     settings = settings or (ONE_GRAPH if graph.groups is None else MANY_GRAPHS)
     everything = whole(scaled, device)

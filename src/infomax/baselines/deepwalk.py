@@ -1,4 +1,4 @@
-"""DeepWalk (Perozzi et al., 2014): random walks read as sentences; alone, and beside the features."""
+"""DeepWalk (Perozzi et al., 2014): skip-gram over random walks, alone or beside the features."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from infomax.views.sampling import Neighbours
 
 @dataclass(frozen=True)
 class Settings:
-    """One place for every number; those of the authors' program as it is shipped, but for ``lr``, which is Adam's."""
+    """The hyperparameters: the defaults of the authors' program, except for ``lr``, which is Adam's."""
 
     dim: int = 64
     walks: int = 50
-    """From each node. The program walks ten, and reads them five times."""
+    """Walks per node. The authors' program draws ten and passes over them five times."""
     length: int = 40
     window: int = 5
     negatives: int = 5
     lr: float = 0.001
     """Chosen on validation nodes."""
     batch: int = 128
-    """Walks a step."""
+    """Walks per step."""
     drawn: int = 64
-    """Negatives a step, shared by all its walks."""
+    """Negative nodes per step, shared by all its walks."""
 
 
 SETTINGS = Settings()
@@ -44,10 +44,10 @@ SETTINGS = Settings()
 def deepwalk(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> Tensor:
-    """Vectors ``[N, dim]``, from the edges alone.
+    """Learn vectors ``[N, dim]`` from the edges alone.
 
-    Where training sees a part only, that part is learnt first; then the other nodes' vectors, on walks that start at
-    them, while what was learnt stays as it is. So new nodes find their place among the old, as in Hamilton et al.
+    Where training may see only a part of the graph, that part is learnt first. Then the vectors of the other nodes are
+    learnt, on walks that start at them, while the vectors of the first part stay fixed, as in Hamilton et al.
     """
     first, draws = generators(seed, device)
     tables = new_tables(graph.num_nodes, settings.dim, first, device)
@@ -62,7 +62,7 @@ def deepwalk(
 
 
 def new_tables(n: int, dim: int, generator: torch.Generator, device: torch.device) -> list[Tensor]:
-    """Where word2vec begins: small centre vectors and context vectors of zero, ``[n, dim]`` each."""
+    """word2vec's initial tables: small random centre vectors and zero context vectors, ``[n, dim]`` each."""
     centres = torch.empty(n, dim).uniform_(-0.5, 0.5, generator=generator) / dim
     return [centres.to(device), torch.zeros(n, dim, device=device)]
 
@@ -76,15 +76,15 @@ def learn(
     moving: Tensor | None = None,
     extra: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> None:
-    """Teach centre and context vectors ``[N, d]``, in place, that nodes which share a walk are alike.
+    """Train centre and context vectors ``[N, d]`` in place, so that nodes which share a walk become similar.
 
     Args:
-        graph: where the walks run.
-        tables: the two.
-        settings: of the walks and of Adam, whose rate falls to zero.
-        draws: randomness.
-        moving: ``[N]``, the nodes whose vectors change and at which walks start; None: all.
-        extra: called with both tables: a loss beside that of the walks.
+        graph: the graph to walk on.
+        tables: the centre and the context vectors.
+        settings: of the walks and of Adam; the learning rate falls linearly to zero.
+        draws: the random generator.
+        moving: ``[N]``, the nodes whose vectors change and where walks start; None: all.
+        extra: called with both tables; a loss to add to that of the walks.
     """
     device, neighbours = draws.device, Neighbours.of(graph, draws.device)
     centres, contexts = parameters = [nn.Parameter(table) for table in tables]
@@ -111,10 +111,10 @@ def learn(
 def with_features(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, scale: Scale, settings: Settings = SETTINGS
 ) -> Any:
-    """DeepWalk's vectors beside the features, ``[N, dim + F]``, an array, or CSR where the features are.
+    """DeepWalk's vectors concatenated with the features, ``[N, dim + F]``; CSR if the features are.
 
-    Features are scaled as DGI has them and then to length 1, beside vectors as they were learnt: of four ways the best
-    on validation nodes. A probe of 100 steps leans on whatever is large.
+    The features are scaled as for DGI and then to length 1; the vectors are left as they were learnt. Of four ways to
+    scale the two, this was the best on validation nodes. (A probe of 100 steps relies on whatever is large.)
     """
     features = normalize(Scaler.of_seen(graph, scale).transform(graph.features))
     vectors = deepwalk(graph, codes, seed, device, settings).cpu().numpy()

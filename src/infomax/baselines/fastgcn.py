@@ -1,4 +1,4 @@
-"""FastGCN (Chen et al., 2018): a GCN with labels that hears from nodes drawn for the whole layer, by importance."""
+"""FastGCN (Chen et al., 2018): a supervised GCN that samples the nodes of each layer by their importance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from infomax.views.propagation import Propagation, Rule
 
 @dataclass(frozen=True)
 class Settings:
-    """One place for every number; the authors', but for ``epochs``."""
+    """The hyperparameters: the authors', except for ``epochs``."""
 
     dim: int = 128
     draws: int = 400
@@ -30,15 +30,15 @@ class Settings:
 
 
 REDDIT = Settings()
-"""The authors'."""
+"""The authors' settings."""
 PPI = Settings(lr=1e-2)
-"""The rate was chosen on validation graphs."""
+"""The learning rate was chosen on validation graphs."""
 
 
 class TwoLayers(Encoder):
-    """``P ReLU(P X Θ) Θ'``: logits ``[N, C]`` a view; no biases, as the authors have it.
+    """Two convolutions, ``P ReLU(P X Θ) Θ'``: logits ``[N, C]``; without biases, as in the authors' program.
 
-    With a bias, nodes that hear nothing of a sample teach it the commonest class.
+    A bias would learn the most frequent class from nodes that have no neighbour in the sample.
     """
 
     rule: Rule = "symmetric"
@@ -51,42 +51,42 @@ class TwoLayers(Encoder):
         self.weights = nn.ParameterList(glorot(shape, generator=generator) for shape in widths)
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
-        """One convolution; ReLU after the first."""
+        """One convolution, with ReLU after the first."""
         outcome: Tensor = view.pooled(h, self.weights[k])
         return outcome.relu() if k == 0 else outcome
 
 
 @dataclass(frozen=True)
 class LayerSample:
-    """What B nodes hear of t nodes drawn for all of them.
+    """A view of B nodes whose messages come from t sampled nodes.
 
     Shapes:
-        messages: ``[t, F]``, rows of P X, exact: they do not change while one trains
-        weights: ``[B, t]``, P between the two, each column divided by how often its node is expected to be drawn
+        messages: ``[t, F]``, rows of P X; exact, since they do not change during training.
+        weights: ``[B, t]``, entries of P, each column divided by the expected number of draws of its node.
     """
 
     messages: Tensor
     weights: Tensor
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """P X Θ of the t nodes; then P H Θ of the B, estimated without bias."""
+        """P X Θ of the t nodes; then an unbiased estimate of P H Θ of the B nodes."""
         return self.messages @ weight if h is None else self.weights @ (h @ weight)
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """Not needed: a GCN has no skip connections."""
+        """Not used: a GCN has no skip connections."""
         raise NotImplementedError
 
     def carry(self, h: Tensor) -> Tensor:
-        """Not needed either."""
+        """Not used: a GCN has no skip connections."""
         raise NotImplementedError
 
 
 class Importance:
-    """Draws nodes in proportion to the squared length of their column of P: those that tell most, most often.
+    """Draws nodes with a probability proportional to the squared length of their column of P.
 
     Shapes:
-        chance: ``[N]``
-        starts: ``[N + 1]``, columns, values: ``[E]``, P's rows
+        chance: ``[N]``, the squared lengths.
+        starts: ``[N + 1]``; columns, values: ``[E]``: the rows of P, as CSR.
     """
 
     def __init__(self, propagation: Propagation) -> None:
@@ -96,23 +96,23 @@ class Importance:
         self.chance.index_add_(0, self.columns, self.values.double() ** 2)
 
     def draw(self, batch: Tensor, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Nodes ``[t]``, drawn with replacement, and the weights ``[B, t]`` of what they tell a batch ``[B]``.
+        """Draw nodes ``[t]`` with replacement; with them the weights ``[B, t]`` of their messages to a batch ``[B]``.
 
-        Only nodes that tell the batch something are drawn.
+        Only neighbours of the batch are drawn.
         """
         first, sizes = self.starts[batch], self.starts.diff()[batch]
         row = torch.repeat_interleave(torch.arange(len(batch), device=batch.device), sizes)
         entry = torch.arange(len(row), device=batch.device) + (first - sizes.cumsum(0) + sizes)[row]
-        told, place = torch.unique(self.columns[entry], return_inverse=True)
-        chance = self.chance[told] / self.chance[told].sum()
+        senders, place = torch.unique(self.columns[entry], return_inverse=True)
+        chance = self.chance[senders] / self.chance[senders].sum()
         drawn = torch.multinomial(chance, count, replacement=True, generator=generator)
-        dense = self.values.new_zeros(len(batch), len(told))
+        dense = self.values.new_zeros(len(batch), len(senders))
         dense[row, place] = self.values[entry]
-        return told[drawn], dense[:, drawn] / (count * chance[drawn]).to(dense.dtype)
+        return senders[drawn], dense[:, drawn] / (count * chance[drawn]).to(dense.dtype)
 
 
 def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: torch.device) -> TwoLayers:
-    """The model after its epochs on a graph; codes ``[n]`` or ``[n, C]``, -1 where a node is not for training."""
+    """Train on a graph. Codes are ``[n]`` or ``[n, C]``, -1 for nodes that are not for training."""
     first, draws = generators(seed, device)
     model = TwoLayers(graph.num_features, settings.dim, classes(codes), first).to(device)
     propagation = Propagation.of(graph, model.rule, device)
@@ -133,7 +133,7 @@ def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: to
 def fastgcn(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = REDDIT
 ) -> NDArray[Any]:
-    """Predictions for every node, shaped as the codes are; the trained layers run over the whole graph, unsampled."""
+    """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph, without sampling."""
     scaled, targets = rescaled(graph, "columns"), training_codes(graph, codes, device)
     model = train(scaled.seen(), targets, settings, seed, device)
     return decide(embed(model, WholeView.of(scaled, model.rule, device)), codes)

@@ -1,4 +1,4 @@
-"""GCN with labels (Kipf and Welling, 2017): two convolutions, dropout, and a stop when validation says so."""
+"""Supervised GCN (Kipf and Welling, 2017): two convolutions, dropout, early stopping on the validation loss."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ from infomax.views.propagation import Propagation
 
 @dataclass(frozen=True)
 class Settings:
-    """One place for every number."""
+    """The hyperparameters."""
 
     hidden: int = 16
     dropout: float = 0.5
     decay: float = 5e-4
-    """Of the first layer's weights."""
+    """Weight decay of the first layer."""
     lr: float = 0.01
     epochs: int = 200
     window: int = 10
-    """Training stops when the validation loss is above its mean over so many epochs before."""
+    """Training stops when the validation loss exceeds its mean over this many epochs before."""
     scale: Scale = "rows"
 
 
 NARROW = Settings()
-"""The authors', for the citation graphs."""
+"""The authors' settings, for the citation graphs."""
 WIDE = Settings(hidden=256, dropout=0, decay=0, scale="columns")
-"""For PPI and Reddit, which have labels enough."""
+"""For PPI and Reddit, which have many labels."""
 
 
 class GCN(nn.Module):
-    """Logits ``[N, C]``: ``P ReLU(P X Θ) Θ'``, with dropout before each product; no biases, as the authors have it."""
+    """Logits ``[N, C]``: ``P ReLU(P X Θ) Θ'``, with dropout before each product; without biases, as the authors'."""
 
     def __init__(self, in_dim: int, hidden: int, outputs: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -61,13 +61,13 @@ class GCN(nn.Module):
         self.second = glorot((hidden, outputs), generator=generator)
 
     def forward(self, x: Operand, propagation: Propagation, drop: Drop = keep) -> Tensor:
-        """From features ``[N, F]``, dense or sparse; ``drop`` is applied to the entries of what each layer reads."""
+        """Logits from features ``[N, F]``, dense or sparse; ``drop`` is applied to the input of each layer."""
         h = (propagation @ product(x, self.first, drop)).relu()
         return propagation @ (drop(h) @ self.second)
 
 
 def product(x: Operand, weight: Tensor, drop: Drop) -> Tensor:
-    """X Θ with entries of X dropped; where X is sparse those that are there, each row a bag of weighted rows of Θ."""
+    """X Θ with dropout on X. If X is sparse, its stored entries are dropped; each row sums weighted rows of Θ."""
     if isinstance(x, Tensor):
         return drop(x) @ weight
     starts, columns, values = x.matrix.crow_indices(), x.matrix.col_indices(), drop(x.matrix.values())
@@ -82,7 +82,7 @@ def train(
     device: torch.device,
     validation_loss: Callable[[GCN], float],
 ) -> GCN:
-    """The model after its last epoch. Codes are ``[n]`` or ``[n, C]``, -1 where a node is not for training."""
+    """Train and return the model of the last epoch. Codes are ``[n]`` or ``[n, C]``, -1 for nodes not for training."""
     first, draws = generators(seed, device)
     model = GCN(graph.num_features, settings.hidden, classes(codes), first).to(device)
     groups: list[dict[str, Any]] = [
@@ -104,14 +104,14 @@ def train(
 
 
 def whole(graph: Graph, device: torch.device) -> tuple[Operand, Propagation]:
-    """What a model reads of a graph: its features ``[N, F]``, and P."""
+    """The inputs of a model: a graph's features ``[N, F]``, and P."""
     return operand(graph.features, device), Propagation.of(graph, "symmetric", device)
 
 
 def gcn(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = NARROW
 ) -> NDArray[Any]:
-    """Predictions for every node, shaped as the codes are; trained on what is seen, then run over the whole graph."""
+    """Predict all nodes, in the shape of the codes; trained on the seen nodes, then run over the whole graph."""
     scaled, targets = rescaled(graph, settings.scale), training_codes(graph, codes, device)
     everything = whole(scaled, device)
     held_out = np.flatnonzero(graph.splits["validation"] & known(codes))

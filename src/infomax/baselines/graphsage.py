@@ -1,4 +1,4 @@
-"""GraphSAGE without labels (Hamilton et al., 2017): aggregators over sampled neighbours, taught by random walks."""
+"""Unsupervised GraphSAGE (Hamilton et al., 2017): aggregators over sampled neighbours, trained on random walks."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from infomax.views.sampling import Neighbours, by_level, sample_patches
 
 @dataclass(frozen=True)
 class Settings:
-    """One place for every number; those of the authors but for ``steps`` and ``lr``."""
+    """The hyperparameters: the authors', except for ``steps`` and ``lr``."""
 
     steps: int = 1000
     lr: float = 1e-4
-    """Chosen on validation graphs. The authors take seventeen times as many steps on PPI, and tried 2e-6 and less."""
+    """Chosen on validation graphs. On PPI the authors take 17 times as many steps, at 2e-6 and less."""
     batch: int = 512
     negatives: int = 20
     walk: int = 4
-    """Pairs are up to so many steps apart: the authors' walks have five nodes."""
+    """The largest distance of a pair, in steps: the authors' walks have five nodes."""
     fan_out: tuple[int, ...] = (10, 25)
     dim: int = 128
-    """Of the node and of its neighbours each: vectors are twice as wide."""
+    """The width of the node's part and of its neighbours' part; vectors are twice as wide."""
 
 
 SETTINGS = Settings()
 
 
 class Aggregator(nn.Module):
-    """A layer: the node beside a digest of its neighbours, ``W x || W' digest``; say what the digest is.
+    """A layer: the node beside a digest of its neighbours, ``W x || W' digest``. Subclasses define the digest.
 
     Shapes:
         in: nodes ``[n, d]``, and k neighbours of each, ``[n, k, d]``
@@ -53,36 +53,36 @@ class Aggregator(nn.Module):
         self.others = glorot((digest_dim or in_dim, dim), generator=generator)
 
     def digest(self, others: Tensor) -> Tensor:
-        """``[n, k, d] -> [n, digest_dim]``."""
+        """Aggregate neighbours ``[n, k, d]`` to ``[n, digest_dim]``."""
         raise NotImplementedError
 
     def forward(self, own: Tensor, others: Tensor) -> Tensor:
-        """The node and its neighbours, side by side."""
+        """Concatenate the node's part and its neighbours' part."""
         return torch.cat([own @ self.own, self.digest(others) @ self.others], dim=1)
 
 
 class Mean(Aggregator):
-    """The neighbours' mean."""
+    """The digest is the mean of the neighbours."""
 
     def digest(self, others: Tensor) -> Tensor:
-        """``[n, d]``."""
+        """The mean, ``[n, d]``."""
         return others.mean(1)
 
 
 class Pool(Aggregator):
-    """Each neighbour through one hidden layer of 4 dim, then the largest, entry by entry."""
+    """Each neighbour passes one hidden layer of width 4 dim; the digest is the elementwise maximum."""
 
     def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
         super().__init__(in_dim, dim, generator, 4 * dim)
         self.hidden, self.bias = glorot((in_dim, 4 * dim), generator=generator), nn.Parameter(torch.zeros(4 * dim))
 
     def digest(self, others: Tensor) -> Tensor:
-        """``[n, 4 dim]``; the largest is taken first, for neither the bias nor ReLU changes which it is."""
+        """The maximum, ``[n, 4 dim]``; taken before bias and ReLU, which do not change the order."""
         return ((others @ self.hidden).amax(1) + self.bias).relu()
 
 
 class LSTM(Aggregator):
-    """The last state of an LSTM that reads the neighbours one by one; as they were drawn, so in random order."""
+    """The digest is the last state of an LSTM over the neighbours, which are in random order, as they were drawn."""
 
     def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
         super().__init__(in_dim, dim, generator, dim)
@@ -91,20 +91,20 @@ class LSTM(Aggregator):
             nn.init.uniform_(parameter, -(dim**-0.5), dim**-0.5, generator=generator)
 
     def digest(self, others: Tensor) -> Tensor:
-        """``[n, dim]``."""
+        """The last state, ``[n, dim]``."""
         last: Tensor = self.lstm(others)[1][0][0]
         return last
 
 
 class GCN(nn.Module):
-    """One mean over the node and its neighbours, and one map: as wide as the others, but nothing side by side."""
+    """One linear map of the mean over the node and its neighbours; as wide as the other layers."""
 
     def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
         super().__init__()
         self.weight = glorot((in_dim, 2 * dim), generator=generator)
 
     def forward(self, own: Tensor, others: Tensor) -> Tensor:
-        """Shapes as in `Aggregator`."""
+        """The layer's output; shapes as in `Aggregator`."""
         return (own + others.sum(1)) / (others.shape[1] + 1) @ self.weight
 
 
@@ -112,7 +112,7 @@ AGGREGATORS: dict[str, Any] = {"GCN": GCN, "mean": Mean, "LSTM": LSTM, "pool": P
 
 
 class GraphSage(nn.Module):
-    """A layer for each level of the patches; vectors ``[B, 2 dim]`` of length 1."""
+    """One layer per level of the patches; gives vectors ``[B, 2 dim]`` of length 1."""
 
     def __init__(self, aggregator: str, in_dim: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class GraphSage(nn.Module):
         self.layers = nn.ModuleList(kind(width, settings.dim, generator) for width in widths)
 
     def forward(self, features: Tensor, rows: Tensor) -> Tensor:
-        """From all nodes' features ``[N, F]`` and the patches ``[B, P]`` around B of them; see `sample_patches`."""
+        """Vectors of B nodes, from all features ``[N, F]`` and their patches ``[B, P]`` (see `sample_patches`)."""
         levels = [features[level] for level in by_level(rows, self.fan_out)]
         for layer in self.layers:
             levels = [layer(own, others.view(len(own), -1, others.shape[1])) for own, others in pairwise(levels)]
@@ -133,7 +133,7 @@ class GraphSage(nn.Module):
 def walk_pairs(
     neighbours: Neighbours, starts: Tensor, length: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Nodes, each beside one that a random walk from it passes: ``[n] -> [m], [m]``; none is paired with itself."""
+    """Pair nodes ``[n]`` with a node on a random walk from each: ``[m]``, ``[m]``; none is paired with itself."""
     path, here = [], starts
     for _ in range(length):
         here = neighbours.draw(here, 1, generator)[:, 0]
@@ -145,7 +145,7 @@ def walk_pairs(
 
 
 def train(aggregator: str, graph: Graph, settings: Settings, seed: int, device: torch.device) -> GraphSage:
-    """The model after its steps on a graph: nodes that share a walk alike, nodes drawn at random unlike."""
+    """Train on a graph, so that nodes on one walk become similar and nodes drawn at random do not."""
     first, draws = generators(seed, device)
     model = GraphSage(aggregator, graph.num_features, settings, first).to(device)
     features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
@@ -166,9 +166,9 @@ def train(aggregator: str, graph: Graph, settings: Settings, seed: int, device: 
 
 @torch.no_grad()
 def vectors(model: GraphSage, graph: Graph, settings: Settings, seed: int, device: torch.device) -> NDArray[np.float32]:
-    """Every node's vector ``[N, 2 dim]``, from neighbourhoods sampled as in training.
+    """The vectors ``[N, 2 dim]`` of all nodes, from neighbourhoods sampled as in training.
 
-    Their length is the root of their width, not 1: entries of order 1 are what a probe of so many steps can read.
+    They are scaled to length sqrt(2 dim): a probe of 100 steps needs entries of order 1.
     """
     draws = generators(seed, device)[1]
     features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
@@ -180,7 +180,7 @@ def vectors(model: GraphSage, graph: Graph, settings: Settings, seed: int, devic
 def graphsage(
     aggregator: str, graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> NDArray[np.float32]:
-    """Vectors ``[N, 2 dim]``; the codes are not looked at."""
+    """Learn vectors ``[N, 2 dim]``; the codes are not used."""
     scaled = rescaled(graph, "columns")
     return vectors(train(aggregator, scaled.seen(), settings, seed, device), scaled, settings, seed, device)
 

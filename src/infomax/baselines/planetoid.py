@@ -1,9 +1,9 @@
-"""Planetoid-T (Yang et al., 2016): vectors that know the walks and the labels, and a classifier over them and features.
+"""Planetoid-T (Yang et al., 2016): vectors from walks and labels, and a classifier over vectors and features.
 
-A node's context is a node near it on a random walk, or, if it is a training node, one of its own class, against those
-of other classes. The vectors so learnt and the features feed one softmax, and each has one of its own beside it. The
-authors let that classifier move the vectors, too; here it does not, for then the few labelled nodes part from those
-they should speak for, and validation accuracy falls.
+A node's context is a node near it on a random walk; for a training node also a node of its class, against nodes of
+other classes. The classifier is a softmax over the learnt vectors and the features together, trained with a softmax
+over each alone. In the authors' program the classifier also moves the vectors. Here it does not: otherwise the few
+labelled nodes move away from the nodes that they should represent, and validation accuracy falls.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ WALK = deepwalk.Settings(walks=10, window=10, lr=0.003)
 
 @dataclass(frozen=True)
 class Settings:
-    """One place for every number, chosen on validation nodes."""
+    """The hyperparameters, chosen on validation nodes."""
 
     walk: deepwalk.Settings = WALK
     label_context: float = 3e-4
-    """What the label context counts beside the walks'. The authors' sampler mixes the two; more of it lets the few
-    labelled nodes drift away from those they should speak for."""
+    """The weight of the label context beside that of the walks. The authors' sampler mixes the two. A larger weight
+    lets the few labelled nodes drift away from the nodes that they should represent."""
     trust: float = 0.3
-    """What the vectors are multiplied by before the classifier; features have length 1."""
+    """The factor of the vectors in the input of the classifier; features have length 1."""
     lr: float = 0.05
     decay: float = 5e-3
     steps: int = 300
@@ -47,7 +47,7 @@ SETTINGS = Settings()
 def planetoid(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> NDArray[np.int64]:
-    """Class codes ``[N]``; the classifier is that of the step with the lowest validation loss."""
+    """Predict class codes ``[N]`` with the classifier of the step with the lowest validation loss."""
     first, draws = generators(seed, device)
     train, held_out = (
         torch.from_numpy(np.flatnonzero(graph.splits[part] & (codes >= 0))).to(device)
@@ -66,7 +66,7 @@ def planetoid(
 
 
 def label_context_loss(centres: Tensor, contexts: Tensor, codes: Tensor, negatives: int) -> Tensor:
-    """Skip-gram over all pairs of n labelled nodes: alike where the class is the same, unlike where it is not.
+    """Skip-gram loss over all pairs of n labelled nodes: pairs of one class are positives, the others negatives.
 
     Shapes:
         centres, contexts: ``[n, d]``
@@ -86,9 +86,9 @@ def classify(
     settings: Settings,
     generator: torch.Generator,
 ) -> Tensor:
-    """Codes ``[N]`` from features ``[N, F]`` and vectors ``[N, d]``: softmax over the sum of two linear maps.
+    """Predict codes ``[N]`` from features ``[N, F]`` and vectors ``[N, d]``: softmax of the sum of two linear maps.
 
-    Each map alone is trained to tell the class as well, so that neither leaves the work to the other.
+    Each map is also trained to predict the class alone, so that neither relies on the other.
     """
     outputs, device = int(targets[train].max()) + 1, targets.device
     widths = (num_features, inputs[1].shape[1])

@@ -1,4 +1,4 @@
-"""What the rows share: scaling, randomness, dropout, and the loss of one label a node or of many."""
+"""What the baselines share: scaling, dropout, and the loss for one label or several labels per node."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Drop = Callable[[Tensor], Tensor]
 
 
 def rescaled(graph: Graph, scale: Scale) -> Graph:
-    """The graph with its features scaled, by the nodes that training sees."""
+    """The graph with scaled features; the scaler is fitted to the nodes that training sees."""
     return dataclasses.replace(graph, features=Scaler.of_seen(graph, scale).transform(graph.features))
 
 
 def dropout(rate: float, generator: torch.Generator) -> Drop:
-    """Sets each entry of a tensor to zero with that chance, and scales the others up."""
+    """A function that sets each entry of a tensor to zero with probability ``rate`` and scales up the others."""
 
     def drop(entries: Tensor) -> Tensor:
         kept = torch.rand(entries.shape, generator=generator, device=entries.device) >= rate
@@ -39,7 +39,7 @@ def keep(entries: Tensor) -> Tensor:
 
 
 def training_codes(graph: Graph, codes: NDArray[Any], device: torch.device) -> Tensor:
-    """The codes of ``graph.seen()``, ``[n]`` or ``[n, C]``: int64, -1 wherever a node is not for training."""
+    """The codes of ``graph.seen()``, ``[n]`` or ``[n, C]`` int64; -1 for nodes that are not for training."""
     mask = graph.splits["train"].reshape(-1, *[1] * (codes.ndim - 1))
     masked = np.where(mask, codes, -1).astype(np.int64)
     return torch.from_numpy(masked[graph.splits["seen"]] if "seen" in graph.splits else masked).to(device)
@@ -51,17 +51,17 @@ def known_rows(codes: Tensor) -> Tensor:
 
 
 def classes(codes: Tensor) -> int:
-    """C, as the codes in hand tell it."""
+    """The number of classes C in codes ``[n]`` or ``[n, C]``."""
     return int(codes.shape[1]) if codes.ndim == 2 else int(codes.max()) + 1
 
 
 def label_loss(logits: Tensor, codes: Tensor) -> Tensor:
-    """The mean cross-entropy of logits ``[n, C]``: over classes for codes ``[n]``, label by label for ``[n, C]``."""
+    """Mean cross-entropy of logits ``[n, C]``: softmax for codes ``[n]``, one sigmoid per label for ``[n, C]``."""
     if codes.ndim == 2:
         return binary_cross_entropy_with_logits(logits, codes.to(logits.dtype))
     return cross_entropy(logits, codes)
 
 
 def decide(logits: Tensor, codes: NDArray[Any]) -> NDArray[Any]:
-    """Predictions of logits ``[N, C]``, shaped as the codes are: the likeliest class, or each label above one half."""
+    """Predictions from logits ``[N, C]``, in the shape of the codes: the most likely class, or all labels above 0.5."""
     return (logits > 0 if codes.ndim == 2 else logits.argmax(1)).cpu().numpy()

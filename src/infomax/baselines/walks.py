@@ -1,4 +1,4 @@
-"""Random walks and the skip-gram objective: nodes that share a walk get alike vectors."""
+"""Random walks and the skip-gram loss: nodes that share a walk get similar vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from infomax.views.sampling import Neighbours
 
 
 def random_walks(neighbours: Neighbours, starts: Tensor, length: int, generator: torch.Generator) -> Tensor:
-    """A walk of so many nodes from each start, ``[n] -> [n, length]``; at an isolated node it stays."""
+    """Random walks ``[n, length]`` from nodes ``[n]``; a walk stays at an isolated node."""
     walk = [starts]
     for _ in range(length - 1):
         walk.append(neighbours.draw(walk[-1], 1, generator)[:, 0])
@@ -18,9 +18,9 @@ def random_walks(neighbours: Neighbours, starts: Tensor, length: int, generator:
 
 
 def closeness(length: int, window: int, device: torch.device) -> Tensor:
-    """How much two places of a walk count as a pair, ``[length, length]``: 1 side by side, 0 past the window.
+    """The weight of each pair of places of a walk, ``[length, length]``: 1 for neighbours, 0 beyond the window.
 
-    Word2vec shrinks each window at random; these are the chances that it still holds a pair.
+    word2vec shrinks each window at random; the weights are the probabilities that it still contains the pair.
     """
     place = torch.arange(length, device=device)
     gap = (place[:, None] - place).abs()
@@ -30,10 +30,10 @@ def closeness(length: int, window: int, device: torch.device) -> Tensor:
 def skip_gram_loss(
     centres: Tensor, contexts: Tensor, walks: Tensor, near: Tensor, others: Tensor, negatives: int
 ) -> Tensor:
-    """Skip-gram with negative sampling, the mean over pairs; all pairs of a walk are one small matrix product.
+    """Skip-gram loss with negative sampling, averaged over pairs; all pairs of a walk are one small matrix product.
 
-    A pair costs ``-log σ(u·v)``, and as much as ``negatives`` pairs with nodes drawn at random, ``-log σ(-u·v)``.
-    The M nodes drawn are shared by all pairs, and their mean is counted ``negatives`` times.
+    The loss of a pair is ``-log σ(u·v)`` plus ``negatives`` times the mean of ``-log σ(-u·v)`` over M nodes drawn at
+    random, which all pairs share.
 
     Shapes:
         centres, contexts: ``[N, d]``, the two vectors of each node
