@@ -9,7 +9,7 @@ from infomax.analysis.dimensions import dimensions, distinction, removable
 from infomax.analysis.health import health
 from infomax.analysis.pairs import Pairs
 from infomax.analysis.projections import projections
-from infomax.analysis.scores import HOT, scores
+from infomax.analysis.scores import HIGHEST, scores
 from infomax.analysis.style import in_style
 from infomax.evaluation.metrics import silhouette, singular_values
 
@@ -113,25 +113,25 @@ def test_silhouettes_belong_to_the_points_of_each_method():
     assert projections({"DGI": apart}, np.array(["a"] * 60, dtype=object)).numbers["silhouette"] == {}
 
 
-def test_hot_nodes_are_named_and_fooled_negatives_counted(pairs):
+def test_the_highest_nodes_are_named_and_false_positives_counted(pairs):
     points = np.random.default_rng(0).normal(size=(60, 2))
     ids = np.array([f"node {k}" for k in range(60)], dtype=object)
     degrees = np.where(pairs.negative_scores >= 0, 1, 7)
     chapter = scores(pairs, points, points, ids, degrees, np.array(["x"] * 60, dtype=object))
     numbers = drawn(chapter)
-    hottest = np.argsort(-pairs.positive_scores)[:HOT]
-    assert [hot["id"] for hot in numbers["hot"]] == ids[hottest].tolist()
-    assert [row[0] for row in chapter.facts[1:]] == ids[hottest].tolist()
-    assert numbers["fooled_negatives"] == int((pairs.negative_scores >= 0).sum()) > 0
-    assert numbers["median_degree"] == {"fooled_negatives": 1, "all_negatives": 7}
+    highest = np.argsort(-pairs.positive_scores)[:HIGHEST]
+    assert [node["id"] for node in numbers["highest"]] == ids[highest].tolist()
+    assert [row[0] for row in chapter.facts[1:]] == ids[highest].tolist()
+    assert numbers["false_positives"] == int((pairs.negative_scores >= 0).sum()) > 0
+    assert numbers["median_degree"] == {"false_positives": 1, "all_negatives": 7}
 
 
-def test_hot_nodes_whose_ids_begin_alike_are_all_named(pairs):
+def test_nodes_whose_ids_begin_alike_are_all_named(pairs):
     points = np.random.default_rng(0).normal(size=(60, 2))
     ids = np.array([f"http://example.org/a/long/path/{k}/end" for k in range(60)], dtype=object)
     with in_style():
         texts = scores(pairs, points, points, ids, np.ones(60)).draw(False).axes[0].texts
-    assert sum("…" in text.get_text() for text in texts) == HOT
+    assert sum("…" in text.get_text() for text in texts) == HIGHEST
 
 
 def test_of_scores_that_are_all_alike_nothing_is_claimed():
@@ -139,8 +139,8 @@ def test_of_scores_that_are_all_alike_nothing_is_claimed():
     chapter = scores(Pairs(places, places, same, same, same, same, 0.0), points, points, places, np.full(9, 2))
     drawn(chapter)
     assert chapter.story[1:] == [
-        "The median patch of the graph scores 2.0, the highest 2.0; 8 of the highest are named.",
-        "9 negatives pass for real; their nodes have 2 neighbours at the median, all nodes 2.",
+        "The median score in the graph is 2.0, the highest 2.0; the 8 highest-scored nodes are named.",
+        "9 negatives are classified as real; the median number of neighbours of their nodes is 2, of all nodes 2.",
     ]
     figure = chapter.draw(False)
     colours = [panel.collections[0].to_rgba(2.0) for panel in figure.axes[:2]]
@@ -174,7 +174,7 @@ def test_the_corruption_study_is_drawn_by_rate():
     chapter = corruption({"nodes": 100, "edges": 200, "epochs_at_most": 5, "rows": rows})
     drawn(chapter)
     (legend,) = chapter.draw(False).legends
-    assert "± one deviation, 2 encoders" in [text.get_text() for text in legend.get_texts()]
+    assert "± one standard deviation, 2 encoders" in [text.get_text() for text in legend.get_texts()]
     assert chapter.facts[1:] == [["10⁻⁶", "50.5 ± 0.7 %", ""], ["10⁻¹", "70.5 ± 0.7 %", "80.5 ± 0.7 %"]]
 
 

@@ -49,7 +49,7 @@ def test_a_run_is_analysed_into_a_folder(run, tmp_path, monkeypatch):
     assert f"wrote {out}/report.html" in outcome.out
     drawn = {f"{name}.{kind}" for name in ("projections", "scores") for kind in ("png", "svg", "json")}
     assert {path.name for path in out.iterdir()} == {"report.html"} | drawn
-    assert json.loads((out / "scores.json").read_text())["hot"][0]["id"] in IDS
+    assert json.loads((out / "scores.json").read_text())["highest"][0]["id"] in IDS
     page = (out / "report.html").read_text()
     assert "What was learnt: run" in page
     assert any(f"<td>{kind}</td>" in page for kind in KINDS)

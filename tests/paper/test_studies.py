@@ -109,7 +109,7 @@ def test_an_analysis_without_labels_leaves_out_what_needs_them(monkeypatch):
     assert list(chapters) == CHAPTERS
     assert chapters["projections"].numbers["silhouette"] == {}
     assert chapters["dimensions"].numbers["curves"]["most"]["accuracy"] == []
-    assert chapters["scores"].facts[0] == ["hot node", "neighbours", "score"]
+    assert chapters["scores"].facts[0] == ["highest-scored node", "neighbours", "score"]
 
 
 def study(folder, **changes):

@@ -1,1 +1,1 @@
-"""What was learnt, as numbers and pictures: arrays in, figures out."""
+"""Figures and numbers that show what was learnt; all functions take arrays."""

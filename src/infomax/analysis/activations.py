@@ -1,4 +1,4 @@
-"""Heat map of the embeddings of the highest-scored positives and of the lowest-scored negatives."""
+"""Heat map of the vectors of the highest-scored positives and of the lowest-scored negatives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLES = 100
 
 
 def activations(pairs: Pairs, examples: int = EXAMPLES) -> Chapter:
-    """The extreme examples' vectors, one a row, dimensions in the order of their mean: biased ones lie at the ends."""
+    """The chapter about vectors with extreme scores. Dimensions are sorted by mean: biased ones are at the ends."""
     highest = np.argsort(-pairs.positive_scores, kind="stable")[:examples]
     lowest = np.argsort(pairs.negative_scores, kind="stable")[:examples]
     biased = biased_dimensions(pairs)
@@ -32,18 +32,19 @@ def activations(pairs: Pairs, examples: int = EXAMPLES) -> Chapter:
         "order": order.tolist(),
     }
     story = [
-        f"Each row is one patch representation: above, the {len(highest)} patches of the graph that the discriminator "
-        f"trusts most; below, the {len(lowest)} of the negative sample that it trusts least. Each column is one of "
-        f"{len(order)} dimensions, ordered by its mean over all patches.",
+        f"Each row is the vector of one patch: above, the {len(highest)} patches of the graph with the highest scores; "
+        f"below, the {len(lowest)} patches of the negative sample with the lowest. Each column is one of {len(order)} "
+        "dimensions, ordered by its mean over all patches.",
     ]
     if biased.any():
         story.append(
-            f"{int(biased.sum())} dimensions are biased: nearly every patch, real or not, lies off zero on the same "
-            f"side. On average they add {push['positives']:+.1f} to a positive's score and {push['negatives']:+.1f} to "
-            f"a negative's; all the others together add {rest['positives']:+.1f} and {rest['negatives']:+.1f}."
+            f"{int(biased.sum())} dimensions are biased: they have the same sign in nearly all patches, real or "
+            f"corrupted. On average they add {push['positives']:+.1f} to the score of a positive and "
+            f"{push['negatives']:+.1f} to that of a negative; all other dimensions together add "
+            f"{rest['positives']:+.1f} and {rest['negatives']:+.1f}."
         )
     else:
-        story.append("No dimension is biased: in none do all patches lie off zero on the same side.")
+        story.append("No dimension is biased: none has the same sign in nearly all patches.")
     rows = np.concatenate([pairs.positives[highest], pairs.negatives[lowest]])[:, order]
     return Chapter(
         "activations",
@@ -55,7 +56,7 @@ def activations(pairs: Pairs, examples: int = EXAMPLES) -> Chapter:
 
 
 def biased_dimensions(pairs: Pairs) -> NDArray[np.bool_]:
-    """Which dimensions ``[d]`` lie off zero on the same side in positives and in negatives, by two deviations each."""
+    """Which dimensions ``[d]`` have a mean two deviations from 0, on the same side in positives and negatives."""
     leans = []
     for vectors in (pairs.positives, pairs.negatives):
         spread = vectors.std(axis=0)

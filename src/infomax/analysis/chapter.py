@@ -1,4 +1,4 @@
-"""Chapter: one figure, the numbers behind it, and what they say."""
+"""Chapter: a figure of the report, its numbers, and a text that explains it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Chapter:
-    """A figure of the report.
+    """A figure of the report, with its numbers and text.
 
     Args:
-        name: the stem of its files.
+        name: of its files, without the extension.
         title: its heading.
-        story: what is seen, in plain paragraphs.
-        numbers: what the figure is made of, as JSON values.
-        draw: the figure itself; called with True it stands in one column, for a phone.
-        facts: the rows of a small table, the first its heading.
+        story: the paragraphs that explain the figure.
+        numbers: the data of the figure, as JSON values.
+        draw: makes the figure; called with True, in one column, for a phone.
+        facts: the rows of a small table, the first is its heading.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Corruption study: how the rate at which edges are flipped decides what is learnt."""
+"""Corruption study: accuracy against the rate of flipped edges."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from infomax.analysis.chapter import Chapter
 from infomax.analysis.style import BASELINE, COLOURS, DASHED, DOTTED, panels
 
 EDGES, BOTH, FEATURES, NONE = "edges", "edges and features", "features", "none"
-"""What is corrupted in a negative sample: flipped edges, flipped edges and shuffled features, shuffled features; with
-nothing there is no negative sample and no training: Random-Init."""
+"""How negatives are made: flipped edges, flipped edges and shuffled features, shuffled features. "none" means no
+training: Random-Init."""
 
 TITLES = {EDGES: "Edges flipped", BOTH: "Edges flipped, features shuffled"}
 LINES = {FEATURES: "shuffling features alone", NONE: "Random-Init"}
 
 
 def accuracies(rows: Sequence[dict[str, Any]], corruption: str) -> dict[float | None, NDArray[np.float64]]:
-    """Rate (ascending; None where there is none) -> the accuracies ``[runs]`` of the encoders of one corruption."""
+    """Rate (ascending; None where there is none) -> accuracies ``[runs]`` of encoders trained with one corruption."""
     found = [row for row in rows if row["corruption"] == corruption]
     rates = sorted({row["rho"] for row in found}, key=lambda rho: rho or 0)
     return {rho: np.array([row["accuracy"] for row in found if row["rho"] == rho]) for rho in rates}
 
 
 def corruption(numbers: dict[str, Any]) -> Chapter:
-    """The figure of a study.
+    """The chapter about a corruption study.
 
     Args:
-        numbers: ``nodes`` and ``edges`` of the graph, ``epochs_at_most``, and ``rows``, one a trained encoder:
+        numbers: ``nodes`` and ``edges`` of the graph, ``epochs_at_most``, and ``rows``, one per trained encoder:
             corruption, rho (None for features and none), seed, accuracy (a fraction of 1), epochs.
     """
     rows = numbers["rows"]
     lines = {name: float(accuracies(rows, kind)[None].mean()) for kind, name in LINES.items()}
     sparse = 1 / numbers["nodes"]
     story = [
-        "A negative sample can be made by flipping edges: every pair of nodes is switched, joined or parted, with "
-        "probability rho. With rho near 0 the negative is the graph itself and there is nothing to learn; with rho "
-        "near 1 it is the complement, where every node sees nearly all others.",
-        f"The graph joins {200 * numbers['edges'] / numbers['nodes'] ** 2:.2g} % of all pairs; at rho = 1/N = "
-        f"{sparse:.2g} flips give every node one strange neighbour on average.",
+        "A negative sample can be made by flipping edges: for every pair of nodes, with probability rho, an edge is "
+        "removed or added. With rho near 0 the negative is the graph itself and there is nothing to learn; with rho "
+        "near 1 it is the complement, in which every node is connected to nearly all others.",
+        f"The graph has edges between {200 * numbers['edges'] / numbers['nodes'] ** 2:.2g} % of all pairs; at rho = "
+        f"1/N = {sparse:.2g} the flips give every node one random neighbour on average.",
     ]
     curves = [accuracies(rows, kind) for kind in TITLES]
     facts = [["rho", *TITLES.values()]]
@@ -50,10 +50,12 @@ def corruption(numbers: dict[str, Any]) -> Chapter:
     story.append(
         "For comparison, "
         + " and ".join(f"{name} gives {_score(accuracies(rows, kind)[None])}" for kind, name in LINES.items())
-        + ". Accuracies are those of the paper's probe on the test nodes; trainings end after "
-        f"{numbers['epochs_at_most']} epochs at the latest."
+        + ". Accuracy is measured by the paper's probe on the test nodes; each training has at most "
+        f"{numbers['epochs_at_most']} epochs."
     )
-    return Chapter("corruption", "What corruption teaches", story, numbers, _draw(rows, lines, sparse), facts)
+    return Chapter(
+        "corruption", "Accuracy against the rate of corruption", story, numbers, _draw(rows, lines, sparse), facts
+    )
 
 
 def _rate(rho: float) -> str:
@@ -78,7 +80,7 @@ def _draw(rows: Sequence[dict[str, Any]], lines: dict[str, float], sparse: float
             panel.set_title(title)
             panel.set_xscale("log")
             if spread.any():
-                band = f"± one deviation, {max(map(len, curve.values()))} encoders"
+                band = f"± one standard deviation, {max(map(len, curve.values()))} encoders"
                 bounds = means - spread, means + spread
                 panel.fill_between(rates, *bounds, color=colour, alpha=0.18, linewidth=0, label=band)
             panel.plot(rates, means, color=colour, marker="o", markersize=5)

@@ -1,4 +1,4 @@
-"""Dimension study: which dimensions tell positives from negatives, and how many of them can go."""
+"""Dimension study: which dimensions separate positives from negatives, and how many can be removed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ POINTS = 16
 ENDS = {"most": "most distinguishing first", "least": "least distinguishing first"}
 
 Accuracy = Callable[[NDArray[np.int64]], float]
-"""Of the dimensions that are kept ``[k]`` -> accuracy of the paper's probe on them, a fraction of 1."""
+"""Kept dimensions ``[k]`` -> accuracy of the paper's probe on them, a fraction of 1."""
 
 
 def distinction(positives: NDArray[Any], negatives: NDArray[Any]) -> NDArray[np.float64]:
-    """How well each dimension tells ``[n, d]`` from ``[m, d]``: the size ``[d]`` of Student's t.
+    """How well each dimension separates ``[n, d]`` from ``[m, d]``: the absolute value ``[d]`` of Student's t.
 
-    It orders the dimensions as the p-values of the t-test do, but still tells them apart where those round to zero.
+    It gives the same order as the p-values of the t-test, also where those round to zero.
     """
     from scipy.stats import ttest_ind
 
-    with warnings.catch_warnings():  # of dimensions that are constant in both: they tell nothing, or everything
+    with warnings.catch_warnings():  # for dimensions that are constant in both
         warnings.simplefilter("ignore", RuntimeWarning)
         t = ttest_ind(positives, negatives, axis=0).statistic
     return np.nan_to_num(np.abs(np.asarray(t, dtype=np.float64)))
@@ -37,9 +37,9 @@ def distinction(positives: NDArray[Any], negatives: NDArray[Any]) -> NDArray[np.
 def removal(
     pairs: Pairs, order: NDArray[np.int64], counts: NDArray[np.int64], accuracy: Accuracy | None
 ) -> dict[str, list[Any]]:
-    """What is left of probe and discriminator without the first ``counts`` dimensions of an order ``[d]``.
+    """Scores of probe and discriminator without the first ``counts`` dimensions of an order ``[d]``.
 
-    The summary stays that of the whole vectors; a dimension that is gone adds nothing to a score.
+    The summary stays that of the whole vectors; a removed dimension adds nothing to a score.
     """
     curve: dict[str, list[Any]] = {"accuracy": [], "bad_positives": [], "bad_negatives": []}
     for count in counts.tolist():
@@ -52,7 +52,7 @@ def removal(
 
 
 def removable(counts: Sequence[int], accuracies: Sequence[float], floor: float) -> int | None:
-    """The largest count up to which the accuracy never falls under the floor; None where it begins under it."""
+    """The largest count up to which the accuracy stays at or above the floor; None if it starts below."""
     held = list(takewhile(lambda point: point[1] >= floor, zip(counts, accuracies, strict=True)))
     return held[-1][0] if held else None
 
@@ -63,13 +63,13 @@ def dimensions(
     floors: Mapping[str, float] | None = None,
     points: int = POINTS,
 ) -> Chapter:
-    """Dimensions removed from either end of the order of the t-test.
+    """The chapter about removing dimensions, in either order of the t-test.
 
     Args:
-        pairs: the examples.
+        pairs: the positives and negatives.
         accuracy: of the paper's probe on some of the dimensions; None where there are no labels.
-        floors: accuracies to compare with, by name: how many dimensions can go before the probe falls under each?
-        points: how many counts of removed dimensions to look at, from none to all but a few.
+        floors: name -> accuracy; how many dimensions can be removed before the probe falls below it?
+        points: how many numbers of removed dimensions to try, from none to all but a few.
     """
     d = pairs.positives.shape[1]
     strength = distinction(pairs.positives, pairs.negatives)
@@ -89,7 +89,7 @@ def dimensions(
         },
         "floors": floors,
     }
-    facts = [["accuracy never under", *ENDS.values()]] if floors else []
+    facts = [["accuracy stays above", *ENDS.values()]] if floors else []
     for name, floor in floors.items():
         ends = [numbers["removable"][name][end] for end in ENDS]
         facts.append([f"{name} ({100 * floor:.1f} %)", *(_share(count, d) for count in ends)])
@@ -99,29 +99,29 @@ def dimensions(
 
 
 def _share(count: int | None, d: int) -> str:
-    return "not even with all" if count is None else f"without {count} of {d} ({100 * count / d:.0f} %)"
+    return "not with all dimensions" if count is None else f"without {count} of {d} ({100 * count / d:.0f} %)"
 
 
 def _story(numbers: dict[str, Any], d: int) -> list[str]:
-    """What the curves say, by their numbers at half of the dimensions."""
+    """Paragraphs about the curves, with their values at half of the dimensions."""
     half = min(range(len(numbers["removed"])), key=lambda at: abs(numbers["removed"][at] - d / 2))
     most, least = numbers["curves"]["most"], numbers["curves"]["least"]
     story = [
-        "A t-test says for each dimension how well it tells the graph from the negative sample. Then dimensions are "
-        "taken away, once beginning with those that tell most, once with those that tell least, and probe and "
-        "discriminator have to do with the rest."
+        "A t-test measures how well each dimension separates the graph from the negative sample. Then dimensions "
+        "are removed, once the most distinguishing first and once the least distinguishing first, and probe and "
+        "discriminator use the rest."
     ]
     gone = f"Without {numbers['removed'][half]} of {d} dimensions"
     if most["accuracy"]:
         story.append(
-            f"With all of them the paper's probe (100 steps) names {100 * least['accuracy'][0]:.1f} % of the test "
-            f"nodes rightly. {gone} it names {100 * least['accuracy'][half]:.1f} % if the least distinguishing went, "
-            f"{100 * most['accuracy'][half]:.1f} % if the most distinguishing did."
+            f"With all dimensions the paper's probe (100 steps) classifies {100 * least['accuracy'][0]:.1f} % of the "
+            f"test nodes correctly. {gone} its accuracy is {100 * least['accuracy'][half]:.1f} % if the least "
+            f"distinguishing are removed, {100 * most['accuracy'][half]:.1f} % if the most distinguishing are."
         )
     story.append(
         f"{gone} the discriminator is wrong about {least['bad_positives'][half]:,} positives and "
-        f"{least['bad_negatives'][half]:,} negatives if the least distinguishing went, about "
-        f"{most['bad_positives'][half]:,} and {most['bad_negatives'][half]:,} if the most distinguishing did "
+        f"{least['bad_negatives'][half]:,} negatives if the least distinguishing are removed, about "
+        f"{most['bad_positives'][half]:,} and {most['bad_negatives'][half]:,} if the most distinguishing are "
         f"(with all: {least['bad_positives'][0]:,} and {least['bad_negatives'][0]:,}, of "
         f"{numbers['examples']['positives']:,} and {numbers['examples']['negatives']:,})."
     )
@@ -158,11 +158,11 @@ def _draw_accuracy(axes: Any, numbers: dict[str, Any]) -> None:
 
 
 def _draw_discriminator(axes: Any, numbers: dict[str, Any]) -> None:
-    axes.set_title("What the discriminator gets wrong")
+    axes.set_title("Errors of the discriminator")
     for end, colour in END_COLOURS.items():
         for who, style in (("positives", "-"), ("negatives", DASHED)):
             values = numbers["curves"][end][f"bad_{who}"]
             axes.plot(numbers["removed"], values, color=colour, linestyle=style, label=f"{who}, {end} first")
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("examples told wrongly")
+    axes.set_ylabel("misclassified examples")
     axes.legend(**BELOW)

@@ -1,4 +1,4 @@
-"""The health of a training: its curves, and how much of the space the vectors use."""
+"""The curves of a training, and the spectrum of its vectors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from infomax.evaluation.metrics import singular_values
 
 CURVES = {
     "loss": ("Loss", "cross-entropy"),
-    "discriminator_accuracy": ("Discriminator", "share told rightly (%)"),
+    "discriminator_accuracy": ("Discriminator", "accuracy (%)"),
     "summary_spread": ("Summary", "spread of its entries"),
 }
 
 
 def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
-    """The report of `infomax.training.health` as a figure, and the spectrum of the vectors ``[N, d]``."""
+    """The chapter about the report of `infomax.training.health` and the spectrum of the vectors ``[N, d]``."""
     spectrum = singular_values(vectors)
     spectrum = spectrum / spectrum.max() if spectrum.max() > 0 else spectrum
     numbers = {**report, "singular_values": [float(f"{value:.6g}") for value in spectrum]}
@@ -29,18 +29,18 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
         spread = report["summary_spread"]
         story += [
             f"Training ran for {report['epochs']:,} epochs in {report['seconds']:.0f} seconds and kept the weights of "
-            f"epoch {report['kept_epoch']:,}. There the loss is {report['loss']:.4f} (it began at "
-            f"{report['curve']['loss'][0]:.4f}; a coin has 0.6931), and the discriminator tells "
-            f"{100 * report['discriminator_accuracy']:.1f} % of the patches rightly.",
-            f"The entries of the summary differ by {spread:.4f} only (their standard deviation): it is nearly "
-            "constant, so the discriminator tells real patches from corrupted ones more than it matches a patch with "
-            "its graph."
+            f"epoch {report['kept_epoch']:,}. With these the loss is {report['loss']:.4f} (at first "
+            f"{report['curve']['loss'][0]:.4f}; guessing gives 0.6931), and the discriminator classifies "
+            f"{100 * report['discriminator_accuracy']:.1f} % of the patches correctly.",
+            f"The standard deviation of the summary's entries is only {spread:.4f}: the summary is nearly constant, so "
+            "the discriminator mostly separates real patches from corrupted ones and hardly compares a patch with its "
+            "graph."
             if spread < 0.01
-            else f"The entries of the summary differ by {spread:.3f} (their standard deviation).",
+            else f"The standard deviation of the summary's entries is {spread:.3f}.",
         ]
     story.append(
         f"The vectors use {rank:.0f} of their {d} dimensions (effective rank); {dead} dimensions are dead, that is, "
-        "hardly vary from node to node. Dashed lines mark the epoch that was kept and the effective rank."
+        "they hardly vary between nodes. Dashed lines mark the epoch that was kept and the effective rank."
     )
     return Chapter("health", "How the training went", story, numbers, _draw(numbers))
 

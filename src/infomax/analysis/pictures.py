@@ -1,4 +1,4 @@
-"""Pictures of vectors: t-SNE or UMAP to the plane, and a scatter plot that anyone can read."""
+"""Pictures of vectors: t-SNE or UMAP to the plane, and labelled scatter plots."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def sample_rows(n: int, size: int, seed: int) -> NDArray[np.int64]:
 def tsne(vectors: Any, *, seed: int, iterations: int = 500) -> NDArray[np.float32]:
     """t-SNE of ``[n, d]`` vectors (dense or CSR) in the plane ``[n, 2]``, from their first 50 principal components.
 
-    It starts from the first two components, so that what is far apart there begins far apart. Time grows a little
-    faster than n: draw a few thousand rows with `sample_rows` first.
+    It starts from the first two components, which keeps distant groups apart. Time grows a little faster than n: draw a
+    few thousand rows with `sample_rows` first.
     """
     from sklearn.manifold import TSNE
 
     components = _principal(vectors, seed)
     if not components.any():
         return components[:, :2]
-    # A neighbourhood cannot be wider than a third of what there is.
+    # The perplexity must be below a third of the number of points.
     perplexity = min(30.0, (len(components) - 1) / 3)
     method = TSNE(init="pca", perplexity=perplexity, max_iter=iterations, random_state=seed)
     points: NDArray[np.float32] = method.fit_transform(components)
@@ -49,14 +49,14 @@ def umap(vectors: Any, *, seed: int) -> NDArray[np.float32]:
     if not components.any():
         return components[:, :2]
     neighbours = max(2, min(15, len(components) - 1))
-    # One thread: with more, a seed would not be kept.
+    # One thread: with more, the result would depend on more than the seed.
     method = library.UMAP(n_neighbors=neighbours, init="pca", random_state=seed, n_jobs=1)
     points: NDArray[np.float32] = method.fit_transform(components)
     return points
 
 
 def umap_library() -> Any:
-    """The module, or the advice to install it."""
+    """Import umap; if it is missing, say how to install it."""
     try:
         import umap
     except ModuleNotFoundError:
@@ -65,25 +65,25 @@ def umap_library() -> Any:
 
 
 def _principal(vectors: Any, seed: int) -> NDArray[Any]:
-    """The first 50 principal components of ``[n, d]`` vectors, dense or CSR; all 0 where all vectors are alike."""
+    """The first 50 principal components of ``[n, d]`` vectors, dense or CSR; all 0 if all vectors are equal."""
     from sklearn.decomposition import PCA
 
     n, d = vectors.shape
     if min(n, d) < 2:
         raise InputError("vectors", "at least two rows and two columns", f"shape [{n}, {d}]")
     if (vectors.max(axis=0) - vectors.min(axis=0)).max() <= ROUNDING * abs(vectors).max():
-        return np.zeros((n, 2), np.float32)  # all in one place: their deviation is 0 or rounding, and is divided by
+        return np.zeros((n, 2), np.float32)  # all equal: t-SNE would divide by their deviation, 0 or rounding
     if sparse.issparse(vectors) and min(n, d) <= COMPONENTS:
-        vectors = vectors.toarray()  # small, and the sparse solver cannot give all of its components
+        vectors = vectors.toarray()  # small, and the sparse solver cannot compute all components
     solver = "arpack" if sparse.issparse(vectors) else "auto"
     components: NDArray[Any] = PCA(min(COMPONENTS, n, d), svd_solver=solver, random_state=seed).fit_transform(vectors)
     return components
 
 
 def scatter(points: NDArray[Any], groups: NDArray[Any], path: str | Path, title: str) -> None:
-    """Points ``[n, 2]`` coloured by their groups ``[n]`` (text; "" = no group), as a PNG at ``path``.
+    """Write points ``[n, 2]``, coloured by their groups ``[n]`` (text; "" = no group), as a PNG.
 
-    The largest groups have a colour, a name where they are densest and a line in the legend; the rest are grey.
+    The largest groups have a colour, a name where they are densest, and a line in the legend; the rest are grey.
     """
     matplotlib()
     from matplotlib.figure import Figure
@@ -102,7 +102,7 @@ def scatter(points: NDArray[Any], groups: NDArray[Any], path: str | Path, title:
 
 
 def colour_groups(names: NDArray[Any]) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """The largest groups of ``[n]`` names by colour, and the entries of a legend, (colour, text), for all there are."""
+    """Colours for the largest groups of ``[n]`` names, and the legend's entries (colour, text) for all groups."""
     sizes = Counter(names.tolist())
     unknown = sizes.pop("", 0)
     colours = {name: colour for (name, _), colour in zip(sizes.most_common(), COLOURS, strict=False)}
@@ -115,22 +115,22 @@ def colour_groups(names: NDArray[Any]) -> tuple[dict[str, str], list[tuple[str, 
 
 
 def draw_points(axes: Any, points: NDArray[Any], names: NDArray[Any], colours: dict[str, str]) -> None:
-    """Points ``[n, 2]`` in the colours of their groups, in random order so that none is on top; grey ones below."""
+    """Draw points ``[n, 2]`` in the colours of their groups; in random order, so that no group covers another."""
     order = np.random.default_rng(0).permutation(len(points))
     order = order[np.argsort([names[row] in colours for row in order], kind="stable")]
     _dots(axes, points[order], alpha=0.85, c=[colours.get(name, GREY if name else PALE) for name in names[order]])
 
 
 def draw_values(axes: Any, points: NDArray[Any], values: NDArray[Any], limits: tuple[float, float]) -> Any:
-    """Points ``[n, 2]`` in the colours of their values ``[n]``, the highest on top; what a colour bar needs."""
+    """Draw points ``[n, 2]`` coloured by values ``[n]``, the highest on top; returns the input of a colour bar."""
     order = np.argsort(values, kind="stable")
     return _dots(axes, points[order], c=values[order], cmap=SEQUENTIAL, vmin=limits[0], vmax=limits[1])
 
 
 def _dots(axes: Any, points: NDArray[Any], **paint: Any) -> Any:
-    """Dots whose size suits their number and the page, in a square; as pixels, so that an SVG stays small."""
+    """Draw dots in a square, their size chosen by their number; as pixels, so that an SVG stays small."""
     low, high = points.min(axis=0), points.max(axis=0)
-    # Squares are all laid out alike. Points that are all in one place have no extent.
+    # All panels are squares. Points that are all equal have no extent.
     (left, bottom), (right, top) = ((low + high) / 2 + side * ((high - low).max() or 1) for side in (-0.53, 0.53))
     axes.set(xticks=[], yticks=[], aspect="equal", xlim=(left, right), ylim=(bottom, top))
     axes.spines[:].set_visible(False)
@@ -140,7 +140,7 @@ def _dots(axes: Any, points: NDArray[Any], **paint: Any) -> Any:
 
 
 def _heart(points: NDArray[Any]) -> NDArray[Any]:
-    """The one of ``[n, 2]`` points that has a quarter of them closest around it; never between two clusters."""
+    """The point of ``[n, 2]`` whose nearest quarter of all points is closest; it is never between two clusters."""
     from scipy.spatial import KDTree
 
     reach, _ = KDTree(points).query(points, k=[1 + len(points) // 4])
@@ -162,7 +162,7 @@ def write_legend(
     fontsize: float = 12,
     markersize: float = 8,
 ) -> None:
-    """A dot and a text an entry, outside the picture."""
+    """Write a legend outside the axes: one dot and one text per entry."""
     from matplotlib.lines import Line2D
 
     dots = [Line2D([], [], linestyle="", marker="o", color=colour, label=text) for colour, text in entries]
@@ -172,24 +172,25 @@ def write_legend(
         handles=dots, loc=place, frameon=False, fontsize=fontsize, labelcolor=INK, handletextpad=0, ncols=columns
     )
     for text in legend.get_texts():
-        text.set_parse_math(False)  # a name may have dollars in it
+        text.set_parse_math(False)  # a name may contain dollar signs
 
 
 def write_names(
     axes: Any, names: Sequence[tuple[str, NDArray[Any], str]], *, fontsize: float = 14, lift: float = 0
 ) -> None:
-    """Names, each with its place and colour: there or ``lift`` points above; else as near as there is room, by a line.
+    """Write names, each given with its place and colour, at their places or ``lift`` points above.
 
-    They keep inside the axes and off each other, and are written in a darker shade of their colours.
+    A name that has no room there is put as near as possible and joined to its place by a line. Names stay inside the
+    axes, do not overlap, and are written in a darker shade of their colours.
     """
     from matplotlib.colors import to_hex, to_rgb
     from matplotlib.patheffects import withStroke
     from matplotlib.transforms import Bbox
 
-    axes.figure.draw_without_rendering()  # only then is it known where on the page a place is
-    page, pixel = axes.get_window_extent(), 72 / axes.figure.dpi  # in points, so that a picture of any dpi is the same
+    axes.figure.draw_without_rendering()  # lays the figure out, so that positions on the page are known
+    page, pixel = axes.get_window_extent(), 72 / axes.figure.dpi  # in points, so that the layout does not depend on dpi
     spots = axes.transData.transform([place for _, place, _ in names])
-    # A place that has its name above is not to be covered by another's.
+    # A place whose name is above it must not be covered by another name.
     taken = [Bbox.from_bounds(x, y, 0, 0).padded(lift / 2 / pixel) for x, y in spots] if lift else []
     turns = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
     steps = [reach / pixel * np.array([np.sin(a), np.cos(a)]) for reach in np.arange(lift, 200, 2) for a in turns]
@@ -200,7 +201,7 @@ def write_names(
         text.set(
             fontsize=fontsize, fontweight="bold", color=shade, path_effects=halo, in_layout=False, parse_math=False
         )
-        start = text.get_window_extent().padded(fontsize / 4 / pixel, 0)  # two names side by side are not one
+        start = text.get_window_extent().padded(fontsize / 4 / pixel, 0)  # keeps a gap between names side by side
         for step in steps:
             box = start.translated(*step)
             box = box.translated(*(np.maximum(page.min - box.min, 0) + np.minimum(page.max - box.max, 0)))

@@ -1,4 +1,4 @@
-"""t-SNE or UMAP of raw features, Random-Init and DGI side by side, and how well each keeps the classes together."""
+"""t-SNE or UMAP of raw features, Random-Init and DGI side by side, with the silhouette of the classes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from infomax.evaluation.metrics import silhouette
 def projections(
     points: Mapping[str, NDArray[Any]], groups: NDArray[Any] | None = None, *, method: str = "t-SNE"
 ) -> Chapter:
-    """Points ``[n, 2]`` of the same nodes by what they were made of, coloured by group.
+    """The chapter about projections of the same nodes from several sources, coloured by group.
 
     Args:
-        points: source -> ``[n, 2]``; the last is what was learnt.
+        points: source -> ``[n, 2]``; the last source is DGI.
         groups: ``[n]`` text, "" where unknown; None: no labels.
-        method: that placed the points.
+        method: the name of the projection.
     """
     scores: dict[str, float] = {}
     if groups is not None:
         codes = np.where(groups == "", -1, np.unique(groups.astype(str), return_inverse=True)[1])
         known = codes[codes >= 0]
-        if 1 < len(np.unique(known)) < len(known):  # else no silhouette is defined
+        if 1 < len(np.unique(known)) < len(known):  # otherwise the silhouette is not defined
             scores = {source: silhouette(places, codes) for source, places in points.items()}
     numbers = {
         "nodes": len(next(iter(points.values()))),
@@ -38,17 +38,15 @@ def projections(
     }
     story = [
         f"Each dot is one of {numbers['nodes']:,} nodes, placed by {method} so that nodes with similar vectors lie "
-        "close together: by their features alone, by an untrained encoder (Random-Init), and by what DGI learnt. The "
-        "method, its seed and the colours are the same in all."
+        "close together. The vectors are the features alone, those of an untrained encoder (Random-Init), and those of "
+        "DGI. Projection, seed and colours are the same in all panels."
     ]
     if scores:
         found = ", ".join(f"{source} {score:.3f}" for source, score in scores.items())
         story.append(
-            f"The silhouette says how well the classes keep to themselves in the plane, from -1 to 1: {found}."
+            f"The silhouette, from -1 to 1, measures how well the classes are separated in the plane: {found}."
         )
-    return Chapter(
-        "projections", "What was learnt, in the plane", story, numbers, _draw(points, groups, scores, method)
-    )
+    return Chapter("projections", "The vectors in the plane", story, numbers, _draw(points, groups, scores, method))
 
 
 def _draw(

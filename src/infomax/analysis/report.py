@@ -1,6 +1,6 @@
-"""The report: every chapter's figure and numbers as files, and one page that tells them in order.
+"""The report: each chapter's figure and numbers as files, and one HTML page with all chapters.
 
-The page stands alone: its pictures are inside it, it asks for nothing, and it suits a phone and a dark room.
+The page is self-contained: it holds its pictures and loads nothing. It has a layout for phones and a dark mode.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REPORT = "report.html"
 
 
 def write_chapter(folder: Path, chapter: Chapter) -> str:
-    """Write a chapter's ``name.png``, ``name.svg`` and ``name.json``; what is returned is its part of the page."""
+    """Write a chapter's ``name.png``, ``name.svg`` and ``name.json``; return its section of the page."""
     drawings = {}
     with in_style():
         for layout, stacked in (("wide", False), ("stacked", True)):
@@ -37,7 +37,7 @@ def write_chapter(folder: Path, chapter: Chapter) -> str:
 
 
 def write_report(folder: Path, title: str, lead: str, chapters: Iterable[Chapter]) -> Path:
-    """Write every chapter's files, then the page under a title and a sentence; its path is returned."""
+    """Write the files of all chapters, then the page with a title and a lead; return the path of the page."""
     headings, sections = [], []
     for chapter in chapters:
         sections.append(write_chapter(folder, chapter))
@@ -59,7 +59,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _inline(drawing: str, title: str) -> str:
-    """An SVG as part of the page: as wide as there is room, in the page's type, without a word to the world."""
+    """An SVG for use inside the page: as wide as the page, in the page's font, without metadata."""
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.DOTALL)
     head, body = drawing.split(">", 1)
     box = re.findall(r'viewBox="[^"]*"', head)[0]
@@ -68,7 +68,7 @@ def _inline(drawing: str, title: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Text for the page: a number keeps its unit on the line, and a minus is a minus."""
+    """Escape text for the page; a number stays on one line with its unit, and minus signs are typographic."""
     text = re.sub(r"(?<=\d) (?=[%±])|(?<=±) ", "\N{NO-BREAK SPACE}", escape(text))
     return re.sub(r"(?<![\w.-])-(?=\d)", "\N{MINUS SIGN}", text)
 
@@ -104,7 +104,7 @@ svg { display: block; width: 100%; height: auto; overflow: visible }
 @media (max-width: 46rem) { .wide { display: none } .stacked { display: block } body { padding-top: 1.75rem } }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #16181c; --ink: #e6e8eb; --soft: #9aa2ad; --line: #2c3037; --accent: #8ab4ff }
-  /* The colours of the figures are told apart on white only: they keep it, dimmed. */
+  /* The colours of the figures can be distinguished only on white: the background stays white, dimmed. */
   figure { padding: 1rem; border-radius: .75rem; filter: brightness(.88) }
 }
 @media print { section { break-inside: avoid } }

@@ -1,4 +1,4 @@
-"""How every figure looks: colours that all eyes tell apart, plain large type, and two layouts, wide and stacked."""
+"""The style of all figures: colours for all kinds of colour vision, large type, a wide and a stacked layout."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
 
-# Twelve colours chosen so that the closest two stay apart for all eyes: in OKLab by 0.18 with full colour vision and by
-# 0.09 with no red or no green cones (Okabe and Ito's seven: 0.08). The first few are the furthest apart.
+# Twelve colours that everyone can distinguish: in OKLab the closest two are 0.18 apart with full colour vision, and
+# 0.09 without red or without green cones (Okabe and Ito's seven: 0.08). The first few are the furthest apart.
 COLOURS = (
     "#3b7ced", "#bf3c37", "#b6d00c", "#780e6c", "#01b4a9", "#1738a7",
     "#d68af7", "#693a0b", "#10796a", "#ac49b3", "#fa7777", "#a7861f",
@@ -19,7 +19,7 @@ GREY, PALE, INK, PAPER = "#c7c7c7", "#e4e4e4", "#2b2b2b", "#ffffff"
 BASELINE = "#8a8a8a"
 SEQUENTIAL, DIVERGING = "viridis", "PuOr_r"
 BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.17), "ncols": 2, "fontsize": 12}
-"""Of a legend: under the axes, where it hides nothing."""
+"""Places a legend below the axes, where it covers nothing."""
 DPI = 180
 DASHED, DOTTED = (0, (4, 2.5)), (0, (1, 1.5))
 
@@ -44,7 +44,7 @@ _RULES: dict[str, Any] = {
 
 
 def matplotlib() -> Any:
-    """The module, or the advice to install it."""
+    """Import matplotlib; if it is missing, say how to install it."""
     try:
         import matplotlib
     except ModuleNotFoundError:
@@ -53,18 +53,18 @@ def matplotlib() -> Any:
 
 
 def in_style() -> Any:
-    """A context in which figures are drawn and saved."""
+    """A context in which to draw and save figures."""
     return matplotlib().rc_context(_RULES)
 
 
 def panels(count: int, stacked: bool, *, height: float = 4.4, ratios: tuple[float, ...] | None = None) -> Any:
-    """A figure and its axes: side by side on a page 11 inches wide, or one above another for a phone.
+    """A figure and its axes: side by side, 11 inches wide, or one above another, for a phone.
 
     Args:
         count: how many panels.
-        stacked: one above another.
+        stacked: whether the panels are one above another.
         height: of one panel, in inches.
-        ratios: the widths of the panels beside each other, in proportion.
+        ratios: the relative widths of panels that are side by side.
     """
     matplotlib()
     from matplotlib.figure import Figure
@@ -80,13 +80,13 @@ def panels(count: int, stacked: bool, *, height: float = 4.4, ratios: tuple[floa
 
 
 def settle(figure: Any) -> None:
-    """Lay a figure out once: drawn again, for another format, it stays as it is."""
+    """Lay a figure out and fix the layout, so that all formats have the same."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
 
 
 def svg(figure: Any, salt: str) -> str:
-    """A figure as SVG; with the same salt the same text, with another no id in common."""
+    """A figure as SVG. The same salt gives the same text; different salts have no element ids in common."""
     buffer = io.StringIO()
     with matplotlib().rc_context({"svg.hashsalt": salt}):
         figure.savefig(buffer, format="svg", dpi=DPI, facecolor="white", metadata={"Date": None})
@@ -94,6 +94,6 @@ def svg(figure: Any, salt: str) -> str:
 
 
 def write_png(figure: Any, path: Path) -> None:
-    """A figure as PNG, 1980 pixels wide."""
+    """Write a figure as PNG, 1980 pixels wide."""
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", dpi=DPI, facecolor="white")

@@ -1,4 +1,4 @@
-"""Theory on a page: Lemma 1 on the graphs of four nodes, by exact enumeration."""
+"""Lemma 1 checked on all graphs with four nodes, by exact enumeration."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from infomax.analysis.chapter import Chapter
 from infomax.analysis.style import BASELINE, BELOW, COLOURS, DASHED, INK, PAPER, panels
 
 SmallGraph: TypeAlias = frozenset[tuple[int, int]]
-"""The edges (i, j), i < j, of a graph of a few nodes."""
+"""The edges (i, j), i < j, of a graph with few nodes."""
 
 NODES = 4
 
 
 def small_graphs(nodes: int = NODES) -> list[SmallGraph]:
-    """Every graph of so many nodes, one of each shape, fewest edges first."""
+    """All graphs with this many nodes up to isomorphism, fewest edges first."""
     pairs = list(combinations(range(nodes), 2))
     chosen: dict[tuple[tuple[int, ...], ...], SmallGraph] = {}
     for size in range(len(pairs) + 1):
-        # Of each shape the one with the fewest edges across the circle, which is how it is drawn.
+        # Of isomorphic graphs, take the one that is drawn with the fewest crossing edges.
         for edges in sorted(combinations(pairs, size), key=lambda edges: sum(j - i == nodes // 2 for i, j in edges)):
             chosen.setdefault(_shape(edges, nodes), frozenset(edges))
     return list(chosen.values())
 
 
 def _shape(edges: Iterable[tuple[int, int]], nodes: int) -> tuple[tuple[int, ...], ...]:
-    """What a graph has in common with all its renamings: the least of their edge lists."""
+    """A canonical form: the smallest edge list over all renamings of the nodes."""
     renamings = permutations(range(nodes))
     return min(tuple(sorted(tuple(sorted((name[i], name[j]))) for i, j in edges)) for name in renamings)
 
 
 def degrees(graph: SmallGraph) -> tuple[int, ...]:
-    """The degrees of its `NODES` nodes, ascending."""
+    """The degrees of the `NODES` nodes, ascending."""
     return tuple(sorted(sum(node in edge for edge in graph) for node in range(NODES)))
 
 
 def triangles(graph: SmallGraph) -> int:
-    """How many triangles it has."""
+    """The number of triangles in a graph."""
     return sum(all(pair in graph for pair in combinations(three, 2)) for three in combinations(range(NODES), 3))
 
 
@@ -53,35 +53,35 @@ READOUTS: dict[str, Callable[[SmallGraph], Hashable]] = {
     "mean degree": lambda graph: Fraction(sum(degrees(graph)), NODES),
     "all degrees": degrees,
 }
-"""Deterministic readouts, from constant to injective. The mean is the paper's own, on degrees as features."""
+"""Deterministic readouts, from constant to injective. "mean degree" is the paper's mean, with degrees as features."""
 
 
 def optimal_error(summaries: Sequence[Hashable]) -> Fraction:
-    """Error of the best classifier of joint against product pairs (X, s), both classes equally likely.
+    """Error of the best classifier that separates joint from product pairs (X, s), both classes equally likely.
 
-    Every pair is looked at: the best classifier errs with the smaller of its two probabilities. ``summaries`` are those
-    of equally likely graphs.
+    All pairs are enumerated: for each, the best classifier errs with the smaller of its two probabilities.
+    ``summaries`` are those of equally likely graphs.
     """
     n, counts = len(summaries), Counter(summaries)
-    # In units of 1/n²: the joint gives a pair n or nothing, the product of marginals gives it the count of its summary.
+    # In units of 1/n²: the joint probability of a pair is n or 0, the product of marginals is the count of its summary.
     smaller = sum(min(n if own == s else 0, count) for own in summaries for s, count in counts.items())
     return Fraction(smaller, 2 * n * n)
 
 
 def printed_bound(summaries: Sequence[Hashable]) -> Fraction:
-    """Lemma 1 as printed: half the sum of p(s)² over all *graphs*."""
+    """The bound of Lemma 1 as printed: half the sum of p(s)² over all *graphs*."""
     counts = Counter(summaries)
     return Fraction(sum(counts[summary] ** 2 for summary in summaries), 2 * len(summaries) ** 2)
 
 
 def mutual_information(summaries: Sequence[Hashable]) -> float:
-    """MI(X; s) in bits; s is a function of X, so it is the entropy of s."""
+    """MI(X; s) in bits: the entropy of s, since s is a function of X."""
     n = len(summaries)
     return sum(count / n * log2(n / count) for count in Counter(summaries).values())
 
 
 def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
-    """Every way to write a number as a sum: the sizes of the groups that a readout can make of so many graphs."""
+    """All ways to write a number as a sum: the sizes of the groups into which a readout can divide the graphs."""
     if total == 0:
         yield ()
     for first in range(min(total, largest or total), 0, -1):
@@ -90,7 +90,7 @@ def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ..
 
 
 def theory() -> Chapter:
-    """The page: named readouts, and beside them every readout there can be."""
+    """The chapter about Lemma 1: the named readouts, and all possible readouts."""
     graphs = small_graphs()
     named = {name: _measure([readout(graph) for graph in graphs]) for name, readout in READOUTS.items()}
     every = [
@@ -99,19 +99,19 @@ def theory() -> Chapter:
     numbers = {"graphs": [sorted(graph) for graph in graphs], "readouts": named, "every_readout": every}
     least = named["all degrees"]
     story = (
-        f"Take the {len(graphs)} graphs of {NODES} nodes, all equally likely, and a readout that turns each into a "
-        "summary. A classifier sees a graph and a summary and must say whether they belong together. Its smallest "
-        "possible error is found by looking at every pair; no network, no sampling.",
+        f"Take the {len(graphs)} graphs with {NODES} nodes, all equally likely, and a readout that maps each to a "
+        "summary. A classifier is given a graph and a summary and must say whether they belong together. Its smallest "
+        "possible error is found by enumerating all pairs; no network, no sampling.",
         f"An injective readout keeps all {least['information']:.2f} bits and errs {least['error_exact']} of the time; "
         f"a constant one keeps none and errs half of the time. The smallest error and the largest mutual information "
-        "are reached by the same readout, as the paper's Theorem 1 says, and a readout that tells more graphs apart "
-        "never has a higher error. In between the two orders agree closely but not always: of two readouts that "
-        "group the graphs differently, the one with more information can have the larger error.",
-        "Lemma 1's bound is met exactly by the injective readout. As printed, its sum runs over graphs, and graphs "
-        "that share a summary are counted again: for the constant readout it says "
-        f"{named['constant']['bound']:g}, more than chance. Summed over summaries it is the error itself.",
+        "are reached by the same readout, as the paper's Theorem 1 says, and refining a readout never increases the "
+        "error. Otherwise the two orders agree mostly but not always: of two readouts that group the graphs "
+        "differently, the one with more information can have the larger error.",
+        "The injective readout meets the bound of Lemma 1 exactly. As printed, the bound sums over graphs: a summary "
+        "is counted once for each graph that has it: for the constant readout the bound is "
+        f"{named['constant']['bound']:g}, more than chance. Summed over summaries, it equals the error.",
     )
-    return Chapter("theory", "The theory, on eleven graphs", story, numbers, _draw(graphs, named, every), _facts(named))
+    return Chapter("theory", "Lemma 1 on eleven graphs", story, numbers, _draw(graphs, named, every), _facts(named))
 
 
 def _measure(summaries: Sequence[Hashable]) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _draw(graphs: list[SmallGraph], named: dict[str, dict[str, Any]], every: lis
 
 
 def _draw_graphs(axes: Any, graphs: list[SmallGraph]) -> None:
-    """Each graph on a small circle, three a row."""
+    """Draw each graph on a small circle, three per row."""
     axes.set_title("The graphs")
     axes.set_aspect("equal")
     axes.set_anchor("N")
@@ -165,7 +165,7 @@ def _draw_graphs(axes: Any, graphs: list[SmallGraph]) -> None:
 
 
 def _draw_bounds(axes: Any, named: dict[str, dict[str, Any]]) -> None:
-    """Error and printed bound of each readout, joined by a line."""
+    """Draw the error and the printed bound of each readout, joined by a line."""
     axes.set_title("Error against the bound")
     axes.set_xscale("log")
     axes.vlines(0.5, -1.1, 3.7, color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0)
@@ -185,7 +185,7 @@ def _draw_bounds(axes: Any, named: dict[str, dict[str, Any]]) -> None:
 
 
 def _draw_information(axes: Any, named: dict[str, dict[str, Any]], every: list[dict[str, Any]]) -> None:
-    """Error against mutual information, for every readout there can be."""
+    """Draw error against mutual information, for all possible readouts."""
     axes.set_title("Error against information")
     information, errors = ([row[key] for row in every] for key in ("information", "error"))
     axes.scatter(information, errors, s=26, color=BASELINE, alpha=0.5, linewidths=0, label="every possible readout")

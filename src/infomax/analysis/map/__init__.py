@@ -1,4 +1,4 @@
-"""A map of the nodes to explore, in one page of HTML that needs nothing else."""
+"""An interactive map of the nodes, in one HTML file that loads nothing else."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def write_map(
     k: int = 10,
     progress: Progress = silent,
 ) -> None:
-    """Write the map of nodes ``ids [N]`` with ``vectors [N, d]`` and ``columns`` (name -> ``[N]``) to one HTML file.
+    """Write a map of nodes with ``ids [N]``, ``vectors [N, d]`` and ``columns`` (name -> ``[N]``) to one HTML file.
 
     Args:
-        title: what stands above the map.
-        color: the column to begin with; None is the first.
-        k: how many nearest neighbours a node is shown with.
+        title: the heading of the page.
+        color: the column shown first; None takes the first column.
+        k: how many nearest neighbours to show for each node.
     """
     first = next(iter(columns)) if color is None else color
     if first not in columns:

@@ -1,4 +1,4 @@
-"""What is known of the nodes, as columns to colour a map by: text for groups, numbers for a scale."""
+"""The columns by which a map can be coloured: text for groups, numbers for a scale."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Columns = Mapping[str, NDArray[Any]]
 
 
 def node_columns(graph: Graph, clusters: NDArray[np.int64], feature: str | None = None) -> dict[str, NDArray[Any]]:
-    """The columns of a graph's nodes: labels, community, split, the graph a node is in, degree; a feature if named.
+    """The columns of a graph's nodes: labels, community, split, graph (of many), degree, and a feature if named.
 
     Shapes:
-        clusters: ``[N]``, the community of each node. It is called after its node of highest degree.
+        clusters: ``[N]``, the community of each node; it is named after its node of highest degree.
     """
     degree = graph.degrees()
     columns = {name: _label(column) for name, column in graph.labels.items()}
@@ -37,7 +37,7 @@ def node_columns(graph: Graph, clusters: NDArray[np.int64], feature: str | None 
 
 
 def _around(clusters: NDArray[np.int64], ids: NDArray[Any], degree: NDArray[Any]) -> NDArray[Any]:
-    """``around perl``, of each node's community."""
+    """The name ``[N]`` of each node's community, such as ``around perl``."""
     by_degree = np.argsort(-degree, kind="stable")
     _, first, which = np.unique(clusters[by_degree], return_index=True, return_inverse=True)
     names = _text(f"around {hub}" for hub in ids[by_degree[first]])
@@ -47,7 +47,7 @@ def _around(clusters: NDArray[np.int64], ids: NDArray[Any], degree: NDArray[Any]
 
 
 def _label(column: NDArray[Any]) -> NDArray[Any]:
-    """A label as text; of a matrix of labels ``[N, C]``, how many a node has."""
+    """A label column as text ``[N]``; for several labels ``[N, C]``, the number of labels per node."""
     if column.ndim == 2:
         return np.asarray(column.sum(axis=1, dtype=np.int64))
     if column.dtype.kind in "iub":

@@ -1,8 +1,8 @@
-"""The map as one page of HTML: everything inside, nothing loaded.
+"""The HTML page of the map; it contains everything it needs.
 
-The points are drawn by the WebGL in ``scene.js``, a hundred lines, not by a plotting library: plotly's script alone is
-4.8 MB, and its first picture, drawn in software on two busy cores, came after 5.3 s for 100,000 nodes and after 23 s
-for a million; ours after 0.6 s and 2.4 s.
+The points are drawn by WebGL in ``scene.js``, about a hundred lines, not by a plotting library: plotly's script alone
+has 4.8 MB, and with software rendering on two busy cores its first picture came after 5.3 s for 100,000 nodes and after
+23 s for a million; ours after 0.6 s and 2.4 s.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from infomax.analysis.map.columns import Columns
 from infomax.analysis.style import COLOURS
 
 SCRIPTS = ("data.js", "colours.js", "scene.js", "names.js", "gestures.js", "panel.js", "main.js")
-# For dark paper, in the order of COLOURS and near their hues; in OKLab the closest two are 0.15 apart with full colour
-# vision and 0.075 with no red or no green cones.
+# For a dark background, in the order of COLOURS and with similar hues; in OKLab the closest two are 0.15 apart with
+# full colour vision, and 0.075 without red or without green cones.
 DARK_COLOURS = (
     "#4c80e1", "#ca8f38", "#d8fe8f", "#f3c5fe", "#77b4d2", "#b58cfc",
     "#ad50b0", "#fcc387", "#328e6b", "#fe7caa", "#db4a48", "#afca14",
 )  # fmt: skip
-# One hue, ever darker, and on dark paper ever lighter: read by every eye, and in a grey print.
+# Darker for higher values, on a dark background lighter: readable without colour vision and in grey print.
 RAMP = ("#c5d3e6", "#7fb0dc", "#3f82c4", "#2a4fa0", "#2c1160")
 DARK_RAMP = ("#3b4a6b", "#3f78c4", "#55b3df", "#a9e2df", "#fdf6c8")
 
@@ -45,7 +45,7 @@ def page(
     first: str,
     importance: str | None,
 ) -> str:
-    """The whole page, coloured by the column ``first``; nodes high in the column ``importance`` are named first.
+    """The page as text, coloured by the column ``first``; nodes with high ``importance`` (a column) are named first.
 
     Shapes:
         ids, columns: ``[N]``.
@@ -85,7 +85,7 @@ def page(
 
 
 def _column(name: str, values: NDArray[Any]) -> tuple[dict[str, Any], bytes]:
-    """How the page is told of a column ``[N]``, and its values: numbers, or groups by size, the unknown number 0."""
+    """Describe a column ``[N]`` for the page; with its values: numbers, or codes of groups by size, 0 for unknown."""
     if values.dtype == object:
         sizes = Counter(values.tolist())
         unknown = sizes.pop("", 0)
@@ -98,7 +98,7 @@ def _column(name: str, values: NDArray[Any]) -> tuple[dict[str, Any], bytes]:
     numbers = np.where(np.isfinite(values), values, np.nan).astype("<f4")
     known = numbers[np.isfinite(numbers)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
-    # Where the median lies in the lowest twentieth, equal steps would show one colour only.
+    # If the median lies in the lowest twentieth, a linear scale would show nearly one colour.
     skewed = low >= 0 and len(known) > 0 and float(np.median(known)) - low < (high - low) / 20
     whole = bool((known == np.round(known)).all())
     scale = {"type": "float32", "low": low, "high": high, "log": skewed, "whole": whole}
@@ -106,7 +106,7 @@ def _column(name: str, values: NDArray[Any]) -> tuple[dict[str, Any], bytes]:
 
 
 def _packed(block: bytes) -> str:
-    # Without a time in its head, so that the same map is the same file.
+    # Without a time stamp, so that the same map gives the same file.
     return b64encode(gzip.compress(block, compresslevel=6, mtime=0)).decode("ascii")
 
 

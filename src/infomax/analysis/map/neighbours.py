@@ -1,4 +1,4 @@
-"""Every node's nearest neighbours in embedding space: exact, from the full vectors."""
+"""The exact nearest neighbours of all nodes, by cosine similarity."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def nearest(
     device: str | torch.device = "cpu",
     progress: Progress = silent,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Rows and cosines ``[N, k]`` of the k nodes most similar to each by cosine, itself left out, the nearest first.
+    """Rows and cosines ``[N, k]`` of the k nodes most similar to each node, without itself, the nearest first.
 
-    k is at most N - 1. All pairs are compared, in blocks of rows: products in float32 propose SPARE more than asked
-    for, and those are ranked in float64; ties are told in input order. A vector of zeros has similarity 0 to every
-    other.
+    k is at most N - 1. All pairs are compared, in blocks of rows: float32 products select SPARE candidates more than
+    needed, which are then ranked in float64; ties are in input order. A vector of zeros has similarity 0 to all others.
+    `Embeddings.neighbours` gives the same for one node.
     """
     n = len(vectors)
     k = min(k, n - 1)

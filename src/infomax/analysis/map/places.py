@@ -1,8 +1,8 @@
-"""A place in the plane for every node: t-SNE whose time grows with the number of nodes, not with its square.
+"""Place all nodes in the plane: t-SNE in time proportional to the number of nodes.
 
-The gradient of t-SNE is an attraction along the edges of the neighbour graph, and a repulsion of all pairs,
-sum_j (y_i - y_j) / (1 + |y_i - y_j|^2)^2: a convolution of the density of the points with a fixed kernel. So the
-repulsion is read off a grid, where the fast Fourier transform does convolutions; a place is one complex number.
+The gradient of t-SNE is an attraction along the edges of the neighbour graph, and a repulsion between all pairs,
+sum_j (y_i - y_j) / (1 + |y_i - y_j|^2)^2. The repulsion is a convolution of the density of the points with a fixed
+kernel, so it is computed on a grid by the fast Fourier transform. A place is one complex number.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ def layout(
     seed: int,
     progress: Progress = silent,
 ) -> NDArray[np.float32]:
-    """Places ``[N, 2]`` of the nodes, neighbours close to each other.
+    """Places ``[N, 2]`` of the nodes, with neighbours close to each other.
 
-    Every neighbour of a node pulls with the same force, which shows what t-SNE's calibrated forces show. It starts
-    from the first two principal components, so that what is far apart there begins far apart, and a hair of noise,
-    drawn with the seed, so that equal vectors can part.
+    All neighbours of a node attract it equally; the result looks like that of t-SNE's calibrated forces. It starts from
+    the first two principal components, which keeps distant groups apart, plus a little noise, so that equal vectors can
+    separate.
 
     Shapes:
         vectors: ``[N, d]``.
-        neighbours: ``[N, k]`` rows of each node's nearest, as `nearest` gives them; NEIGHBOURS are a good number.
+        neighbours: ``[N, k]`` rows of each node's nearest, from `nearest`; NEIGHBOURS is a good k.
     """
     n, k = neighbours.shape
     start = _principal(vectors) + 1e-3 * np.random.default_rng(seed).normal(size=(n, 2)).astype(np.float32)
-    if k == n - 1:  # all are neighbours of all: who is near tells nothing
+    if k == n - 1:  # all nodes are neighbours of all: nothing to lay out
         return start
     edges = sparse.csr_array((np.ones(n * k, np.float32), neighbours.ravel(), k * np.arange(n + 1)), (n, n))
     edges = sparse.csr_array(edges + edges.T)
     edges.data /= edges.data.sum()
     places, speed, gain = 1e-4 * start, np.zeros_like(start), np.ones_like(start)
     for step in range(EARLY + LATE):
-        # At first attraction is exaggerated, and there is little momentum: the clusters find their places.
+        # At first, stronger attraction and less momentum let the clusters find their places.
         pull, momentum = (12, 0.5) if step < EARLY else (1, 0.8)
         points = places.view(np.complex64).ravel()
         gradient = (pull * _attraction(points, edges) - _repulsion(points)).view(np.float32).reshape(n, 2)
@@ -64,7 +64,7 @@ def _principal(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     units -= units.mean(axis=0)
     _, axes = np.linalg.eigh(units.T @ units)
-    # An axis has no sign of its own: its largest entry is made positive, so that machines agree on what is up.
+    # The sign of an axis is arbitrary: make its largest entry positive, so that all machines agree.
     axes = axes[:, ::-1][:, :2]
     axes *= np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     components: NDArray[np.float32] = units @ axes
@@ -87,7 +87,7 @@ def _repulsion(points: NDArray[np.complex64]) -> NDArray[np.complex64]:
     x, y = grid.real.astype(np.int64), grid.imag.astype(np.int64)
     side = int(max(x.max(), y.max())) + 2
     right, up = grid.real - x, grid.imag - y
-    # A point is shared by the four corners of its cell, and reads the field off them by the same shares.
+    # A point is shared among the four corners of its cell; it reads the field from them with the same shares.
     corner = x * side + y
     shares = [
         (corner, (1 - right) * (1 - up)),
@@ -98,7 +98,7 @@ def _repulsion(points: NDArray[np.complex64]) -> NDArray[np.complex64]:
     density = np.zeros(side * side)
     for cells, share in shares:
         density += np.bincount(cells, share, minlength=side * side)
-    # Twice as wide as the grid, so that it does not wrap round; in steps, so that kernels are made a few times only.
+    # Twice as wide as the grid, so that it does not wrap round; in steps of 64, so that few kernels are computed.
     size = scipy.fft.next_fast_len(64 * (2 * side // 64 + 1))
     potential, force = _kernels(size)
     spectrum = scipy.fft.fft2(density.astype(np.float32).reshape(side, side), s=(size, size), workers=-1)
@@ -110,11 +110,11 @@ def _repulsion(points: NDArray[np.complex64]) -> NDArray[np.complex64]:
 
 @lru_cache(maxsize=1)
 def _kernels(size: int) -> tuple[NDArray[np.float32], NDArray[np.complex64]]:
-    """Spectra ``[size, size]`` of 1 / (1 + |z|^2) and z / (1 + |z|^2)^2 on the grid, freed of the sharing's blur."""
+    """Spectra ``[size, size]`` of 1 / (1 + |z|^2) and z / (1 + |z|^2)^2 on the grid, corrected for the sharing."""
     cycles = scipy.fft.fftfreq(size)
     z = CELL * size * (cycles[:, None] + 1j * cycles)
     closeness = 1 / (1 + np.abs(z) ** 2)
-    # Sharing among corners multiplies a spectrum by sinc^2 in each direction, once when spread and once when read.
+    # Sharing among corners multiplies the spectrum by sinc^2 in each direction, once for writing and once for reading.
     blur = np.outer(np.sinc(cycles), np.sinc(cycles)) ** 4
     potential = scipy.fft.fft2(closeness).real / blur
     force = scipy.fft.fft2(z * closeness**2) / blur
