@@ -12,9 +12,12 @@ from sample_graphs import random_graph
 
 from infomax import DGI, kernels
 from infomax.kernels.optimiser import Adam
+from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.trees import Tree
+from infomax.parts.corruptions import shuffle_features
+from infomax.parts.encoders import GCN
 from infomax.training.ledger import Ledger
-from infomax.views import operands
+from infomax.views import Batches, WholeView, operands
 
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU", allow_module_level=True)
@@ -170,7 +173,7 @@ def test_trees(generator):
         torch.testing.assert_close(a.cpu(), b.cpu())
 
 
-@pytest.mark.parametrize("preset", ["whole-graph", "mean-pool", "patches", "many-graphs"])
+@pytest.mark.parametrize("preset", ["whole-graph", "batches", "mean-pool", "patches", "many-graphs"])
 def test_replayed_training_is_the_plain_one(preset, monkeypatch):
     """Bit for bit: the same kernels in the same order, whether Python launches them or the graph."""
     graph = random_graph(300, 20, dense=True)
@@ -181,15 +184,48 @@ def test_replayed_training_is_the_plain_one(preset, monkeypatch):
     np.testing.assert_array_equal(replayed, plain)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cap", [1000, 3])
+def test_neighbourhoods(weighted, cap, generator):
+    """A batch on the GPU is the batch on the CPU: the same nodes, permutation and pooled features."""
+    graph = random_graph(300, 20, dense=True, weighted=weighted)
+    pooled = []
+    for device in (CPU, GPU):
+        views = Batches(graph, "symmetric", shuffle_features, device, batch=70, cap=cap)
+        drawn = torch.Generator().manual_seed(1)
+        keys = [torch.randint(-(2**31), 2**31, (8,), generator=drawn, dtype=torch.int32) for _ in range(2)]
+        nodes, permutation = (Permutation(300, key.to(device)) for key in keys)
+        chosen = nodes.first(70)
+        offsets = uniform(chosen, torch.tensor(7, device=device))
+        found = [views.neighbourhoods.pool(chosen, offsets, views.features, p) for p in (None, permutation)]
+        pooled.append([chosen, *(f[:, :20] for f in found)])
+    assert (pooled[0][0] == pooled[1][0].cpu()).all()
+    for a, b in zip(*(p[1:] for p in pooled), strict=True):
+        torch.testing.assert_close(b.cpu(), a, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_batch_of_all_nodes_is_the_whole_graph_on_the_gpu(dense, layers, generator):
+    graph = random_graph(300, 20, dense=dense)
+    encoder = GCN(20, 16, layers=layers, generator=generator).to(GPU)
+    views = Batches(graph, "symmetric", shuffle_features, GPU, batch=300)
+    views.prepare(layers)
+    (found,) = encoder(views.pair(torch.zeros(1), torch.Generator(GPU))[0])
+    (expected,) = encoder(WholeView.of(graph, "symmetric", GPU))
+    torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("preset", ["patches", "batches"])
 @pytest.mark.parametrize("scale", [1, 1e5])
-def test_features_that_do_not_fit_stay_on_the_host(scale, monkeypatch):
+def test_features_that_do_not_fit_stay_on_the_host(scale, preset, monkeypatch):
     """And are read from there, to the same bits; in half precision, and where that is too short."""
     graph = random_graph(300, 20, dense=True)
     graph = replace(graph, features=graph.features * np.float32(scale))
-    settings = {"dim": 16, "preset": "patches", "scale": "none", "epochs": 3, "lr": 1e-3, "device": "cuda"}
+    settings = {"dim": 16, "preset": preset, "scale": "none", "epochs": 3, "lr": 1e-3, "device": "cuda"}
     there = DGI(**settings).fit(graph).transform(graph).vectors
     monkeypatch.setattr("infomax.views.operands.free_bytes", lambda gpu: 0)
-    table = operands.table(graph.features, GPU)
+    table = operands.to_gather(graph.features, GPU)
     assert (table.is_pinned(), table.dtype) == (True, torch.half if scale == 1 else torch.float32)
     np.testing.assert_array_equal(DGI(**settings).fit(graph).transform(graph).vectors, there)
 

@@ -32,6 +32,8 @@ class Neighbourhoods:
     left: Tensor
     right: Tensor
     cap: int
+    capped: bool
+    """Whether any node has more neighbours than the cap."""
 
     def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Rows of P, each node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``.

@@ -60,7 +60,7 @@ class Hops:
 
     def offsets(self, nodes: Tensor) -> Tensor:
         """A number from 0 to 1 per node, ``[n]``: the same node has the same in all hops of a batch."""
-        return uniform(nodes, self.seed)
+        return uniform(nodes, self.seed) if self.graph.capped else torch.zeros(len(nodes), device=nodes.device)
 
     @cached_property
     def steps(self) -> list[tuple[SparseOperand, Tensor]]:
@@ -204,6 +204,7 @@ def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int
         torch.from_numpy(left.astype(np.float32)).to(device),
         torch.from_numpy(right.astype(np.float32)).to(device),
         cap,
+        capped=bool((np.diff(received.indptr) > cap).any()),
     )
 
 

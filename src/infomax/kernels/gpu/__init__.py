@@ -6,6 +6,7 @@ order in which blocks end: the same seed gives the same bits.
 
 from infomax.kernels.gpu.activations import BiasPReLU
 from infomax.kernels.gpu.loss import pair_loss, shuffle_loss
+from infomax.kernels.gpu.neighbourhoods import first_images, pool_rows
 from infomax.kernels.gpu.permutations import permutations
 from infomax.kernels.gpu.products import Sparse, product
 from infomax.kernels.gpu.step import adam, note
@@ -16,10 +17,12 @@ __all__ = [
     "PoolTree",
     "Sparse",
     "adam",
+    "first_images",
     "gather_tree",
     "note",
     "pair_loss",
     "permutations",
+    "pool_rows",
     "product",
     "shuffle_loss",
 ]
