@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from infomax import InputError
+from infomax.errors import shorten, visible
 
 
 @pytest.mark.parametrize("send", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copy", "pickle"])
@@ -17,3 +18,19 @@ def test_arrives_in_another_process_as_it_left(send, remedy):
     arrived = send(error)
     assert (type(arrived), str(arrived), vars(arrived)) == (InputError, str(error), vars(error))
     assert str(arrived) == "edges.csv: expected this, found that." + (" Do that." if remedy else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b]0;pwned\x07", r"\x1b]0;pwned\x07"),
+        ("a\x00b\x9b31m", r"a\x00b\x9b31m"),
+        ("line\nfeed\r", r"line\nfeed\r"),
+        ("right \u202eto left", r"right \u202eto left"),
+        ("\ud800", r"\ud800"),
+        ("é 日本 👩\u200d🔬 \xa0", "é 日本 👩\u200d🔬 \xa0"),
+    ],
+)
+def test_what_acts_on_a_terminal_is_escaped(text: str, shown: str) -> None:
+    assert visible(text) == shown
+    assert shown in str(InputError("x", "y", shorten(text)))

@@ -1,26 +1,38 @@
-"""The one exception a user's mistake raises: what, where, expected, found, what to do."""
+"""The exception for a mistake in the input: where it is, what was expected, what was found, what to do."""
 
 from __future__ import annotations
 
+import re
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+# Control characters, line separators, marks of writing direction, lone surrogates and what XML does not allow.
+_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
 
 class InputError(ValueError):
-    """A mistake in what was handed in, told to the person who made it.
+    """A mistake in the input, reported to the person who made it.
 
     The message reads ``WHERE: expected EXPECTED, found FOUND. REMEDY``; the command line prints it and exits with 2.
     """
 
     def __init__(self, where: str, expected: str, found: str, remedy: str = "") -> None:
-        super().__init__(where, expected, found, remedy)  # all of them: pickle and copy make it anew from these
+        super().__init__(where, expected, found, remedy)  # all of them: pickle and copy rebuild the error from these
         self.where, self.expected, self.found, self.remedy = where, expected, found, remedy
 
     def __str__(self) -> str:
-        return f"{self.where}: expected {self.expected}, found {self.found}." + (
-            f" {self.remedy}" if self.remedy else ""
-        )
+        remedy = f" {self.remedy}" if self.remedy else ""
+        return visible(f"{self.where}: expected {self.expected}, found {self.found}.{remedy}")
+
+
+class InputWarning(UserWarning):
+    """Something in the input that works, but hardly as its author meant."""
+
+
+def visible(text: str) -> str:
+    """The text with escapes such as ``\\x1b`` for characters that would act on a terminal or break an SVG file."""
+    return _INVISIBLE.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def place(path: str | Path, line: int | None = None, column: str | int | None = None) -> str:
@@ -34,13 +46,13 @@ def place(path: str | Path, line: int | None = None, column: str | int | None = 
 
 
 def shorten(value: object, width: int = 60) -> str:
-    """The value as the user wrote it, in quotes, cut to a readable length."""
+    """The value in quotes, cut to a readable length."""
     text = str(value)
     return f'"{text[: width - 1]}…"' if len(text) > width else f'"{text}"'
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """The value as a plain int; refused unless it is a whole number, from the least on."""
+    """The value as a plain int; refused unless it is a whole number and not below ``least``."""
     if not isinstance(value, Integral) or int(value) < least:
         raise InputError(name, f"a whole number from {least}", repr(value))
     return int(value)

@@ -18,7 +18,7 @@ from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
 from infomax.graphs.checks import check_feature_names
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scale, Scaler
+from infomax.graphs.scaling import Scale, Scaler, warn_if_zero
 from infomax.kernels.device import choose_device
 from infomax.kernels.initialisation import generators
 from infomax.kernels.transfer import to_host
@@ -130,6 +130,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if folder is not None:  # whose report needs the vectors
             memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, features=scaler.transform(seen.features))
+        warn_if_zero(scaled.features, scaler)
         views = preset.views(scaled, model.encoder.rule, preset.corruption, device)
         if hasattr(views, "prepare"):
             views.prepare(model.encoder.depth)

@@ -1,11 +1,21 @@
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from infomax.analysis.pictures import colour_groups, sample_rows, scatter, shorten_middle, tsne, umap, write_names
-from infomax.analysis.style import COLOURS, GREY, INK, panels
+from infomax.analysis.pictures import (
+    colour_groups,
+    sample_rows,
+    scatter,
+    shorten_middle,
+    tsne,
+    umap,
+    write_legend,
+    write_names,
+)
+from infomax.analysis.style import COLOURS, GREY, INK, in_style, panels, svg
 from infomax.errors import InputError
 from infomax.evaluation.metrics import silhouette
 
@@ -50,6 +60,19 @@ def test_vectors_that_are_all_alike_lie_in_one_place(monkeypatch, form, vectors)
 def test_tsne_refuses_less():
     with pytest.raises(InputError, match="two rows and two columns"):
         tsne(np.ones((1, 4)), seed=0)
+
+
+def test_names_with_control_characters_make_a_well_formed_svg():
+    names = ["bell \x07", "\x1b[31mred", "\x00", "\ufffe", "\ud800", "a&b<c>"]
+    with in_style():
+        figure, axes = panels(1, False)
+        colours, entries = colour_groups(np.array(names * 3, dtype=object))
+        write_legend(figure, entries, "outside right center")
+        write_names(axes[0], [(name, np.zeros(2), colour) for name, colour in colours.items()])
+        document = ElementTree.fromstring(svg(figure, "salt").encode())  # raises where it is malformed
+    text = "".join(document.itertext())
+    shown = ("bell \\x07", "\\x1b[31mred", "\\x00", "\\ufffe", "\\ud800", "a&b<c>")
+    assert [name for name in shown if name not in text] == []
 
 
 @pytest.mark.parametrize("groups", [1, 40])

@@ -237,6 +237,28 @@ def test_vectors_without_labels_or_ids(folder, finished, tmp_path):
     assert ".npy" not in outcome.err
 
 
+def test_control_characters_in_ids_and_labels_do_not_reach_the_terminal(tmp_path):
+    write_table(
+        tmp_path / "edges.csv", [["source", "target"], ["\x1b[2Ja", "b\x07"], ["b\x07", "c"], ["c", "\x1b[2Ja"]]
+    )
+    run = tmp_path / "run"
+    assert infomax("train", tmp_path / "edges.csv", "--out", run, "--dim", 4, "--epochs", 1).code == 0
+    found = infomax("neighbours", run, "c")
+    assert "\\x1b[2Ja" in found.out
+    assert "b\\x07" in found.out
+    refused(infomax("neighbours", run, "\x1b[2Jb"), "\\x1b[2Jb", "Did you mean")
+    for outcome in (found, infomax("cluster", run), infomax("neighbours", run, "\x1b[2Jb"), infomax("\x1b[2J")):
+        assert not set(outcome.out + outcome.err) & {"\x1b", "\x07"}
+
+
+def test_features_that_are_constant_are_told(tmp_path):
+    write_table(tmp_path / "edges.csv", [["source", "target"], ["a", "b"], ["b", "c"]])
+    write_table(tmp_path / "nodes.csv", [["id", "x"], *(["abc"[row], 7] for row in range(3))])
+    outcome = infomax("train", tmp_path, "--out", tmp_path / "run", "--dim", 4, "--epochs", 1)
+    assert outcome.code == 0
+    assert "\nwarning: every column of the features is constant" in outcome.err
+
+
 def test_vectors_that_are_all_alike_are_one_cluster(tmp_path):
     (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\nc,a\n")
     assert infomax("train", tmp_path / "edges.csv", "--out", tmp_path / "run", "--dim", 4, "--epochs", 1).code == 0

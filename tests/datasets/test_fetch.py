@@ -187,3 +187,23 @@ def test_where_data_lies(cache: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("INFOMAX_DATA", "given")
     assert data_folders() == [Path("given"), tmp_path / ".cache" / "infomax"]
     assert data_path() == Path("given")
+
+
+def test_two_downloads_of_one_file_at_once_both_succeed(server: Server, file: PublicFile, target: Path) -> None:
+    faults: list[Exception] = []
+
+    def fetch_it() -> None:
+        try:
+            download(file, target)
+        except Exception as error:
+            faults.append(error)
+
+    threads = [Thread(target=fetch_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert target.read_bytes() == CONTENT
+    assert list(target.parent.iterdir()) == [target]
+    assert len(server.ranges) == 1

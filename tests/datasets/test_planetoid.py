@@ -57,8 +57,8 @@ def test_features_are_as_in_the_files() -> None:
     graph = load_dataset("cora")
     raw = planetoid.unpickle(data_folders()[0] / "planetoid/ind.cora.x").state
     rows = graph.features[graph.splits["train"]]
-    assert np.array_equal(rows.data, raw["data"])
-    assert np.array_equal(np.diff(rows.indptr), np.diff(raw["indptr"]))
+    assert np.array_equal(rows.data, raw["data"].values)
+    assert np.array_equal(np.diff(rows.indptr), np.diff(raw["indptr"].values))
 
 
 @needs_files
@@ -114,6 +114,32 @@ def test_a_malicious_pickle_is_refused_and_nothing_runs(
     assert not (tmp_path / "trace").exists()
     pickle.loads(content)
     assert (tmp_path / "trace").exists()  # the attack was real
+
+
+def pickled_array(dtype: str, shape: tuple[int, ...], data: bytes) -> bytes:
+    """A pickle that restores an array from raw bytes, as numpy writes it."""
+    names = "cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR"
+    sizes = "".join(f"I{size}\n" for size in shape)
+    described = f"(I1\n({sizes}tcnumpy\ndtype\n(S'{dtype}'\nI0\nI1\ntR(I3\nS'|'\nNNNI-1\nI-1\nI0\ntbI00\n"
+    return (names + described).encode() + b"S'" + data + b"'\ntb."
+
+
+@pytest.mark.parametrize("dtype", ["O8", "O", "V8", "S8", "M8", "i3", "f16", "u8,O8", "object"])
+def test_an_array_of_anything_but_numbers_is_refused(dtype: str, tmp_path: Path) -> None:
+    """Objects made of raw bytes are addresses: numpy would follow them and end the process."""
+    path = tmp_path / "ind.cora.y"
+    path.write_bytes(pickled_array(dtype, (1,), b"AAAAAAAA"))
+    with pytest.raises(InputError, match="where only numbers are allowed"):
+        planetoid.unpickle(path)
+
+
+def test_an_array_has_the_size_of_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "ind.cora.y"
+    path.write_bytes(pickled_array("i4", (2,), b"AAAABBBB"))
+    assert planetoid.unpickle(path).values.tolist() == [0x41414141, 0x42424242]
+    path.write_bytes(pickled_array("i4", (1 << 40,), b"AAAABBBB"))
+    with pytest.raises(InputError, match="expected a pickle of numpy arrays"):
+        planetoid.unpickle(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"no pickle", b"\x80\x02]q\x00(K\x01", b"Pid\n."])

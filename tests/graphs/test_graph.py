@@ -1,4 +1,4 @@
-"""The door: what comes in through it, and what is told of the rest."""
+"""Making a graph: what is accepted, and what is refused with which message."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def test_several_columns_for_one_are_refused(column, where):
     with pytest.raises(InputError) as caught:
         Graph.from_arrays(EDGES, FEATURES, **column)
     assert (
-        str(caught.value) == f"{where}: expected 4 values, one a node, found shape [4, 10]. Choose one of its columns."
+        str(caught.value)
+        == f"{where}: expected 4 values, one per node, found shape [4, 10]. Choose one of its columns."
     )
 
 
@@ -133,7 +134,7 @@ def test_one_label_of_networkx_is_named_by_its_text():
 @pytest.mark.parametrize(
     ("origin", "message"),
     [
-        (None, "graph: expected a graph of NetworkX, found NoneType"),
+        (None, "graph: expected a NetworkX graph, found NoneType"),
         (networkx.grid_2d_graph(3, 3), "ids: expected all integers or all text, found tuple. Make all of them text"),
         (
             networkx.Graph([(0, 1, {"weight": 2}), (1, 2, {"weight": "much"})]),
@@ -251,9 +252,32 @@ class TestPyG:
         assert graph.labels["y"].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
-def test_weights_that_add_up_to_infinity_are_refused():
-    with pytest.raises(InputError, match="edge 0 -> 1: expected weights whose sum float32 can hold"):
-        Graph.from_arrays(np.array([[0, 0, 1], [1, 1, 2]]), np.eye(3), weight=[3e38, 3e38, 1])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("edges", [[[0, 0], [1, 1]], [[0, 0], [1, 2]], [[1, 2], [0, 0]]], ids=["twice", "out", "in"])
+def test_weights_whose_sum_overflows_are_refused(edges, directed):
+    Graph.from_arrays(edges, np.eye(3), weight=[1e38, 1e38], directed=directed)
+    with pytest.raises(InputError, match=r"weights of row 0: expected .* float32 can hold .* Divide all weights"):
+        Graph.from_arrays([[*edges[0], 1], [*edges[1], 2]], np.eye(3), weight=[2e38, 2e38, 1], directed=directed)
+
+
+@pytest.mark.parametrize("row", [100_000, 200_000_000, 2_000_000_000, 2**62, 2**63 - 1, 2**64 - 1], ids=str)
+def test_ids_used_as_row_numbers_are_refused(row):
+    edges = np.array([[0], [row]], dtype=np.uint64 if row >= 2**63 else np.int64)
+    with pytest.raises(InputError, match=f"row numbers below 100,000, .* found {row}. If these are ids"):
+        Graph.from_arrays(edges)
+    if row > 2**31:
+        with pytest.raises(InputError, match="at most 2,147,483,647 nodes"):
+            Graph.from_arrays(edges, num_nodes=row + 1)
+
+
+def test_row_numbers_may_be_as_large_as_many_edges_allow():
+    edges = np.arange(20_000).reshape(2, -1) * 10
+    assert Graph.from_arrays(edges).num_nodes == 199_991
+
+
+def test_more_columns_than_any_encoder_can_have_are_refused():
+    with pytest.raises(InputError, match=r"features: expected at most 4,000,000 columns, found 1,099,511,627,776"):
+        Graph.from_arrays([[0], [1]], sparse.csr_array((2, 2**40)))
 
 
 def test_degrees_count_the_edges_at_a_node_in_either_direction():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from infomax import InputError
+from infomax import DGI, Graph, InputError
+from infomax.errors import InputWarning
 from infomax.graphs.scaling import Scaler
 
 RNG = np.random.default_rng(0)
@@ -69,3 +72,26 @@ def test_the_same_table_scales_alike_dense_and_sparse(kind, fitted):
 def test_an_unknown_kind_is_refused():
     with pytest.raises(InputError, match="one of auto, rows, columns, none"):
         Scaler.fit(BAG, "cells")
+
+
+@pytest.mark.parametrize(
+    ("features", "scale", "message"),
+    [
+        (np.ones((3, 2)), "auto", "every column of the features is constant"),
+        (np.zeros((3, 2)), "auto", "all features are zero"),
+        (sparse.csr_array((3, 2)), "none", "all features are zero"),
+    ],
+    ids=["constant", "zero", "sparse"],
+)
+def test_features_that_make_every_vector_zero_are_told(features, scale, message):
+    graph = Graph.from_arrays([[0, 1], [1, 2]], features)
+    with pytest.warns(InputWarning, match=f"{message}.* all vectors will be zero"):
+        model = DGI(dim=4, epochs=2, scale=scale).fit(graph)
+    assert not model.transform(graph).vectors.any()
+
+
+def test_one_column_that_differs_is_enough():
+    graph = Graph.from_arrays([[0, 1], [1, 2]], [[1, 0], [1, 2], [1, 3]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputWarning)
+        assert DGI(dim=4, epochs=2).fit_transform(graph).vectors.any()

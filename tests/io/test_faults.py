@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.graphs import checks
 from infomax.io import parquet as parquet_tables
@@ -97,6 +98,12 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
     "no header, nodes": (EDGES, "1,0.5\n2,0.1\n", ["nodes.csv, line 1: ", "a header line", "only numbers"]),
     "latin-1": (b"source,target\na,b\na,caf\xe9\n", None, ["edges.csv, line 3: ", "UTF-8", "Save the file as UTF-8"]),
     "utf-16": ("source,target\na,b\n".encode("utf-16"), None, ["edges.csv, line 1: ", "UTF-8"]),
+    "utf-16 without a mark": (
+        EDGES.encode("utf-16-le"),
+        None,
+        ["edges.csv, line 1: ", "UTF-8", "NUL", "Save"],
+    ),
+    "utf-16 of the other order": (EDGES, NODES.encode("utf-16-be"), ["nodes.csv, line 1: ", "UTF-8", "NUL"]),
     "open quote": ('source,target\na,b\n"a,b\n', None, ["edges.csv, line 3: ", "double quote"]),
     "stray quote": ('source,target\n"a"x,b\n', None, ["edges.csv, line 2: ", "double quote"]),
 }
@@ -332,6 +339,48 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     told(["edges.parquet: ", "a parquet file"], read_graph, put(path, "source,target\na,b\n"))
     parquet.write_table(pa.table({"source": ["a"], "target": ["b"]}), path)
     told(["edges.parquet: ", "a parquet file"], read_graph, put(path, path.read_bytes()[:-20]))
+
+
+def not_utf8(values: list[bytes]) -> pa.Array:
+    """Text whose bytes were never checked, as other writers leave it."""
+    return pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
+
+
+@pytest.mark.parametrize("table", ["edges", "ids", "labels", "vectors"])
+def test_text_in_parquet_that_is_not_utf8(tmp_path: Path, table: str) -> None:
+    good, bad = pa.array(["a", "b"]), not_utf8([b"a", b"\xff\xfe"])
+    ends = {"source": bad if table == "edges" else good, "target": good}
+    parquet.write_table(pa.table(ends), tmp_path / "edges.parquet")
+    kinds = {"id": bad if table == "ids" else good, "kind": bad if table == "labels" else good}
+    parquet.write_table(pa.table(kinds), tmp_path / "nodes.parquet")
+    vector = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(4, np.float32)), 2)
+    parquet.write_table(pa.table({"id": bad, "vector": vector}), tmp_path / "vectors.parquet")
+    if table == "vectors":
+        told(["vectors.parquet: ", "text in UTF-8", "other bytes"], Embeddings.read, tmp_path / "vectors.parquet")
+    else:
+        name = "edges.parquet" if table == "edges" else "nodes.parquet"
+        told([f"{name}: ", "text in UTF-8", "other bytes"], read_graph, tmp_path, labels="kind")
+
+
+@pytest.mark.parametrize("suffix", ["nodes", "vectors"])
+def test_a_flipped_byte_in_parquet_is_an_input_error_or_harmless(tmp_path: Path, suffix: str) -> None:
+    put(tmp_path / "edges.csv", EDGES)
+    path = tmp_path / f"{suffix}.parquet"
+    if suffix == "nodes":
+        parquet.write_table(pa.table({"id": ["a", "b"], "x": [1.0, 2.0], "y": [3, 4]}), path)
+    else:
+        Embeddings(np.ones((2, 3)), np.array(["a", "b"])).save(path)
+    whole, refused = path.read_bytes(), 0
+    for at in range(0, len(whole), 3):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        try:
+            if suffix == "nodes":
+                read_graph(tmp_path / "edges.csv", path)
+            else:  # we write checksums
+                assert (Embeddings.read(path).vectors == 1).all()
+        except InputError:
+            refused += 1
+    assert refused > 50
 
 
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

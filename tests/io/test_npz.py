@@ -1,8 +1,12 @@
 """A graph comes back from its npz as it went in, and a bad npz is told apart."""
 
+import io
+import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,6 +166,51 @@ def test_a_foreign_npz_is_told_by_file_and_key(path: Path, arrays: dict, culprit
         read_npz(path)
     assert str(path) in caught.value.where
     assert culprit in str(caught.value)
+
+
+CSR = {"features.indices": np.array([0]), "features.indptr": np.array([0, 1, 1, 1])}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "parts"),
+    [
+        ({"edges": np.array([[0], [200_000_000]])}, ["edges", "row numbers below 100,000", "If these are ids"]),
+        ({"edges": np.array([[0], [2**62]])}, ["edges", "row numbers below 100,000"]),
+        ({"edges": EDGES, **CSR, "features.shape": np.array([3, 2**40])}, ["features.*", "4,000,000 columns"]),
+        ({"edges": EDGES, **CSR, "features.shape": np.array([2**40, 3])}, ["features.*"]),
+        ({"edges": EDGES, **CSR, "features.shape": np.array([-3, 2])}, ["features.*"]),
+        ({"edges": EDGES, **CSR, "features.shape": np.array([3, 2**63], dtype=np.uint64)}, ["features.*"]),
+        ({"edges": EDGES, "features": np.zeros((3, 5_000_000), np.int8)}, ['"features"', "4,000,000", "5,000,000"]),
+    ],
+)
+def test_a_small_file_that_would_make_a_huge_graph_is_refused(path: Path, arrays: dict, parts: list[str]) -> None:
+    np.savez_compressed(path, **arrays)
+    assert path.stat().st_size < 20_000
+    with pytest.raises(InputError) as caught:
+        read_npz(path)
+    assert [part for part in parts if part not in str(caught.value)] == []
+
+
+def claim(path: Path, shape: tuple[int, ...], content: bytes = b"") -> None:
+    """An npz whose header claims an array that is not there."""
+    member = io.BytesIO()
+    np.lib.format.write_array_header_1_0(member, {"descr": "<i8", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("edges.npy", member.getvalue() + content)
+
+
+@pytest.mark.parametrize("shape", [(2, 2**40), (2**62, 2**62), (2, 3)])
+def test_a_header_that_claims_more_than_there_is(path: Path, shape: tuple[int, ...]) -> None:
+    claim(path, shape)
+    with pytest.raises(InputError, match=r'key "edges": expected an array of shape .* found less data'):
+        read_npz(path)
+
+
+def test_arrays_that_the_memory_cannot_hold(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_npz(example(), path)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100))
+    with pytest.raises(InputError, match="at most 100 bytes, the free memory"):
+        read_npz(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"source,target\na,b\n", b"PK\x03\x04 and no more"])

@@ -1,7 +1,9 @@
 """Embeddings: what is written comes back, and others can read it."""
 
 import csv
+import io
 import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -138,9 +140,9 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("e.kv", b"1 1\n\xff 1\n", "e.kv, line 2: expected UTF-8"),
         ("e.csv", b"id\na\n", "e.csv: expected columns of numbers beside the ids"),
         ("e.csv", b"id,x,kind\na,1,red\n", 'found "red". This is not a file that embed wrote: columns id, d0, d1, ...'),
-        ("e.npy", b"", "e.npy: expected a .npy file"),
-        ("e.npy", b"\x93NUMPY\x01", "e.npy: expected a .npy file"),
-        ("e.npz", b"PK\x03\x04", "e.npz: expected a .npz file"),
+        ("e.npy", b"", "e.npy: expected an .npy file"),
+        ("e.npy", b"\x93NUMPY\x01", "e.npy: expected an .npy file"),
+        ("e.npz", b"PK\x03\x04", "e.npz: expected an npz file"),
         ("e.parquet", b"PAR1", "e.parquet: expected a parquet file"),
         ("e.xls", b"", 'e.xls: expected one of .parquet, .npy, .npz, .csv, .tsv, .kv, found the extension ".xls"'),
         ("e.csv", None, "e.csv: expected a file, found nothing of that name"),
@@ -195,7 +197,7 @@ def test_a_number_that_is_not_finite_is_told_by_its_place(tmp_path: Path, suffix
 
 def test_nothing_pickled_is_ever_loaded(tmp_path: Path) -> None:
     np.save(tmp_path / "e.npy", np.array([[{}]], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="plain arrays"):
+    with pytest.raises(InputError, match="plain array"):
         Embeddings.read(tmp_path / "e.npy")
 
 
@@ -237,3 +239,16 @@ def test_neighbours_tie_in_input_order_and_zero_is_like_nothing() -> None:
 def test_huge_vectors_have_neighbours() -> None:
     found = embeddings(["a", "b"], np.full((2, 4), 3e38, dtype=np.float32)).neighbours("a")
     assert found == [("b", 1.0)]
+
+
+@pytest.mark.parametrize("name", ["e.npy", "e.npz"])
+def test_a_header_that_claims_more_than_there_is(tmp_path: Path, name: str) -> None:
+    member = io.BytesIO()
+    np.lib.format.write_array_header_1_0(member, {"descr": "<f4", "fortran_order": False, "shape": (2**40, 512)})
+    path = tmp_path / name
+    path.write_bytes(member.getvalue())
+    if name == "e.npz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("vectors.npy", member.getvalue())
+    with pytest.raises(InputError, match=f"{name}"):
+        Embeddings.read(path)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.analysis.style import COLOURS, GREY, INK, PALE, PAPER, SEQUENTIAL, matplotlib
-from infomax.errors import InputError
+from infomax.errors import InputError, visible
 from infomax.io.atomic import replacing
 
 COMPONENTS = 50
@@ -149,7 +149,8 @@ def _heart(points: NDArray[Any]) -> NDArray[Any]:
 
 
 def shorten_middle(name: str, width: int = 24) -> str:
-    """A long name without its middle: ids and classes are often told apart by their ends."""
+    """A name without control characters, and a long one without its middle: ids often differ at their ends."""
+    name = visible(name)
     return name if len(name) <= width else f"{name[: width // 2]}\N{HORIZONTAL ELLIPSIS}{name[1 - width // 2 :]}"
 
 

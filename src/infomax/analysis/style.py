@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from infomax.errors import InputError
+from infomax.errors import InputError, visible
 from infomax.io.atomic import replacing
 
 # Twelve colours that everyone can distinguish: in OKLab the closest two are 0.18 apart with full colour vision, and
@@ -90,7 +90,8 @@ def svg(figure: Any, salt: str) -> str:
     buffer = io.StringIO()
     with matplotlib().rc_context({"svg.hashsalt": salt}):
         figure.savefig(buffer, format="svg", dpi=DPI, facecolor="white", metadata={"Date": None})
-    return buffer.getvalue()
+    # Control characters of a label or a title would make the XML malformed.
+    return "\n".join(map(visible, buffer.getvalue().split("\n")))
 
 
 def write_png(figure: Any, path: Path) -> None:

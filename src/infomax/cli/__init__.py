@@ -1,18 +1,19 @@
-"""The door for the shell: parse, call the library, print."""
+"""The command line: parse, call the library, print."""
 
 from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 
 from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, reproduce, train  # noqa: F401
 from infomax.cli.app import app
-from infomax.errors import InputError
+from infomax.errors import InputError, InputWarning, visible
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What a mistyped command or option raises; typer has no public name for it."""
@@ -21,6 +22,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 def main() -> None:
     """Run the command line: a user's mistake is one message and exit code 2, never a traceback."""
     signal.signal(signal.SIGTERM, _end)
+    warnings.showwarning = _show_warning
     try:
         # An int is an exit code: 130 after a Ctrl-C.
         sys.exit(app(sys.argv[1:] or ["--help"], prog_name="infomax", standalone_mode=False))
@@ -32,13 +34,26 @@ def main() -> None:
         message = str(error) if error.filename else f"standard output: {error.strerror}"
         with suppress(OSError):
             sys.stdout.close()  # else what it could not take fails again when the interpreter ends
-    print(f"infomax: {message}", file=sys.stderr)
+    print(f"infomax: {visible(message)}", file=sys.stderr)
     sys.exit(2)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
     """End by an exception, so that half-written files are removed on the way out."""
     sys.exit(128 + number)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning to the user as one line; where another library warns, say where."""
+    place = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
+    print(f"warning: {place}{visible(str(message))}", file=sys.stderr)
 
 
 def _usage(error: Any) -> str:

@@ -11,6 +11,8 @@ from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from infomax.errors import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -27,14 +29,14 @@ class Screen:
 
     @cached_property
     def console(self) -> Console:
-        """For what is more than a line; ids and paths are shown as they are, whatever they look like."""
+        """For tables and bars; markup in ids and paths is not interpreted."""
         from rich.console import Console
 
         return Console(stderr=self.stderr, highlight=False, markup=False, emoji=False)
 
     def print(self, line: str) -> None:
-        """A line, as it is."""
-        print(line, file=sys.stderr if self.stderr else sys.stdout, flush=True)
+        """Print a line; characters that would act on the terminal are shown as escapes."""
+        print("\n".join(map(visible, line.split("\n"))), file=sys.stderr if self.stderr else sys.stdout, flush=True)
 
 
 out, log = Screen(), Screen(stderr=True)
@@ -44,12 +46,12 @@ def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]
     """Print a table."""
     from rich.table import Table
 
-    out.console.print(title, style="bold", soft_wrap=True)
+    out.console.print(visible(title), style="bold", soft_wrap=True)
     sheet = Table(show_header=any(columns))
     for name in columns:
-        sheet.add_column(name, overflow="fold")
+        sheet.add_column(visible(name), overflow="fold")
     for row in rows:
-        sheet.add_row(*map(str, row))
+        sheet.add_row(*(visible(str(cell)) for cell in row))
     out.console.print(sheet)
 
 

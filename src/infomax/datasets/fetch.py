@@ -1,4 +1,4 @@
-"""Public files: found or downloaded, whole, and exactly the bytes we know."""
+"""Public files: find or download them, and check their size and SHA-256."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from typing import NamedTuple
 from urllib.request import Request, urlopen
 
 from infomax.errors import InputError
+from infomax.io.locking import locked
 from infomax.progress import Progress, silent
 
 _CHUNK, _TIMEOUT = 1 << 16, 30.0
 
 
 class PublicFile(NamedTuple):
-    """A file that anybody can download, and what it must be."""
+    """A file that anybody can download, with its expected size and hash."""
 
     path: str
-    """Where it is kept, below the data folder: ``planetoid/ind.cora.x``."""
+    """Its path inside the data folder: ``planetoid/ind.cora.x``."""
     url: str
     size: int
     sha256: str
 
 
 def data_folders() -> list[Path]:
-    """Where files are looked for, in this order; downloads go to the last, the cache."""
+    """The folders to look for files in, in this order; downloads go to the last, the cache."""
     given = os.environ.get("INFOMAX_DATA")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "infomax"
     return [Path(given), cache] if given else [cache]
@@ -40,7 +41,7 @@ def data_path() -> Path:
 
 
 def obtain(files: Sequence[PublicFile], progress: Progress = silent) -> list[Path]:
-    """The path of every file, checked by size and SHA-256; what is not there yet is downloaded."""
+    """The path of every file, checked by size and SHA-256; missing files are downloaded."""
     total, before, paths = sum(file.size for file in files), 0, []
     for file in files:
         if path := _find(file):
@@ -55,20 +56,30 @@ def obtain(files: Sequence[PublicFile], progress: Progress = silent) -> list[Pat
 
 
 def download(file: PublicFile, target: Path, progress: Progress = silent) -> None:
-    """Download to ``target``, going on from where an earlier attempt left ``target.part``."""
-    part = target.with_name(f"{target.name}.part")
+    """Download to ``target``, continuing a ``target.part`` of an earlier attempt.
+
+    Where another process is downloading the same file, wait for it and take its result.
+    """
+    remedy = "Try again, and it continues from there; or put the file into a folder and set INFOMAX_DATA to that."
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _receive(file, part, progress)
-    except (OSError, HTTPException) as error:
-        remedy = "Try again, and it goes on from there; or put the file into a folder and name that in INFOMAX_DATA."
-        raise InputError(file.url, f"a file of {file.size:,} bytes", str(error), remedy) from error
-    try:
-        check(part, file)
-    except InputError:
-        part.unlink()
-        raise
-    part.replace(target)
+    except OSError as error:
+        raise InputError(str(target.parent), "a folder that can be written", str(error), remedy) from error
+    with locked(target.with_name(f"{target.name}.lock"), target, wait=True):
+        if target.is_file():
+            check(target, file)
+            return
+        part = target.with_name(f"{target.name}.part")
+        try:
+            _receive(file, part, progress)
+        except (OSError, HTTPException) as error:
+            raise InputError(file.url, f"a file of {file.size:,} bytes", str(error), remedy) from error
+        try:
+            check(part, file)
+        except InputError:
+            part.unlink()
+            raise
+        part.replace(target)
 
 
 def check(path: Path, file: PublicFile) -> None:
@@ -81,7 +92,7 @@ def check(path: Path, file: PublicFile) -> None:
             return
         found = f"SHA-256 {digest}"
     expected = f"{file.size:,} bytes with SHA-256 {file.sha256}"
-    raise InputError(str(path), expected, found, "Remove it if it is still there, and it is downloaded anew.")
+    raise InputError(str(path), expected, found, "Remove it if it still exists, and it is downloaded again.")
 
 
 def _of_all(progress: Progress, before: int, total: int) -> Progress:
@@ -101,7 +112,7 @@ def _receive(file: PublicFile, part: Path, progress: Progress) -> None:
     request = Request(file.url, headers={"Range": f"bytes={done}-"} if done else {})  # noqa: S310 - from our own table
     verified = ssl.create_default_context()
     with urlopen(request, timeout=_TIMEOUT, context=verified) as response, part.open("ab") as content:  # noqa: S310
-        if response.status != 206:  # the server knows no ranges and sends it all
+        if response.status != 206:  # the server does not support ranges and sends everything
             done = content.truncate(0)
         while done <= file.size and (chunk := response.read(_CHUNK)):
             content.write(chunk)

@@ -1,12 +1,13 @@
 """Cora, Citeseer and Pubmed: papers, their citations and their words, in the Planetoid split.
 
-The files are pickles, and a pickle may call whatever it names. These are read by an unpickler that knows six names and
-refuses every other.
+The files are pickles, and a pickle can call any function that it names. An unpickler reads them that knows six names,
+gives harmless classes for them and refuses every other name.
 """
 
 from __future__ import annotations
 
 import pickle
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 
 VALIDATION = 500
-"""The papers that follow those of the training split."""
+"""The number of papers after those of the training split that are for validation."""
 
 _FOLDER = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data"
 # Size and SHA-256 of each ind.NAME.PART, in the order of `read`. (The eighth part, x, repeats the first rows of allx.)
@@ -64,19 +65,19 @@ def files(name: str) -> list[PublicFile]:
 
 
 def read(y: Path, allx: Path, ally: Path, tx: Path, ty: Path, test_index: Path, citations: Path) -> Graph:
-    """The graph in the files: features as they are there, unscaled, and the label ``class``, -1 where there is none.
+    """The graph in the files: unscaled features as in the files, and the label ``class``, -1 where there is none.
 
-    ``allx`` holds the first papers and ``tx`` those that ``test_index`` numbers. Citeseer leaves 15 numbers out: papers
-    that have no words and no class, but are there.
+    ``allx`` holds the first papers and ``tx`` those whose numbers are in ``test_index``. Citeseer leaves out 15
+    numbers: papers of the graph that have no words and no class.
     """
     test = np.loadtxt(test_index, dtype=np.int64)
-    features = sparse.vstack([_matrix(unpickle(allx)), _matrix(unpickle(tx))], format="coo")
-    onehot: NDArray[Any] = np.concatenate([unpickle(ally), unpickle(ty)])
+    features = sparse.vstack([_matrix(allx), _matrix(tx)], format="coo")
+    onehot: NDArray[Any] = np.concatenate([_array(ally), _array(ty)])
     row = np.concatenate([np.arange(features.shape[0] - len(test)), test])
     n = int(row.max()) + 1
     classes = np.full(n, -1, dtype=np.int64)
     classes[row] = np.where(onehot.any(axis=1), onehot.argmax(axis=1), -1)
-    train = len(unpickle(y))
+    train = len(_array(y))
     return Graph.from_arrays(
         np.array([(paper, cited) for paper, all_cited in unpickle(citations).items() for cited in all_cited]).T,
         sparse.csr_array((features.data, (row[features.row], features.col)), shape=(n, features.shape[1])),
@@ -90,7 +91,11 @@ def read(y: Path, allx: Path, ally: Path, tx: Path, ty: Path, test_index: Path, 
 
 
 def unpickle(path: Path) -> Any:
-    """What the pickle holds, unless it asks for more than the six names these files need."""
+    """The content of a pickle that needs no more than the six names that these files use.
+
+    An array is a `PickledArray`, a sparse matrix a `PickledMatrix`: NumPy's own way of restoring an array from a pickle
+    can be made to read outside its memory.
+    """
     with path.open("rb") as file:
         try:
             return _Unpickler(file, fix_imports=False, encoding="latin1").load()
@@ -98,8 +103,37 @@ def unpickle(path: Path) -> Any:
             raise InputError(str(path), "a pickle of numpy arrays, as Planetoid has them", str(error)) from error
 
 
-class _Matrix:
-    """Stands in for scipy's csr_matrix, so that a pickle never touches that class."""
+class PickledDtype:
+    """Stands in for `numpy.dtype`: numbers only, no objects."""
+
+    def __init__(self, code: str, *_: object) -> None:
+        if not isinstance(code, str) or not re.fullmatch(r"[biuf][1248]", code):
+            raise pickle.UnpicklingError(f"an array of dtype {code!r}, where only numbers are allowed")
+        self.code, self.order = code, "|"
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if state[1] not in ("<", ">", "|", "="):
+            raise pickle.UnpicklingError(f"the byte order {state[1]!r}")
+        self.order = state[1]
+
+
+class PickledArray:
+    """Stands in for `numpy.ndarray`; ``values`` is the array."""
+
+    values: NDArray[Any]
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, dtype, columns_first, data = state
+        content = data.encode("latin1") if isinstance(data, str) else data
+        flat = np.frombuffer(content, dtype=np.dtype(dtype.order + dtype.code))
+        self.values = flat.reshape(shape, order="F" if columns_first else "C")
+
+
+class PickledMatrix:
+    """Stands in for scipy's csr_matrix."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.state = state
@@ -107,10 +141,10 @@ class _Matrix:
 
 # The six names, as Python 2 wrote them.
 _ALLOWED = {
-    ("scipy.sparse.csr", "csr_matrix"): _Matrix,
-    ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
+    ("scipy.sparse.csr", "csr_matrix"): PickledMatrix,
+    ("numpy.core.multiarray", "_reconstruct"): PickledArray,
+    ("numpy", "ndarray"): PickledArray,
+    ("numpy", "dtype"): PickledDtype,
     ("collections", "defaultdict"): defaultdict,
     ("__builtin__", "list"): list,
 }
@@ -123,9 +157,17 @@ class _Unpickler(pickle.Unpickler):
         return _ALLOWED[module, name]
 
 
-def _matrix(pickled: _Matrix) -> sparse.csr_array:
-    state = pickled.state
-    return sparse.csr_array((state["data"], state["indices"], state["indptr"]), shape=state["_shape"])
+def _matrix(path: Path) -> sparse.csr_array:
+    state = unpickle(path).state
+    data, indices, indptr = (state[name].values for name in ("data", "indices", "indptr"))
+    matrix = sparse.csr_array((data, indices, indptr), shape=state["_shape"])
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def _array(path: Path) -> NDArray[Any]:
+    values: NDArray[Any] = unpickle(path).values
+    return values
 
 
 def _mask(n: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""The door of a graph: what its arrays must be, and the form in which they come in."""
+"""Checks of the arrays that a graph is made of: their types, shapes and values."""
 
 from __future__ import annotations
 
@@ -13,54 +13,82 @@ from scipy import sparse
 from infomax.errors import InputError, shorten, whole
 
 NUMBERS = "biufO"
-"""The kinds of dtype that hold real numbers, or objects that may be such."""
+"""The kinds of dtype that hold real numbers, or objects that may be numbers."""
+
+MOST_NODES = 2**31 - 1
+"""Row numbers have 32 bits."""
+
+MOST_FEATURES = 4_000_000
+"""An encoder has one weight per column and dimension: with more columns, its weights alone would not fit a machine."""
 
 
 def check_array(name: str, values: Any, kinds: str, expected: str, dtype: Any = None) -> NDArray[Any]:
-    """An array of one of those kinds of dtype, as the dtype asked for; no text, no rows of different lengths."""
+    """The values as an array of ``dtype``; refuse values of other kinds of dtype and rows of unequal length."""
     try:
         array = np.asarray(values)
         if array.size and array.dtype.kind not in kinds:
             raise TypeError(f"dtype {array.dtype}")
         return np.asarray(array, dtype=dtype)
-    except (RuntimeError, TypeError, ValueError) as error:  # a tensor that asks for gradients raises the first
+    except (RuntimeError, TypeError, ValueError) as error:  # a tensor that requires gradients raises RuntimeError
         raise InputError(name, expected, str(error).rstrip(".")) from None
 
 
 def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
-    """Ids ``[N]`` as int64 or as str objects; unique, and all of one kind."""
-    column = np.asarray(ids, dtype=object) if not isinstance(ids, np.ndarray) else ids
+    """Ids ``[N]`` as int64 or as str objects; unique, and all of one type."""
+    column = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=object)
     if column.shape != (n,):
-        raise InputError("ids", f"{n} ids, one a node", f"shape {list(column.shape)}")
-    listed, kinds = column.tolist(), {"integer"}
+        raise InputError("ids", f"{n} ids, one per node", f"shape {list(column.shape)}")
     if column.dtype.kind not in "iu":
-        kinds = {"integer" if isinstance(i, int | np.integer) else type(i).__name__ for i in listed}
-    if len(kinds) > 1 or not kinds <= {"integer", "str"}:
-        raise InputError("ids", "all integers or all text", " and ".join(sorted(kinds)), "Make all of them text.")
-    if kinds == {"integer"}:
-        ends = min(listed, default=0), max(listed, default=0)
-        beyond = [i for i in ends if not -(2**63) <= i < 2**63]
-        if beyond:
-            raise InputError("ids", "integers of 64 bits with their sign", str(beyond[0]), "Make all of them text.")
-    if len(set(listed)) != n:
-        twice, count = Counter(listed).most_common(1)[0]
+        column = column.astype(object)
+        kinds = {"integer" if isinstance(i, int | np.integer) else type(i).__name__ for i in column.tolist()}
+        if len(kinds) > 1 or not kinds <= {"integer", "str"}:
+            raise InputError("ids", "all integers or all text", " and ".join(sorted(kinds)), "Make all of them text.")
+        if kinds == {"str"}:
+            _check_unique(column)
+            return column
+    beyond = [int(i) for i in (column.min(), column.max()) if not -(2**63) <= i < 2**63] if n else []
+    if beyond:
+        raise InputError("ids", "integers of 64 bits with their sign", str(beyond[0]), "Make all of them text.")
+    column = column.astype(np.int64)
+    _check_unique(column)
+    return column
+
+
+def _check_unique(ids: NDArray[Any]) -> None:
+    """Refuse ids ``[N]`` of which one occurs twice."""
+    # np.unique needs far less memory than a set of Python's integers; text is not worth sorting.
+    distinct = len(np.unique(ids)) if ids.dtype != object else len(set(ids.tolist()))
+    if distinct < len(ids):
+        twice, count = Counter(ids.tolist()).most_common(1)[0]
         raise InputError("ids", "each id once", f"{shorten(twice)} {count} times")
-    return column.astype(np.int64 if kinds == {"integer"} else object)
 
 
 def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[Any]) -> int:
-    """N, from the first that tells it."""
+    """N, from num_nodes, the features or the ids, whichever is given first; else the highest row number + 1."""
     if num_nodes is not None:
-        return whole("num_nodes", num_nodes, 0)
-    if features is not None:
-        return int(features.shape[0] if hasattr(features, "shape") else len(features))
-    if ids is not None:
-        return len(ids)
-    return int(edges.max()) + 1 if edges.size else 0
+        n = whole("num_nodes", num_nodes, 0)
+    elif features is not None:
+        n = int(features.shape[0] if hasattr(features, "shape") else len(features))
+    elif ids is not None:
+        n = len(ids)
+    else:
+        n = int(edges.max()) + 1 if edges.size else 0
+        # Ids used as row numbers would make a graph of mostly isolated nodes, and one id can exhaust the memory.
+        most = max(100_000, 20 * edges.shape[1])
+        if n > most:
+            expected = f"row numbers below {most:,}, as there are {edges.shape[1]:,} edges"
+            remedy = "If these are ids, number the nodes from 0 and give the ids as ids; else give the number of nodes."
+            raise InputError("edges", expected, str(n - 1), remedy)
+    if n > MOST_NODES:
+        raise InputError("graph", f"at most {MOST_NODES:,} nodes", f"{n:,}")
+    return n
 
 
 def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_array, dict[str, int]]:
-    """No self-loops, no duplicates, no zero weights; symmetric unless directed."""
+    """The adjacency ``[N, N]`` as CSR without self-loops, duplicates and zero weights, and how many were left out.
+
+    Symmetric unless ``directed``. With ``binary`` every entry counts as 1.
+    """
     if not sparse.issparse(adjacency):
         adjacency = check_array("adjacency", adjacency, NUMBERS, "numbers", np.float32)
     coo = sparse.coo_array(adjacency)
@@ -76,24 +104,33 @@ def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_arra
     matrix = sparse.coo_array((values[keep], (coo.row[keep], coo.col[keep])), shape=coo.shape).tocsr()
     if binary:
         matrix.data[:] = 1
-    if not np.isfinite(matrix.data).all():
-        bad = int(np.argmax(~np.isfinite(matrix.data)))
-        row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
-        raise InputError(
-            f"edge {row} -> {int(matrix.indices[bad])}", "weights whose sum float32 can hold", "larger ones"
-        )
-    # An edge listed in both directions is none of these: symmetric matrices and PyG's lists have all of theirs so.
+    # An edge listed in both directions is no duplicate: symmetric matrices and PyG's lists hold every edge twice.
     duplicates = int(keep.sum()) - int(matrix.nnz)
     if not directed:
         matrix = sparse.csr_array(matrix.maximum(matrix.T))
     matrix.sort_indices()
+    _check_sums(matrix)
     return matrix, {"self_loops": int(loops.sum()), "duplicates": duplicates, "zero_weights": int(zeros.sum())}
+
+
+def _check_sums(matrix: sparse.csr_array) -> None:
+    """Refuse weights whose sum at a node, incoming or outgoing, float32 cannot hold: the node would vanish."""
+    limit = float(np.finfo(np.float32).max)
+    if float(matrix.data.max(initial=0)) * matrix.nnz < limit:
+        return
+    data, n = matrix.data.astype(np.float64), matrix.shape[0]
+    rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
+    for sums in (np.bincount(rows, data, n), np.bincount(matrix.indices, data, n)):
+        bad = np.flatnonzero(~(sums < limit))
+        if len(bad):
+            expected, found = "weights at a node whose sum float32 can hold (below 3.4e38)", f"{sums[bad[0]]:.3g}"
+            raise InputError(f"weights of row {bad[0]}", expected, found, "Divide all weights by one number.")
 
 
 def check_features(features: Any, n: int) -> Any:
     """Features ``[N, F]`` as float32, dense or CSR, all finite."""
     if sparse.issparse(features):
-        values = sparse.csr_array(features, copy=True)  # what follows works in place
+        values = sparse.csr_array(features, copy=True)  # the next lines work in place
         values.data = check_array("features", values.data, NUMBERS, "numbers", np.float32)
         values.sum_duplicates()
         values.eliminate_zeros()
@@ -107,6 +144,9 @@ def check_features(features: Any, n: int) -> Any:
         raise InputError("graph", "at least one node", "none")
     if values.shape[1] == 0:
         raise InputError("features", "at least one column", "none", "Pass None to use degree features.")
+    if values.shape[1] > MOST_FEATURES:
+        remedy = "Use fewer columns, for example hashed or projected ones."
+        raise InputError("features", f"at most {MOST_FEATURES:,} columns", f"{values.shape[1]:,}", remedy)
     if not np.isfinite(numbers).all():
         bad = sparse.coo_array(values).data
         at = int(np.argmax(~np.isfinite(bad)))
@@ -116,7 +156,7 @@ def check_features(features: Any, n: int) -> Any:
 
 
 def check_feature_names(where: str, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """Refuse feature columns that are not the known ones in their order; names the first that is off."""
+    """Refuse feature columns that differ from the expected ones or their order; the message names the first."""
     if found == expected:
         return
     here, known = set(found), set(expected)
@@ -131,34 +171,34 @@ def check_feature_names(where: str, found: tuple[str, ...], expected: tuple[str,
 
 
 def check_groups(groups: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:
-    """Groups ``[N]``, no edge between two of them."""
+    """Groups ``[N]``; refuse an edge between two of them."""
     column = check_column("groups", groups, adjacency.shape[0], "biu", "integers", np.int64)
     coo = adjacency.tocoo()
     between = column[coo.row] != column[coo.col]
     if between.any():
-        edge = f"the one of rows {coo.row[between][0]} and {coo.col[between][0]}"
+        edge = f"one between the rows {coo.row[between][0]} and {coo.col[between][0]}"
         raise InputError("groups", "no edge between two groups", edge)
     return column
 
 
 def check_columns(name: str, columns: Any, n: int, check: Callable[[str, Any, int], Any]) -> dict[str, NDArray[Any]]:
-    """Named columns, each of them checked; none for None."""
+    """A mapping of names to columns, each of them checked; empty for None."""
     if not isinstance(columns, Mapping | None):
         raise InputError(name, "a mapping of names to columns", type(columns).__name__)
     return {key: check(f"{name}[{key!r}]", column, n) for key, column in (columns or {}).items()}
 
 
 def check_column(name: str, column: Any, n: int, kinds: str, expected: str, dtype: Any = None) -> NDArray[Any]:
-    """A column ``[N]``; the rest as in `check_array`."""
+    """A column ``[N]``; for the other arguments see `check_array`."""
     values = check_array(name, column, kinds, expected, dtype)
     if values.shape != (n,):
         remedy = "Choose one of its columns." if values.ndim == 2 else ""
-        raise InputError(name, f"{n} values, one a node", f"shape {list(values.shape)}", remedy)
+        raise InputError(name, f"{n} values, one per node", f"shape {list(values.shape)}", remedy)
     return values
 
 
 def check_mask(name: str, mask: ArrayLike, n: int) -> NDArray[np.bool_]:
-    """A mask ``[N]``, of booleans or of 0 and 1."""
+    """A mask ``[N]`` of booleans, made of booleans or of 0 and 1."""
     values = check_column(name, mask, n, "biuf", "booleans")
     wrong = (values != 0) & (values != 1)
     if wrong.any():
@@ -167,15 +207,15 @@ def check_mask(name: str, mask: ArrayLike, n: int) -> NDArray[np.bool_]:
 
 
 def check_labels(name: str, column: ArrayLike, n: int) -> NDArray[Any]:
-    """Labels as numbers ``[N]`` or ``[N, C]``, or as str objects ``[N]``, "" for None, NaN and their like."""
+    """Labels as numbers ``[N]`` or ``[N, C]``, or as str objects ``[N]``; None, NaN and the like become ""."""
     values = check_array(name, column, "biufOUSTMm", "text or numbers")
     if values.dtype.kind not in "biuf":
         values = check_column(name, np.asarray(column, dtype=object), n, "O", "text")
         return np.array([str(i) if isinstance(i, str) or str(i) not in _MISSING else "" for i in values], dtype=object)
     if values.ndim not in (1, 2) or len(values) != n:
-        raise InputError(name, f"{n} rows, one a node", f"shape {list(values.shape)}")
+        raise InputError(name, f"{n} rows, one per node", f"shape {list(values.shape)}")
     missing = np.isnan(values)
-    if missing.any() and (values[~missing] % 1 == 0).all():  # integers, which have no NaN, in the form of floats
+    if missing.any() and (values[~missing] % 1 == 0).all():  # integers stored as floats, since integers have no NaN
         return np.where(missing, -1, values).astype(np.int64)
     return values
 

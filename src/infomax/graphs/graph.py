@@ -1,4 +1,4 @@
-"""Graph: nodes that carry features, joined by edges. Checked once, here; everything after may trust it."""
+"""Graph: nodes with features, joined by edges. It is checked when it is made, so all other code can rely on it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from infomax.errors import InputError, shorten
 from infomax.graphs import checks
 
 Features: TypeAlias = Any
-"""``[N, F]`` float32: an array, or a `scipy.sparse.csr_array`, whose types scipy does not tell."""
+"""``[N, F]`` float32: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A graph whose nodes carry features.
+    """A graph whose nodes have features.
 
     Make one with `from_arrays`, `from_scipy`, `from_networkx`, `from_pyg` or `infomax.read_graph`.
 
     Shapes:
         adjacency: ``[N, N]`` CSR, float32; ``A[i, j]`` is the weight of the edge i -> j. Symmetric unless ``directed``.
-            No self-loops (the encoders give every node exactly one), no zero weights, no duplicates.
+            No self-loops (the encoders add one to every node), no zero weights, no duplicates.
         features: ``[N, F]`` float32, a dense array or CSR.
         ids: ``[N]``, int64 or str objects, unique, in input order.
         feature_names: F names.
@@ -34,7 +34,7 @@ class Graph:
             among whole numbers becomes that), or ``[N, C]`` 0/1 of uint8.
         splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named "seen", training sees
             those nodes and the edges among them, and nothing else.
-        groups: ``[N]`` integers, which of several graphs a node belongs to; no edge joins two. None: it is one graph.
+        groups: ``[N]`` integers, the graph of each node where there are several; no edge joins two. None: one graph.
     """
 
     adjacency: sparse.csr_array
@@ -46,9 +46,9 @@ class Graph:
     groups: NDArray[np.int64] | None = None
     directed: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """What the door left out: ``self_loops``, ``duplicates``, ``zero_weights`` (rows of the edge table)."""
+    """How many edges were left out as ``self_loops``, ``duplicates`` or ``zero_weights`` (rows of the edge table)."""
     edge_columns: tuple[str, str] | None = None
-    """The columns that were taken for source and target, where the edge table had none of these names."""
+    """The columns used as source and target, where the edge table has no columns of these names."""
 
     @property
     def num_nodes(self) -> int:
@@ -57,7 +57,7 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
-        """Edges as a person counts them: an undirected edge once."""
+        """The number of edges; an undirected edge counts once."""
         return int(self.adjacency.nnz) if self.directed else int(self.adjacency.nnz) // 2
 
     @property
@@ -67,7 +67,7 @@ class Graph:
 
     @property
     def weighted(self) -> bool:
-        """Whether any edge weighs other than 1."""
+        """Whether any edge has a weight other than 1."""
         return bool((self.adjacency.data != 1).any())
 
     def degrees(self) -> NDArray[np.int64]:
@@ -79,11 +79,11 @@ class Graph:
         return f"Graph({self.num_nodes:,} nodes, {self.num_edges:,} {arrows}, {self.num_features:,} features)"
 
     def seen(self) -> Graph:
-        """What training may see: the part of the split "seen", or all of it where there is none."""
+        """The part of the graph that training may use: the split "seen", or everything where there is none."""
         return self.part(self.splits["seen"]) if "seen" in self.splits else self
 
     def part(self, mask: NDArray[np.bool_]) -> Graph:
-        """The nodes of a mask ``[N]`` and the edges among them: the graph one would have without the others."""
+        """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
         rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
         return dataclasses.replace(
             self,
@@ -113,11 +113,11 @@ class Graph:
                 weights duplicates add up. Undirected: an edge listed in both directions is one edge, its weight the
                 larger of the two.
             features: ``[N, F]``, dense or any scipy sparse format; None gives the degree features of
-                `degree_features`. A dense array of float32 is not copied: it must not change after.
-            weight: ``[E]`` non-negative; an edge of weight zero is no edge.
-            num_nodes: N, needed only where neither features nor ids tell it.
-            directed: keep the arrows; messages then run along them, from source to target.
-            columns: ids, feature_names, labels, splits, groups as `Graph` has them.
+                `degree_features`. A dense array of float32 is not copied: do not change it afterwards.
+            weight: ``[E]`` non-negative; an edge of weight zero is left out.
+            num_nodes: N, needed only where neither features nor ids give it.
+            directed: keep the directions; messages then run from source to target.
+            columns: ids, feature_names, labels, splits, groups as in `Graph`.
         """
         edges = checks.check_array("edges", edges, "iu", "row numbers (integers)")
         if edges.size == 0:
@@ -132,7 +132,7 @@ class Graph:
         ones = np.ones(edges.shape[1], dtype=np.float32)
         values = ones if weight is None else checks.check_array("weight", weight, checks.NUMBERS, "numbers", np.float32)
         if values.shape != ones.shape:
-            raise InputError("weight", f"{len(ones)} numbers, one an edge", f"shape {list(values.shape)}")
+            raise InputError("weight", f"{len(ones)} numbers, one per edge", f"shape {list(values.shape)}")
         matrix = sparse.coo_array((values, (edges[0], edges[1])), shape=(n, n))
         return cls.from_scipy(matrix, features, directed=directed, binary=weight is None, **columns)
 
@@ -152,7 +152,7 @@ class Graph:
     ) -> Graph:
         """A graph from a scipy matrix ``[N, N]`` (``A[i, j]``: the edge i -> j); the rest as in `from_arrays`.
 
-        With ``binary`` every entry counts as 1 however often it is listed.
+        With ``binary`` every entry counts as 1, however often it is listed.
         """
         shape: tuple[int, ...] = getattr(adjacency, "shape", ())
         if len(shape) != 2 or shape[0] != shape[1]:
@@ -172,7 +172,7 @@ class Graph:
         return cls(
             adjacency=matrix,
             features=values,
-            ids=checks.check_ids(np.arange(n) if ids is None else ids, n),
+            ids=np.arange(n) if ids is None else checks.check_ids(ids, n),
             feature_names=tuple(map(str, feature_names)),
             labels=checks.check_columns("labels", labels, n, checks.check_labels),
             splits=checks.check_columns("splits", splits, n, checks.check_mask),
@@ -185,10 +185,10 @@ class Graph:
     def from_networkx(cls, graph: Any, *, labels: str | Iterable[str] = (), directed: bool | None = None) -> Graph:
         """A graph from NetworkX: numeric node attributes are features, those named in ``labels`` are labels.
 
-        With ``directed`` the arrows are kept, and an undirected edge runs both ways; None: as the graph itself is.
+        With ``directed`` the directions are kept, and an undirected edge runs both ways; None: as in the graph itself.
         """
         if not hasattr(graph, "is_directed"):
-            raise InputError("graph", "a graph of NetworkX", type(graph).__name__)
+            raise InputError("graph", "a NetworkX graph", type(graph).__name__)
         if directed:
             graph = graph.to_directed(as_view=True)
         nodes = list(graph.nodes(data=True))
@@ -196,7 +196,7 @@ class Graph:
         names = list(dict.fromkeys(name for _, attributes in nodes for name in attributes))
         for name in wanted - set(names):
             known = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
-            raise InputError(f"label attribute {shorten(name)}", known, "no node that has it")
+            raise InputError(f"label attribute {shorten(name)}", known, "no node with that attribute")
         columns = {}
         for name in names:
             if name in wanted:
@@ -233,7 +233,7 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False) -> Graph:
-        """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks; of a ``Batch`` its groups."""
+        """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks; a ``Batch`` gives groups."""
         if getattr(data, "edge_index", None) is None:
             remedy = "Make a HeteroData homogeneous; for an adj_t, see Graph.from_scipy."
             raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
@@ -245,7 +245,8 @@ class Graph:
             _array(data.edge_index),
             None if data.x is None else _array(data.x.float()),
             weight=None if weight is None else _array(weight.float()),
-            num_nodes=data.num_nodes,
+            # Where nothing else gives it, PyG counts nodes by the highest row number, without a bound.
+            num_nodes=data.num_nodes if any(key in data for key in ("x", "num_nodes", "pos", "batch")) else None,
             directed=directed,
             labels={} if y is None else {"y": _array(y)},
             groups=None if groups is None else _array(groups),
@@ -254,7 +255,7 @@ class Graph:
 
 
 def _not_number(values: list[Any], least: float = -np.inf) -> int | None:
-    """The place of the first that is no finite number from the least on."""
+    """The position of the first value that is no finite number, or one below ``least``."""
     for place, value in enumerate(values):
         try:
             if not np.isfinite(number := float(value)) or number < least:
@@ -265,7 +266,7 @@ def _not_number(values: list[Any], least: float = -np.inf) -> int | None:
 
 
 def _array(tensor: Any) -> Any:
-    """A tensor as an array; a sparse one as a matrix of scipy."""
+    """A tensor as an array; a sparse one as a scipy matrix."""
     values = tensor.detach().cpu()
     if not values.is_sparse and not values.is_sparse_csr:
         return values.numpy()
@@ -282,10 +283,10 @@ def node_degrees(adjacency: sparse.csr_array, directed: bool) -> NDArray[np.int6
 
 
 def degree_features(degrees: NDArray[np.int64]) -> tuple[sparse.csr_array, list[str]]:
-    """One-hot ``[N, 32]`` of the degree's power of two: what a graph without features gets.
+    """One-hot features ``[N, 32]`` of the degrees ``[N]``, for graphs that have no features; and their names.
 
-    Column b holds the nodes whose degree d has ``floor(log2(d + 1)) == b``. The columns do not depend on the graph, so
-    a model trained on one graph embeds another.
+    Column b is 1 where a degree d has ``floor(log2(d + 1)) == b``. The columns do not depend on the graph, so that a
+    model trained on one graph can embed another.
     """
     bucket = np.minimum(np.log2(degrees + 1).astype(np.int64), 31)
     n = len(degrees)

@@ -1,7 +1,8 @@
-"""Scaling of the input features: fitted once, stored with the model, applied to whatever is embedded later."""
+"""Scaling of the features: fitted once, stored with the model, and applied to every graph that is embedded."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.errors import InputError
+from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Features, Graph
 
 Scale = Literal["auto", "rows", "columns", "none"]
@@ -19,12 +20,12 @@ Scale = Literal["auto", "rows", "columns", "none"]
 class Scaler:
     """How features are scaled before an encoder sees them.
 
-    - ``rows``: every row sums to 1, all-zero rows are left alone: bags of words, as in the paper;
-    - ``columns``: every column gets mean 0 and deviation 1; sparse features are divided only, so they stay sparse;
+    - ``rows``: every row sums to 1; all-zero rows stay zero. For bags of words, as in the paper;
+    - ``columns``: every column gets mean 0 and deviation 1; sparse features are only divided, so they stay sparse;
     - ``none``.
 
     Shapes:
-        mean, deviation: ``[F]``, of ``columns`` only; fitted to sparse features the mean is zero
+        mean, deviation: ``[F]``, for ``columns`` only; for sparse features the mean is zero
     """
 
     kind: Scale
@@ -33,25 +34,25 @@ class Scaler:
 
     @classmethod
     def fit(cls, features: Features, kind: Scale = "auto") -> Scaler:
-        """Fit to ``[N, F]``. ``auto`` takes rows where nothing is negative and most entries are zero, else columns."""
+        """Fit to ``[N, F]``. ``auto`` means rows if nothing is negative and half the entries are zero, else columns."""
         if check_scale(kind) == "auto":
             kind = "rows" if _bag_like(features) else "columns"
         if kind != "columns":
             return cls(kind)
         mean, variance = _moments(features)
-        # A column that is constant, as far as float32 can tell, carries nothing: it is centred, otherwise left alone.
+        # A column that is constant to float32 precision is centred, not divided: its deviation is 0 or rounding.
         deviation = np.where(variance > 1e-14 * np.maximum(mean**2, 1e-28), np.sqrt(variance), 1)
         centre = np.zeros_like(mean) if sparse.issparse(features) else mean
         return cls(kind, centre.astype(np.float32), deviation.astype(np.float32))
 
     @classmethod
     def of_seen(cls, graph: Graph, kind: Scale = "auto") -> Scaler:
-        """Fit to what training sees: the split "seen", or all nodes where there is none."""
+        """Fit to the nodes that training sees: the split "seen", or all nodes where there is none."""
         seen = graph.splits.get("seen")
         return cls.fit(graph.features if seen is None else graph.features[seen], kind)
 
     def transform(self, features: Features) -> Features:
-        """Scaled features ``[N, F]``, sparse where they came sparse."""
+        """Scaled features ``[N, F]``; sparse features stay sparse."""
         if self.kind == "rows":
             total = np.asarray(features.sum(axis=1)).reshape(-1, 1)
             factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(np.float32)
@@ -64,15 +65,26 @@ class Scaler:
         return features
 
 
+def warn_if_zero(features: Features, scaler: Scaler) -> None:
+    """Warn where scaled features ``[N, F]`` are all zero: so will be all vectors."""
+    if (features.data if sparse.issparse(features) else features).any():
+        return
+    reason, remedy = "all features are zero", ""
+    if scaler.kind == "columns":
+        reason, remedy = "every column of the features is constant, so scaling makes it zero", ', or use scale="none"'
+    message = f"{reason}: all vectors will be zero. Leave the features out, to use the degrees instead{remedy}."
+    warnings.warn(message, InputWarning, stacklevel=2)
+
+
 def check_scale(kind: Scale) -> Scale:
-    """The kind of scaling; refused if it is none."""
+    """The kind of scaling; refused where it is unknown."""
     if kind not in get_args(Scale):
         raise InputError("scale", f"one of {', '.join(get_args(Scale))}", str(kind))
     return kind
 
 
 def _moments(features: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and variance ``[F]`` of the columns: deviations are squared, as a difference of squares would cancel."""
+    """Mean and variance ``[F]`` of the columns, by squared deviations: a difference of squares would cancel."""
     if not sparse.issparse(features):
         return features.mean(axis=0, dtype=np.float64), features.var(axis=0, dtype=np.float64)
     (n, f), columns = features.shape, features.indices
@@ -82,10 +94,10 @@ def _moments(features: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _standardised(x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``(X - mean) / deviation``, ``[N, F]``, on all cores."""
+    """``(X - mean) / deviation``, ``[N, F]``, computed on all cores."""
     import torch
 
-    out = np.empty(x.shape, np.float32)  # NumPy's memory has large pages
+    out = np.empty(x.shape, np.float32)  # NumPy's allocator uses large pages
     torch.sub(torch.from_numpy(x), torch.from_numpy(mean), out=torch.from_numpy(out)).div_(torch.from_numpy(deviation))
     return out
 

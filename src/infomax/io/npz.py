@@ -1,9 +1,9 @@
-"""A graph in one plain ``.npz``: nothing pickled, and simple enough to write by hand with `numpy.savez`.
+"""A graph in one ``.npz`` file: nothing is pickled, and it is simple enough to write by hand with `numpy.savez`.
 
 ==================  ===========  =========================================================================
 key                 shape
 ==================  ===========  =========================================================================
-``edges``           ``[2, E]``   row numbers, integers; an undirected edge once. The only key that must be.
+``edges``           ``[2, E]``   row numbers, integers; an undirected edge once. The only key that is required.
 ``directed``        ``[]``       bool, False where missing
 ``weight``          ``[E]``      non-negative numbers, 1 where missing
 ``features``        ``[N, F]``   dense numbers; or the parts of a CSR matrix, ``features.indices``,
@@ -12,31 +12,36 @@ key                 shape
 ``feature_names``   ``[F]``      text
 ``label:NAME``      ``[N]``      text ("" = unknown) or integers (-1 = unknown); or ``[N, C]`` of 0/1
 ``split:NAME``      ``[N]``      bool
-``groups``          ``[N]``      integers, which of several graphs a node belongs to; one graph where missing
+``groups``          ``[N]``      integers, the graph of each node where there are several; one graph where missing
 ==================  ===========  =========================================================================
 
-A text column KEY is a numpy array of strings. numpy makes every string as wide as the longest, so what `write_npz`
-writes is instead ``utf8:KEY``: the strings as UTF-8 (uint8), each ended by the byte 255, which UTF-8 never uses.
+A text column KEY is a numpy array of strings. numpy stores every string as wide as the longest, so `write_npz` writes
+``utf8:KEY`` instead: the strings as UTF-8 (uint8), each ended by the byte 255, which UTF-8 never uses.
 """
 
 from __future__ import annotations
 
+import math
 import zipfile
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.errors import InputError
+from infomax.graphs.checks import MOST_FEATURES
 from infomax.graphs.graph import Features, Graph
 from infomax.io.atomic import replacing
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
+_DEFLATED = 1032
+"""What deflate can compress at best: a file that claims more is damaged or crafted."""
+
 _NUMBERS, _INTEGERS = ("biuf", "numbers"), ("iu", "integers")
-# The dtype.kind each key may have, and its name.
+# The kinds of dtype that each key may have, and what they are called in messages.
 _KINDS = {
     "edges": _INTEGERS,
     "directed": ("b", "bool"),
@@ -55,16 +60,16 @@ _KINDS = {
 
 
 def write_npz(graph: Graph, path: str | Path, *, compress: bool = False) -> None:
-    """Write the graph whole or not at all; the same graph gives the same bytes."""
+    """Write the graph to a file that appears whole or not at all; the same graph gives the same bytes."""
     save = np.savez_compressed if compress else np.savez
     with replacing(Path(path)) as temporary, temporary.open("wb") as file:
         save(file, allow_pickle=False, **_to_arrays(graph))
 
 
 def read_npz(path: str | Path) -> Graph:
-    """The graph that `write_npz`, or a person, wrote."""
+    """The graph of a file that `write_npz` or a person wrote."""
     path = Path(path)
-    arrays = _load(path)
+    arrays = read_arrays(path)
     for key, values in arrays.items():
         _check_kind(path, key, values)
     if "edges" not in arrays:
@@ -119,9 +124,11 @@ def _read_features(path: Path, arrays: Arrays) -> NDArray[Any] | sparse.csr_arra
     try:
         data = arrays.get("features.data", np.ones(len(indices), dtype=np.float32))
         shape = arrays["features.shape"].tolist()
+        if len(shape) != 2 or not 0 <= shape[1] <= MOST_FEATURES:
+            raise ValueError(f"shape {shape}, where at most {MOST_FEATURES:,} columns are possible")
         matrix = sparse.csr_array((data, indices, arrays["features.indptr"]), shape=shape)
         matrix.check_format(full_check=True)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
         expected = "the parts of a CSR matrix: indices, indptr, shape and data"
         raise InputError(f"{path}, keys features.*", expected, str(error)) from error
     return matrix
@@ -145,7 +152,7 @@ def _decode(path: Path, key: str, values: NDArray[Any]) -> NDArray[Any]:
     *strings, rest = values.tobytes().split(b"\xff")
     try:
         if rest:
-            raise ValueError("more after the last of them")
+            raise ValueError("bytes after the last one")
         return np.array([string.decode(errors="surrogatepass") for string in strings], dtype=object)
     except ValueError as error:
         expected = "strings in UTF-8, each ended by the byte 255"
@@ -157,7 +164,7 @@ def _named(columns: Arrays, prefix: str) -> Arrays:
 
 
 def _check_kind(path: Path, key: str, values: NDArray[Any]) -> None:
-    """Refuse a wrong dtype, and a key that no graph has: a misspelt one would otherwise be left out in silence."""
+    """Refuse a wrong dtype, and an unknown key: a misspelt one would otherwise be ignored in silence."""
     where = f'{path}, key "{key}"'
     text = key.startswith("utf8:")
     head, colon, _ = key.removeprefix("utf8:").partition(":")
@@ -170,8 +177,8 @@ def _check_kind(path: Path, key: str, values: NDArray[Any]) -> None:
         raise InputError(where, expected, f"dtype {values.dtype}")
 
 
-def _load(path: Path) -> Arrays:
-    """Every array of the file, or an error that names the first one that cannot be read."""
+def read_arrays(path: Path) -> Arrays:
+    """Every array of an npz file. A damaged file is refused, and so is one whose arrays this machine cannot hold."""
     where, arrays = str(path), {}
     try:
         with path.open("rb") as file:
@@ -182,10 +189,41 @@ def _load(path: Path) -> Arrays:
             # numpy writes no comments: where there is one, a damaged length made it swallow the entries that follow.
             if any(entry.comment for entry in archive.zip.infolist()):
                 raise ValueError("a damaged table of contents")
+            _check_sizes(path, archive.zip)
             for key in archive.files:
                 where = f'{path}, key "{key}"'
                 arrays[key] = np.asarray(archive[key])
+    except InputError:
+        raise
     except Exception as error:  # a damaged archive makes zipfile, zlib and numpy raise almost anything
-        found = getattr(error, "strerror", None) or str(error)
+        found = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(where, "an npz file of plain arrays", found) from error
     return arrays
+
+
+def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
+    """Refuse arrays that do not fit, by their headers: a small compressed file may hold very large arrays."""
+    import psutil
+
+    total = 0
+    for entry in archive.infolist():
+        key = entry.filename.removesuffix(".npy")
+        with archive.open(entry) as member:
+            shape, size = _read_header(member)
+            there = entry.file_size - member.tell()
+        if size > there or entry.file_size > _DEFLATED * entry.compress_size + 1000:
+            raise InputError(f'{path}, key "{key}"', f"an array of shape {list(shape)}", "less data than that")
+        if key == "features" and len(shape) == 2 and shape[1] > MOST_FEATURES:
+            raise InputError(f'{path}, key "{key}"', f"at most {MOST_FEATURES:,} columns", f"{shape[1]:,}")
+        total += size
+    free = psutil.virtual_memory().available
+    if total > free:
+        raise InputError(str(path), f"arrays of at most {free:,} bytes, the free memory", f"{total:,} bytes")
+
+
+def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], int]:
+    """The shape of an array in npy format, and its size in bytes."""
+    version = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(member)
+    return shape, math.prod(shape) * dtype.itemsize

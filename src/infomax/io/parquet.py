@@ -1,4 +1,4 @@
-"""Tables in parquet files, column by column."""
+"""Tables in parquet files, read column by column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCK_CELLS = 1 << 20
 
 
 def need_pyarrow(path: Path) -> tuple[Any, Any]:
-    """``pyarrow`` and ``pyarrow.parquet``, or how to install them."""
+    """``pyarrow`` and ``pyarrow.parquet``; where they are missing, an error that says how to install them."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -31,13 +31,17 @@ def need_pyarrow(path: Path) -> tuple[Any, Any]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """A ``pyarrow.parquet.ParquetFile``; what pyarrow dislikes about it becomes an InputError."""
-    pyarrow, parquet = need_pyarrow(path)
+    """A ``pyarrow.parquet.ParquetFile``; whatever pyarrow cannot read becomes an InputError."""
+    _, parquet = need_pyarrow(path)
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             yield file
-    except (OSError, pyarrow.ArrowException) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+    except InputError:
+        raise
+    except UnicodeDecodeError:
+        raise InputError(str(path), "text in UTF-8", "other bytes", "Write the file again, in UTF-8.") from None
+    except Exception as error:  # a damaged file makes pyarrow and the conversions after it raise almost anything
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(str(path), "a parquet file that can be read", reason) from error
 
 
@@ -74,20 +78,22 @@ def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None =
         data = file.read(columns=[names[column] for column in (identifier, *marks)])
         ids = id_column(table, names[identifier], data[names[identifier]]).to_pylist()
         tables.check_nodes(table, ids, names[identifier])
+        feature_names = [names[column] for column in features]
+        blocks = list(_blocks(table, file, feature_names, remedy)) if features else []
+        if features and sum(block.shape[0] for block in blocks) != len(ids):
+            raise InputError(str(path), f"{len(ids):,} rows in every column", "another number of rows")
         return NodeTable(
             path=path,
             lines=None,
             ids=ids,
-            feature_names=[names[column] for column in features],
-            features=tables.stack(list(_blocks(table, file, [names[column] for column in features], remedy)))
-            if features
-            else None,
+            feature_names=feature_names,
+            features=tables.stack(blocks) if features else None,
             labels={names[mark]: _text(data[names[mark]]) for mark in marks},
         )
 
 
 def _names(file: Any, path: Path) -> list[str]:
-    # pandas writes the row numbers of a filtered frame as a column of this name.
+    # pandas writes the row numbers of a filtered frame into a column of this name.
     names = [name for name in file.schema_arrow.names if not name.startswith("__index_level_")]
     if not names:
         raise InputError(str(path), "at least one column", "none")
@@ -96,7 +102,7 @@ def _names(file: Any, path: Path) -> list[str]:
 
 
 def id_column(table: Table, name: str, column: Any) -> Any:
-    """The ids of a pyarrow column, without nulls, as int64 or large_string."""
+    """The ids of a pyarrow column as int64 or large_string; nulls are refused."""
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -109,7 +115,7 @@ def id_column(table: Table, name: str, column: Any) -> Any:
 
 
 def _encode(ends: Sequence[Any]) -> tuple[tables.Ids, NDArray[np.int64]]:
-    """Two columns of ids ``[E]`` as each id once, by first appearance row by row, and positions ``[2, E]`` in them."""
+    """Each id of two columns ``[E]`` once, in order of appearance row by row; and the positions ``[2, E]`` in it."""
     import pyarrow as pa
 
     both = pa.chunked_array([chunk for end in ends for chunk in end.chunks], type=ends[0].type).combine_chunks()
@@ -128,7 +134,7 @@ def _weight(table: Table, name: str, column: Any) -> NDArray[np.float32]:
 
 
 def _blocks(table: Table, file: Any, names: Sequence[str], remedy: str) -> Iterator[Features]:
-    """Blocks of features ``[rows, F]``, every value finite."""
+    """Blocks of features ``[rows, F]``; values that are not finite are refused."""
     schema = file.schema_arrow
     for name in names:
         kind = schema.field(name).type
@@ -172,7 +178,7 @@ def _text(column: Any) -> NDArray[Any]:
 
 
 def refuse_nulls(table: Table, name: str, column: Any) -> None:
-    """A column that has a value in every row."""
+    """Refuse a column that has a null in any row."""
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise InputError(table.place(row, name), "a value", "null", tables.FILL_IN)

@@ -1,4 +1,4 @@
-"""Tables in text files: csv with commas; tsv and txt with tabs. UTF-8, a header line, quotes as csv has them."""
+"""Tables in text files: csv with commas, tsv and txt with tabs; UTF-8, a header line, csv quotes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None =
 def _block(
     table: Table, names: Sequence[str], features: Sequence[int], chunk: Sequence[Row], remedy: str
 ) -> NDArray[np.float32]:
-    """Features ``[rows, F]`` of a few rows, every cell a finite number."""
+    """Features ``[rows, F]`` of some rows; cells that are no finite number are refused."""
     cells = list(chain.from_iterable([row[column] for column in features] for _, row in chunk))
     values = numbers(cells)
     good = np.isfinite(values)
@@ -99,10 +99,10 @@ def _block(
 
 
 def numbers(cells: Sequence[str]) -> NDArray[np.float32]:
-    """The number in every cell, float32; NaN where there is none."""
+    """The number in every cell as float32; NaN where a cell holds none."""
     with np.errstate(over="ignore"):
         try:
-            # float() takes "2024_01" for a number; no table means that.
+            # float() reads "2024_01" as a number, which no table means.
             if "_" not in "".join(cells):
                 return np.fromiter(map(float, cells), dtype=np.float32, count=len(cells))
         except ValueError:
@@ -118,12 +118,12 @@ def _number(cell: str) -> float:
 
 
 def written(cell: str) -> str:
-    """The cell as the file has it, for a message."""
+    """The cell as it is in the file, for a message."""
     return shorten(cell) if cell.strip() else "an empty cell"
 
 
 def read_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
-    """The column names, and the line and cells of every row below them."""
+    """The column names, and the line number and cells of every row below them."""
     rows = _rows(path)
     try:
         _, header = next(rows)
@@ -154,12 +154,15 @@ def _refuse_other_delimiter(path: Path, header: str, delimiter: str) -> None:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """Line and cells of every row, the header first: all of one width, blank lines left out."""
+    """Line number and cells of every row, the header first; rows of another width are refused, blank lines skipped."""
     delimiter = DELIMITERS[path.suffix.lower()]
     line, width = 1, 0
     with opened(path) as file:
-        # A header written "source, target" says that the space after a delimiter is no part of the cell.
-        spaced = f"{delimiter} " in file.readline()
+        # A header such as "source, target" shows that the space after a delimiter does not belong to the cell.
+        header = file.readline()
+        if "\0" in header:
+            raise InputError(place(path, 1), "UTF-8", "NUL characters, as UTF-16 has them", "Save the file as UTF-8.")
+        spaced = f"{delimiter} " in header
         file.seek(0)
         reader = csv.reader(file, delimiter=delimiter, skipinitialspace=spaced, strict=True)
         try:
@@ -178,7 +181,7 @@ def _rows(path: Path) -> Iterator[Row]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[TextIO]:
-    """A text file in UTF-8, with or without a byte order mark, line ends as they are."""
+    """Open a text file in UTF-8, with or without a byte order mark; line ends stay as they are."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield file
@@ -189,7 +192,7 @@ def opened(path: Path) -> Iterator[TextIO]:
 
 
 def _undecodable(path: Path) -> int:
-    """The line of the first bytes that are not UTF-8."""
-    # Read again, as the decoder works in blocks and does not know its line. No character spans a line end.
+    """The number of the first line that is not UTF-8."""
+    # The decoder works in blocks and does not know its line, so read again. No character spans a line end.
     lines = path.read_bytes().splitlines()
     return next(line for line, raw in enumerate(lines, 1) if raw.decode(errors="ignore").encode() != raw)

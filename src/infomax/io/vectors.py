@@ -14,6 +14,7 @@ from infomax.errors import InputError, place, shorten
 from infomax.graphs.checks import check_ids
 from infomax.io import parquet, tables, text
 from infomax.io.atomic import replacing
+from infomax.io.npz import read_arrays
 
 Vectors: TypeAlias = NDArray[np.float32]
 
@@ -65,7 +66,8 @@ def write_parquet(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
     flat = pyarrow.array(np.ascontiguousarray(vectors).ravel())
     vector = pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
     with replacing(path) as temporary:
-        pyarrow_parquet.write_table(pyarrow.table({"id": pyarrow.array(ids), "vector": vector}), temporary)
+        table = pyarrow.table({"id": pyarrow.array(ids), "vector": vector})
+        pyarrow_parquet.write_table(table, temporary, write_page_checksum=True)
 
 
 def _read_parquet(path: Path) -> tuple[Any, NDArray[Any]]:
@@ -92,10 +94,15 @@ def write_npy(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
 
 
 def _read_npy(path: Path) -> tuple[Any, NDArray[Any]]:
-    vectors = _load(path)
-    if not isinstance(vectors, np.ndarray):
-        raise InputError(str(path), "one array", "several", "Is it an npz?")
-    return np.arange(len(vectors)), vectors
+    try:
+        # Mapped: a header that claims more than the file holds is refused before any memory is taken.
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(mapped, np.ndarray):
+            raise TypeError("several arrays, as in an npz file")
+        vectors = np.array(mapped)
+    except Exception as error:  # a damaged file makes numpy raise almost anything
+        raise InputError(str(path), "an .npy file of one plain array", str(error)) from error
+    return np.arange(len(np.atleast_1d(vectors))), vectors
 
 
 def write_npz(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
@@ -110,19 +117,10 @@ def write_npz(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
 
 
 def _read_npz(path: Path) -> tuple[Any, NDArray[Any]]:
-    arrays = _load(path)
-    if isinstance(arrays, np.ndarray) or not {"ids", "vectors"} <= set(arrays):
+    arrays = read_arrays(path)
+    if not {"ids", "vectors"} <= set(arrays):
         raise InputError(str(path), "arrays ids and vectors", "others", "Is it an npz of a graph?")
     return arrays["ids"], arrays["vectors"]
-
-
-def _load(path: Path) -> NDArray[Any] | dict[str, NDArray[Any]]:
-    try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except Exception as error:  # a damaged archive makes zipfile, zlib and numpy raise almost anything
-        raise InputError(str(path), f"a {path.suffix} file of plain arrays", str(error)) from error
 
 
 def write_csv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
