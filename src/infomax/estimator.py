@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -26,10 +26,12 @@ from infomax.parts.corruptions import REPLAYABLE, shuffle_features
 from infomax.presets import PRESETS, Part, Preset, batch_sizes, restore
 from infomax.training import checkpoints, memory, runs
 from infomax.training.embedding import embed
+from infomax.training.embedding import smooth as smooth_over
 from infomax.training.health import course, shape
 from infomax.training.loop import Training
 from infomax.training.step import Model, has_closed_form
 from infomax.views import Batches, WholeView
+from infomax.views.propagation import Propagation
 
 CHECKPOINT_SECONDS = 20.0
 
@@ -48,6 +50,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         epochs: train so many epochs and keep the last weights; with ``patience`` as well, at most so many. In batches
             an epoch is one step. 0 is Random-Init: the encoder as it was drawn.
         patience: stop after so many epochs without a lower training loss and keep the weights that produced the lowest.
+        smooth: hops over which `transform` smooths the vectors, H + P^smooth H with rows of length 1. It helps where
+            labels follow communities; 0, the default, leaves vectors as they are.
         seed: decides the first weights and every corruption.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``...
 
@@ -73,6 +77,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         lr: float | None = None,
         epochs: int | None = None,
         patience: int | None = None,
+        smooth: int | None = None,
         seed: int = 0,
         device: str = "auto",
     ) -> None:
@@ -88,6 +93,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         self.lr = lr
         self.epochs = epochs
         self.patience = patience
+        self.smooth = smooth
         self.seed = seed
         self.device = device
 
@@ -164,8 +170,13 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError("There is no finished training to report on: call fit(graph).")
         return self._course | shape(self.transform(self.graph_.seen()).vectors)
 
-    def transform(self, graph: Graph) -> Embeddings:
-        """The vectors ``[N, dim]`` of a graph's nodes, in its order, with its ids."""
+    def transform(self, graph: Graph, *, smooth: int | None = None) -> Embeddings:
+        """The vectors ``[N, dim]`` of a graph's nodes, in its order, with its ids.
+
+        Args:
+            graph: any graph with the features that the model was fitted to.
+            smooth: hops to smooth the vectors over; None takes the model's own setting, 0 leaves them as they are.
+        """
         self._check_fitted()
         check_graph(graph)
         check_feature_names("features", graph.feature_names, self.feature_names_)
@@ -173,7 +184,11 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         encoder = self.model_.to(device).encoder
         memory.require(memory.embedding_bytes(graph, encoder.out_dim), device)
         scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
-        return Embeddings(to_host(embed(encoder, WholeView.of(scaled, encoder.rule, device))), graph.ids)
+        view = WholeView.of(scaled, encoder.rule, device)
+        vectors, hops = embed(encoder, view), self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
+        if hops:
+            vectors = smooth_over(vectors, cast(Propagation, view.propagation), hops)
+        return Embeddings(to_host(vectors), graph.ids)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """`fit`, then `transform` of the same graph."""

@@ -52,6 +52,8 @@ class Preset:
     epochs: int = 10_000
     patience: int | None = 20
     """Epochs without a lower training loss before the stop; None trains all epochs and keeps the last weights."""
+    smooth: int = 0
+    """Hops over which vectors are smoothed after training; see `infomax.training.embedding.smooth`."""
 
     def describe(self) -> dict[str, Any]:
         """The settings as JSON values; a part as its name and the arguments bound to it."""
@@ -87,6 +89,7 @@ class Preset:
             lr=float(lr),
             epochs=whole("epochs", self.epochs, 0),
             patience=None if self.patience is None else whole("patience", self.patience, 1),
+            smooth=whole("smooth", self.smooth, 0),
         )
 
 

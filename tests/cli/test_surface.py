@@ -16,8 +16,20 @@ from infomax.version import __version__
 
 ROWS = ("cora", "citeseer", "pubmed", "ppi", "reddit", "generated-reddit", "debian", "debian-inductive")
 SURFACE = {
-    "train": {"--out", "--labels", "--preset", "--dim", "--epochs", "--patience", "--seed", "--device", "--resume"},
-    "embed": {"--out"},
+    "train": {
+        "--out",
+        "--labels",
+        "--preset",
+        "--dim",
+        "--epochs",
+        "--patience",
+        "--seed",
+        "--device",
+        "--resume",
+        "--steps",
+        "--batch",
+    },
+    "embed": {"--out", "--attach", "--smooth"},
     "evaluate": {"--labels", "--dataset", "--probe", "--json"},
     "neighbours": {"-k"},
     "info": set(),

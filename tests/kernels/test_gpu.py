@@ -137,9 +137,7 @@ def test_the_end_of_a_step(generator):
 def test_without_triton_the_results_are_the_same(monkeypatch):
     """Where nothing is drawn but the first weights and a shuffle that is not one."""
     graph = random_graph(300, 20)
-    monkeypatch.setattr(
-        "infomax.parts.corruptions.permutation", lambda n, generator: torch.arange(n, device=GPU).flip(0)
-    )
+    monkeypatch.setattr("infomax.views.whole.permutation", lambda n, generator: torch.arange(n, device=GPU).flip(0))
     settings = {"dim": 16, "epochs": 12, "lr": 1e-3, "device": "cuda"}
     fused = DGI(**settings).fit(graph).transform(graph).vectors
     monkeypatch.setattr("infomax.kernels._triton_kernels", lambda: None)

@@ -35,6 +35,12 @@ def embed(
             help="GRAPH holds only new nodes and their edges: attach them to the graph trained on, write theirs only.",
         ),
     ] = False,
+    smooth: Annotated[
+        int | None,
+        typer.Option(
+            metavar="HOPS", help="Smooth the vectors over so many hops, such as 5.  [default: the run's]", min=0
+        ),
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Write the vectors of a graph's nodes and their ids."""
@@ -62,7 +68,7 @@ def embed(
             raise
         if model.graph_.weighted and not source.weighted:
             show.log.print("The edges trained on have weights, these have none: each counts as 1.")
-    embeddings = model.transform(source)
+    embeddings = model.transform(source, smooth=smooth)
     if attach:
         embeddings = embeddings.part(source.splits["new"])
     embeddings.save(out)

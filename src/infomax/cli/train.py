@@ -59,6 +59,14 @@ def train(
         typer.Option(metavar="auto|rows|columns|none", help="Scaling of the features.  [default: the preset's]"),
     ] = None,
     lr: Annotated[float | None, typer.Option(help="Adam's learning rate.  [default: the preset's]")] = None,
+    smooth: Annotated[
+        int | None,
+        typer.Option(
+            metavar="HOPS",
+            help="Smooth the vectors of this run over so many hops, such as 5: helps where labels follow communities.",
+            min=0,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Decides the first weights and every corruption.")] = 0,
     device: Device = "auto",
     resume: Annotated[
@@ -85,6 +93,7 @@ def train(
         patience=patience,
         lr=lr,
         scale=scale,  # type: ignore[arg-type]  # checked where it is used
+        smooth=smooth,
         seed=seed,
         device=device,
         **_views(preset, fan_out, batch) | _parts(preset, layers, corruption, rho, readout),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch.nn.functional import normalize
 
 from infomax.parts.encoders import Encoder
 from infomax.views import BlockView, WholeView
@@ -13,6 +14,9 @@ from infomax.views.propagation import Propagation
 
 BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Nodes at once: few for a cache, many for a GPU."""
+
+COLUMNS = 64
+"""Columns that are smoothed at once."""
 
 
 @torch.no_grad()
@@ -35,6 +39,22 @@ def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.
                 out[part.start : part.stop] = vectors
             h = out
     assert h is not None  # noqa: S101  an encoder has a layer, a graph a node
+    return h
+
+
+@torch.no_grad()
+def smooth(h: torch.Tensor, propagation: Propagation, hops: int) -> torch.Tensor:
+    """H + P^hops H with rows of length 1, ``[N, d]``: each vector moves towards those around it. H is overwritten.
+
+    A few columns at a time, so that memory holds little beside H.
+    """
+    for columns in h.split(COLUMNS, dim=1):
+        far = columns.contiguous()
+        for _ in range(hops):
+            far = propagation @ far
+        columns.add_(far)
+    for rows in h.split(BLOCK[h.device.type]):
+        rows.copy_(normalize(rows))
     return h
 
 
