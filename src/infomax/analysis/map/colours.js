@@ -1,7 +1,7 @@
-// A colour for every node, from the column that is shown.
+// The colour of every node, from the column that is shown.
 
 let dark = matchMedia("(prefers-color-scheme: dark)").matches;
-// The colours of groups and of numbers come with the map, those of the page from its style sheet.
+// The colours of groups and numbers come with the data, those of the page from its style sheet.
 function theme() {
   const mode = dark ? "dark" : "light";
   const style = getComputedStyle(document.documentElement);
@@ -12,19 +12,19 @@ function theme() {
 }
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
-const focus = new Set(); // groups picked in the legend; when there are any, all others step back
-let chosen = null; // Uint8Array, 1 for nodes inside the lasso; null when there is none
+const focus = new Set(); // groups selected in the legend; if there are any, all others are dimmed
+let chosen = null; // Uint8Array, 1 for nodes inside the lasso; null if there is no selection
 
 function groupColour(group) {
   const { groups, unknown, ink, other } = theme();
   if (group === 0) return unknown;
   if (group <= groups.length || !focus.has(group)) return groups[group - 1] ?? other;
-  // A grey group that is picked borrows a colour whose own group is not.
+  // A selected group without a colour of its own takes one of a group that is not selected.
   const free = groups.filter((_, at) => !focus.has(at + 1));
   return free[[...focus].filter((each) => each > groups.length).indexOf(group)] ?? ink;
 }
 
-// A column of numbers between its ends, 0 to 1; by its logarithm where most of it would crowd at the low end.
+// Maps the numbers of a column to 0 to 1; on a logarithmic scale if most of them are near the low end.
 function scaled(column) {
   const to = column.log ? Math.log1p : Number;
   const low = to(column.low);
@@ -32,8 +32,7 @@ function scaled(column) {
   return (value) => (to(value) - low) / span;
 }
 
-// RGBA [4 n] of the nodes; the order [n] to draw them in, beginning with those that are grey or have stepped back; how
-// many those are.
+// RGBA [4 n] of the nodes; the order [n] in which to draw them, grey and dimmed ones first; the number of those.
 function paint(at) {
   const { nodes } = meta;
   const column = meta.columns[at];
@@ -55,7 +54,7 @@ function paint(at) {
   return { colours: new Uint8Array(colours.buffer), ...mixed(nodes, grey) };
 }
 
-// For a column's values: which entry of a palette they take, and which of its entries are grey or step back.
+// For the values of a column: their entry in a palette, and which entries are grey or dimmed.
 function groupLook({ groups }, pack) {
   const each = [...groups.keys()];
   const coloured = (group) => focus.has(group) || (group > 0 && group <= theme().groups.length);
@@ -85,11 +84,11 @@ function numberLook(column, pack) {
   };
 }
 
-// The nodes with first[node] = 1, then the others, each part in an order that has nothing to do with the file's: so no
-// group lies on top of another, and the first few of a part are a fair sample of it.
+// The nodes with first[node] = 1, then the others, each part in mixed order: so no group covers another, and the first
+// few nodes of a part are a fair sample of it.
 function mixed(nodes, first) {
   const order = new Uint32Array(nodes);
-  let stride = Math.max(1, Math.round(0.618 * nodes)); // far apart, and without a common divisor: all are met once
+  let stride = Math.max(1, Math.round(0.618 * nodes)); // coprime to the number of nodes: each comes once
   while (divisor(stride, nodes) > 1) stride++;
   let grey = 0;
   for (let node = 0; node < nodes; node++) grey += first[node];

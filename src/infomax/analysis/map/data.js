@@ -1,4 +1,4 @@
-// What the page was given: numbers about the map, and blocks of bytes (gzip, then base64), unpacked when needed.
+// The data inside the page: a JSON description, and blocks of bytes (gzip, then base64) that are unpacked when needed.
 
 const element = (id) => document.getElementById(id);
 const meta = JSON.parse(element("meta").textContent);
@@ -10,7 +10,7 @@ async function bytes(name) {
   return new Response(new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-// For browsers that do not have it yet.
+// For browsers without Uint8Array.fromBase64.
 function fromBase64(packed) {
   const text = atob(packed);
   const raw = new Uint8Array(text.length);
@@ -25,14 +25,14 @@ const ARRAYS = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, fl
 const readPlaces = () => once("places", (buffer) => new Uint16Array(buffer)); // x, y, x, y, ... from 0 to 65535
 const readIds = () => once("ids", (buffer) => JSON.parse(new TextDecoder().decode(buffer)));
 const readColumn = (at) => once("column" + at, (buffer) => new ARRAYS[meta.columns[at].type](buffer));
-const readNeighbours = () => once("neighbours", (buffer) => new Uint32Array(buffer)); // k a node, the nearest first
-const readCosines = () => once("cosines", (buffer) => new Int16Array(buffer)); // of the same k, in 1/32767
+const readNeighbours = () => once("neighbours", (buffer) => new Uint32Array(buffer)); // k per node, nearest first
+const readCosines = () => once("cosines", (buffer) => new Int16Array(buffer)); // of the same k, times 32767
 
 const count = (number) => number.toLocaleString("en");
 const plain = (number) => (Number.isInteger(number) ? count(number) : String(Number(number.toPrecision(4))));
 
-// What a node's column says, in words; "" where it is not known.
-function told(column, node) {
+// The value of a node in a column, as text; "" if it is unknown.
+function valueText(column, node) {
   const value = column.codes[node];
   if (column.groups) return column.groups[value].name;
   return Number.isNaN(value) ? "" : plain(value);

@@ -1,10 +1,10 @@
-// Hands: drag, pinch, wheel and keys move the view; a tap picks; a drag with the lasso in hand chooses.
+// Input: drag, pinch, wheel and keys move the view; a tap selects a node; a drag with the lasso selects many.
 
-const fingers = new Map(); // pointer -> where it is
-let lassoing = false; // the lasso is in hand
-let tapped = null; // where the first finger went down, until it has moved or a second one has come
+const fingers = new Map(); // pointer -> its position
+let lassoing = false; // whether the lasso is active
+let tapped = null; // where the first finger went down, until it moves or a second finger follows
 let glide = 0;
-const NEAREST = 800; // how many times larger than the whole a map can be seen
+const NEAREST = 800; // the largest zoom, relative to the whole map
 
 function zoomAt(x, y, factor) {
   const scale = Math.min(Math.max(view.scale * factor, view.whole * 0.5), view.whole * NEAREST);
@@ -14,7 +14,7 @@ function zoomAt(x, y, factor) {
   refresh();
 }
 
-// Where everything can be seen beside what covers the page.
+// The view that shows the whole map beside the cards.
 function wholeView() {
   const [left, top, right, bottom] = margins();
   const [width, height] = [view.width - left - right, view.height - top - bottom];
@@ -22,14 +22,14 @@ function wholeView() {
   return { scale, x: left + (width - meta.extent[0] * scale) / 2, y: top + (height - meta.extent[1] * scale) / 2 };
 }
 
-// What the cards cover, left, top, right and bottom.
+// How much the cards cover at the left, top, right and bottom.
 function margins() {
   const covered = element("panel").getBoundingClientRect();
   return narrow() ? [20, covered.bottom + 16, 20, 32] : [covered.right + 24, 28, 76, 28];
 }
 const narrow = () => view.width < 720;
 
-// Bring a node into the middle of what is not covered, so near that most of its neighbours stand apart and in sight.
+// Move a node to the middle of the uncovered area, at a zoom that shows about half of its neighbours, well apart.
 function goTo(node) {
   const [left, top, right, bottom] = margins();
   const card = element("details").getBoundingClientRect();
@@ -46,7 +46,8 @@ function glideTo(target) {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) return void (Object.assign(view, target), refresh());
   const from = { ...view };
   const began = performance.now();
-  // The scale grows evenly to the eye, and the middle of the page keeps step with it: so the goal never leaves sight.
+  // The scale changes by a constant factor per unit of time, and the middle of the page moves with it, so that the
+  // target stays in sight.
   const middle = ({ x, y, scale }) => [(view.width / 2 - x) / scale, (view.height / 2 - y) / scale];
   const [start, end] = [middle(from), middle(target)];
   const step = (now) => {
@@ -119,7 +120,7 @@ paper.addEventListener(
   { passive: false },
 );
 
-let pointing = 0; // one look a frame is enough
+let pointing = 0; // at most one lookup per frame
 function point(event) {
   cancelAnimationFrame(pointing);
   pointing = requestAnimationFrame(() => hover(nodeAt(...spot(event), 10), ...spot(event)));

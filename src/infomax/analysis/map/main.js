@@ -1,4 +1,4 @@
-// The beginning, and what holds the parts together.
+// Starts the page and connects its parts.
 
 let at = meta.first; // the column that is shown
 const shownColumn = () => meta.columns[at];
@@ -7,7 +7,7 @@ async function loadColumn(which) {
   meta.columns[which].codes ??= await readColumn(which);
 }
 
-// A node's colour beside its name.
+// The colour of a node.
 function colourOf(node) {
   const column = shownColumn();
   const value = column.codes[node];
@@ -16,12 +16,12 @@ function colourOf(node) {
   return Number.isNaN(value) ? unknown : ramp[Math.round(scaled(column)(value) * (ramp.length - 1))];
 }
 
-let frame = 0; // the next one, where it has been asked for
+let frame = 0; // the requested animation frame, if any
 let rest = 0;
-let last = 0; // when a moving view was drawn; 0 at rest
-let share = 1; // of the points that a moving view shows: as many as this machine draws smoothly
+let last = 0; // the time of the last frame of a moving view; 0 at rest
+let share = 1; // the share of the points drawn while the view moves: as many as this machine draws smoothly
 
-// Draw at the next frame; once the view has come to rest, all of it, and with names chosen anew.
+// Draw at the next frame. When the view is at rest, draw all points and choose the names again.
 function refresh() {
   if (!gl) return; // still unpacking
   frame ||= requestAnimationFrame((now) => {
@@ -73,8 +73,8 @@ function resize() {
   refresh();
 }
 
-// Nodes by importance, from a column of whole numbers. Number and node in one key, so that the quick sort of plain
-// numbers will do; without such a column, in the order of the file.
+// The nodes by importance, a column of whole numbers; without it, in the order of the file. Number and node are packed
+// into one key, so that the fast sort of numbers can be used.
 async function rankNodes() {
   const { nodes, importance } = meta;
   if (importance === null) return Uint32Array.from({ length: nodes }, (_, node) => node);
@@ -97,7 +97,7 @@ async function start() {
   resize();
   recolour();
   element("wait").hidden = true;
-  // One can look round already; for the rest the page needs to know who is who.
+  // The map can be moved already; search and details need the ids.
   [ids, hubs] = await Promise.all([readIds(), rankNodes(), ...meta.columns.map((_, which) => loadColumn(which))]);
   for (const tool of document.querySelectorAll(":disabled")) tool.disabled = false;
   refresh();
@@ -129,6 +129,6 @@ canvas.addEventListener("webglcontextrestored", () => (startScene(), recolour())
 
 start().catch((error) => {
   element("wait").hidden = false;
-  element("wait").textContent = `The map cannot be shown: ${error.message}. A browser of 2023 or later will do.`;
+  element("wait").textContent = `The map cannot be shown: ${error.message}. It needs a browser from 2023 or later.`;
   throw error;
 });

@@ -1,17 +1,17 @@
-// Over the points: names of groups and of nodes, the node that is picked with its neighbours, and the lasso.
+// Drawn over the points: names of groups and nodes, the selected node with its neighbours, and the lasso.
 
 const paper = element("names");
 const pen = paper.getContext("2d");
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 let picked = -1; // the node whose details are shown
 let near = []; // its neighbours
-let lasso = []; // the path being drawn, on the page
-let shown = []; // names that found room: {text, at: place, kind, colour, side: -1 above its point, 1 below}
+let lasso = []; // the path being drawn, in page coordinates
+let shown = []; // the names that have room: {text, at: place, kind, colour, side: -1 above its point, 1 below}
 let hubs = null; // nodes by importance, the most important first
 
-const NAMED = 61; // groups beyond this have no name on the map
+const NAMED = 61; // groups from this number on have no name on the map
 
-// Where a group is densest: the middle, 0 to 1, of the square that holds most of it, and what share of it that is.
+// Where each group is densest: the middle (0 to 1) of the square with most of its nodes, and their share of the group.
 function hearts({ groups, codes }) {
   const [cells, reach] = [40, 2];
   const tally = new Float64Array(Math.min(groups.length, NAMED) * cells * cells);
@@ -40,9 +40,9 @@ function hearts({ groups, codes }) {
   });
 }
 
-// Choose the names for where the view has come to rest: the picked node's first, then groups, then nodes by importance.
+// Choose the names to show in a view at rest: first the selected node's, then groups', then nodes' by importance.
 function chooseNames(ids, column) {
-  const taken = []; // left, top, right, bottom of what is there already
+  const taken = []; // left, top, right, bottom of the names placed so far
   shown = [];
   const place = (name) => {
     const [x, y] = spotOf(name);
@@ -71,7 +71,7 @@ function chooseNames(ids, column) {
   }
 }
 
-// Names of the coloured groups, and of grey ones that keep together.
+// The names of the coloured groups, and of grey groups that are dense somewhere.
 function groupNames(column) {
   column.hearts ??= hearts(column);
   return column.groups.slice(0, NAMED).flatMap(({ name }, group) => {

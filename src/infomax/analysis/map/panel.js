@@ -1,4 +1,4 @@
-// Cards: search, legend, details of a node, what the lasso holds.
+// The cards: search, legend, details of a node, selection.
 
 let ids = []; // of the nodes, as text
 let lower = null; // the same in lower case, made at the first search
@@ -9,7 +9,7 @@ function make(tag, attributes = {}, ...children) {
   return made;
 }
 
-// ---- search: ids that begin with what was typed, then those that contain it; the important ones first
+// ---- search: ids that begin with the typed text, then ids that contain it; important nodes first
 
 const search = element("search");
 const found = element("found");
@@ -44,7 +44,7 @@ function option(node, at, typed) {
   const hit = make("b", { textContent: title.slice(from, to) });
   const made = make("li", { id: "option" + at, role: "option", title }, title.slice(0, from), hit, title.slice(to));
   made.dataset.node = node;
-  made.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus until the click
+  made.addEventListener("pointerdown", (event) => event.preventDefault()); // keeps the focus in the field
   made.addEventListener("click", () => take(node));
   return made;
 }
@@ -80,7 +80,7 @@ search.addEventListener("keydown", (event) => {
 // ---- legend
 
 const legend = element("legend");
-const ROWS = 200; // groups; more would make the page slow
+const ROWS = 200; // the largest number of groups in the legend; more would make the page slow
 
 function drawLegend(column) {
   const place = legend.scrollTop;
@@ -111,7 +111,7 @@ function groupRows(groups) {
   return left > 0 ? [...rows, make("p", { textContent: `and ${count(left)} smaller groups` })] : rows;
 }
 
-// A line to click: a dot, a name, a number.
+// A row to click: a dot, a name, a number.
 function row(colour, name, number, onclick) {
   const dot = make("i");
   dot.style.background = colour;
@@ -127,10 +127,10 @@ const close = (action) => {
   return made;
 };
 
-// What the columns say of a node, as far as they are unpacked.
+// The values of a node in all columns that are unpacked.
 const facts = (node) =>
   meta.columns.flatMap((column) => {
-    const textContent = column.codes ? told(column, node) : "";
+    const textContent = column.codes ? valueText(column, node) : "";
     return textContent ? [make("dt", { textContent: column.name }), make("dd", { textContent })] : [];
   });
 
@@ -177,7 +177,7 @@ function hover(node, x, y) {
   if (moved) drawNames();
 }
 
-// ---- what the lasso holds
+// ---- the nodes selected with the lasso
 
 function hold(on) {
   lassoing = on;
@@ -204,10 +204,10 @@ element("save").addEventListener("click", () => {
 });
 
 element("copy").addEventListener("click", () => {
-  // Through a field, as the clipboard of scripts is closed to pages opened from a file.
+  // Through a text field, since pages opened from a file may not use the clipboard API.
   const field = make("textarea", { value: chosenIds() });
   document.body.append(field);
   field.select();
-  element("copy").textContent = document.execCommand("copy") ? "Copied" : "Cannot copy here";
+  element("copy").textContent = document.execCommand("copy") ? "Copied" : "Copying failed";
   field.remove();
 });

@@ -1,5 +1,4 @@
-// The points, all drawn at once by the graphics card, and the view of them: a place p, from 0 to 1, is on the page at
-// p * scale + (x, y).
+// The points, drawn by WebGL, and the view: a place p, from 0 to 1, is on the page at p * scale + (x, y).
 
 const canvas = element("points");
 const view = { scale: 1, x: 0, y: 0, width: 1, height: 1, ratio: 1, whole: 1 };
@@ -22,7 +21,7 @@ void main() {
 }`;
 
 let gl, uniforms, buffers;
-let behind = 0; // how many nodes, the first of the order, lie behind the others
+let behind = 0; // how many nodes, the first in drawing order, are behind the others
 
 function startScene() {
   gl = canvas.getContext("webgl2", { antialias: false, alpha: true, premultipliedAlpha: true });
@@ -59,13 +58,13 @@ function uploadColours({ colours, order, grey }) {
   gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, order, gl.DYNAMIC_DRAW);
 }
 
-// A point's diameter on the page: as much as there is room for, and growing more slowly than the map when it is zoomed.
+// The diameter of a point on the page: chosen by the number of points; it grows more slowly than the map when zooming.
 function diameter() {
   const room = Math.sqrt((view.width * view.height) / meta.nodes);
   return Math.min(Math.max(0.47 * room, 1.3) * Math.max(view.scale / view.whole, 0.5) ** 0.42, 16);
 }
 
-// Draw a share of the points, evenly taken from those behind and those before them.
+// Draw a share of the points, the same share of those behind and of those in front.
 function drawPoints(share = 1) {
   const { scale, x, y, width, height, ratio } = view;
   gl.viewport(0, 0, canvas.width, canvas.height);
@@ -81,7 +80,7 @@ const placeOf = (node) => [places[2 * node] / SIDE, places[2 * node + 1] / SIDE]
 const onPage = (node) => project(...placeOf(node));
 const project = (x, y) => [x * view.scale + view.x, y * view.scale + view.y];
 
-// The node nearest to a spot of the page, within reach; -1 where there is none. A scan, as a million take milliseconds.
+// The node nearest to a position on the page, within reach; -1 if there is none. A million take milliseconds.
 function nodeAt(x, y, reach) {
   const to = SIDE / view.scale;
   const px = (x - view.x) * to;
@@ -100,7 +99,7 @@ function nodeAt(x, y, reach) {
   return found;
 }
 
-// Which nodes lie inside a polygon of the page: 1 or 0 each.
+// Which nodes are inside a polygon on the page: 1 or 0 for each.
 function nodesWithin(path) {
   const to = SIDE / view.scale;
   const xs = Float64Array.from(path, ([x]) => (x - view.x) * to);
@@ -111,7 +110,7 @@ function nodesWithin(path) {
     const x = places[2 * node];
     const y = places[2 * node + 1];
     if (x < left || x > right || y < top || y > bottom) continue;
-    let odd = 0; // how many sides lie to the right
+    let odd = 0; // parity of the number of sides to the right
     for (let a = 0, b = xs.length - 1; a < xs.length; b = a++)
       if (ys[a] > y !== ys[b] > y && x < ((xs[b] - xs[a]) * (y - ys[a])) / (ys[b] - ys[a]) + xs[a]) odd ^= 1;
     inside[node] = odd;
