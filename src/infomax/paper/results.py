@@ -1,4 +1,4 @@
-"""A row of the results table, and what the paper printed in its own.
+"""A row of results, and the figures that the paper prints.
 
 Units are the paper's: accuracy in percent (82.3), micro-F1 as a fraction of 1 (0.638).
 """
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 Printed: TypeAlias = tuple[float, float | None]
-"""Mean and standard deviation as the paper prints them; None where it prints no deviation."""
+"""Mean and standard deviation as the paper prints them; None if it prints no deviation."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Row:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as ``reproduce --json`` writes it."""
+        """The row as ``--json`` writes it."""
         paper = None if self.paper is None else {"mean": self.paper[0], "std": self.paper[1]}
         return {**asdict(self), "paper": paper}
 
@@ -36,10 +36,10 @@ class Row:
 def summarise(
     method: str, scores: Sequence[float], seconds: float, paper: Printed | None, metric: str = "accuracy"
 ) -> Row:
-    """The row of a method whose runs scored ``scores`` (fractions of 1, one a run).
+    """Summarise the scores of a method (fractions of 1, one per run) as a row.
 
-    A run is one trained encoder, so the deviation is between encoders, never between probes of one encoder. It is
-    that of a sample (n - 1 below the line); 0 for a single run.
+    A run is one trained encoder, so the deviation is over encoders, never over probes of one encoder. It is the sample
+    standard deviation (divided by n - 1); 0 for a single run.
     """
     values = np.asarray(scores, dtype=np.float64) * (100 if metric == "accuracy" else 1)
     std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
@@ -47,7 +47,7 @@ def summarise(
 
 
 def score_text(mean: float, std: float | None, metric: str) -> str:
-    """``82.2 ± 0.6`` in percent, ``0.638 ± 0.002`` as a fraction."""
+    """Format a score: accuracy as ``82.2 ± 0.6``, micro-F1 as ``0.638 ± 0.002``."""
     digits = 1 if metric == "accuracy" else 3
     return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if std else "")
 
@@ -88,4 +88,4 @@ PAPER: dict[tuple[str, str], Printed] = {
     for dataset, cell in zip(datasets, cells, strict=True)
     if cell is not None
 }
-"""(data set, method) -> what the paper's Table 2 prints."""
+"""(data set, method) -> mean and deviation in the paper's Table 2."""

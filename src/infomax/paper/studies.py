@@ -1,4 +1,4 @@
-"""Studies of what was learnt: a trained model, or tens of them, as the arrays that `infomax.analysis` shows."""
+"""The analysis of a trained model, and the corruption study; `infomax.analysis` draws the results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from infomax.views import ManyGraphs, Patches, Views, WholeGraph
 
 SAMPLE, ITERATIONS = 4000, 1000
 EPOCHS = 500
-"""At most, in each training of the corruption study: against a dense negative the loss falls for thousands."""
+"""The limit per training of the corruption study: with dense negatives the loss falls for thousands of epochs."""
 
 FLIPS: dict[str, Part] = {EDGES: flip_edges, BOTH: flip_and_shuffle}
 
@@ -58,14 +58,14 @@ def write_analysis(
     projection: str = "tsne",
     progress: Progress = silent,
 ) -> dict[str, dict[str, Any]]:
-    """Write every figure and the report of `analyse` into a folder; the numbers of each chapter by its name."""
+    """Write the report of `analyse` into a folder; return chapter -> numbers."""
     graph, parts = model.graph_, model.preset_.describe()
     lead = (
         f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features. "
         f"{parts['encoder']['part']} encoder of {model.model_.encoder.out_dim} dimensions, corruption "
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )
-    # All of them before the first is written: who is interrupted finds no half of a report.
+    # All chapters are made before the first is written, so that an interruption leaves no half of a report.
     chapters = list(
         analyse(model, groups, splits, floors=floors, study=study, projection=projection, progress=progress)
     )
@@ -84,17 +84,17 @@ def analyse(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Iterator[Chapter]:
-    """The chapters of the report on a trained model, in order.
+    """Yield the chapters of the report about a trained model, in order.
 
     Args:
-        model: a fitted model, its graph with it.
-        groups: ``[N]`` text, the class of each node, "" where unknown; None leaves out what needs labels.
-        splits: to score probes on; their mean counts.
-        floors: accuracies to compare the dimension study with, by name; Random-Init is among them in any case.
-        study: what `corruption_study` found.
-        projection: to the plane, "tsne" or "umap".
+        model: a fitted model with its graph.
+        groups: ``[N]`` text, the class of each node, "" if unknown; None leaves out what needs labels.
+        splits: the splits on which probes are scored; the mean is taken.
+        floors: name -> accuracy to compare the dimension study with; Random-Init is always added.
+        study: the result of `corruption_study`.
+        projection: "tsne" or "umap".
         seed: of the projection, of the sample of nodes and of the negative sample.
-        progress: called with the number of what comes next, and its name.
+        progress: called with the number and the name of the next step.
     """
     graph = model.graph_
     progress(0, "positives and negatives")
@@ -104,7 +104,7 @@ def analyse(
     nodes, scaled = pairs.nodes, model.scaler_.transform(graph.features)
     sources = {"Raw features": scaled[nodes], "Random-Init": untrained[nodes], "DGI": learnt[nodes]}
     if graph.num_features < 2:
-        del sources["Raw features"]  # they lie on a line, not in a plane
+        del sources["Raw features"]  # one feature lies on a line, not in a plane
     method, place = ("UMAP", umap) if projection == "umap" else ("t-SNE", partial(tsne, iterations=ITERATIONS))
     points = {}
     for done, (name, vectors) in enumerate({**sources, "the negative sample": pairs.negatives}.items(), start=1):
@@ -142,16 +142,16 @@ def _dimensions(
 def _accuracy(
     vectors: NDArray[Any], codes: NDArray[np.int64], splits: Sequence[Splits], device: torch.device, seed: int = 0
 ) -> float:
-    """Of the paper's probe: the mean over splits."""
+    """Accuracy of the paper's probe, the mean over splits."""
     return float(np.mean([paper_probe(vectors, codes, split, seed=seed, device=device).value for split in splits]))
 
 
 @torch.no_grad()
 def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Pairs:
-    """Positives and negatives of the graph that a model was trained on, drawn as its training drew them.
+    """Draw positives and negatives from a model's training graph, in the same way as its training did.
 
-    As many pairs of views as it takes to have ``limit`` of each, or all there are. The terms add up to the score for
-    every discriminator that is linear in h, as the bilinear one is.
+    Pairs of views are drawn until there are ``limit`` positives, for at most one epoch. The terms add up to the score
+    if the discriminator is linear in h, as the bilinear one is.
     """
     graph, preset, device = model.graph_.seen(), model.preset_, choose_device(model.device)
     parts = model.model_.to(device)
@@ -179,7 +179,7 @@ def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Pairs:
 
 
 def _nodes(views: Views, batch: torch.Tensor, graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The node of each row of H, and the node whose place each row of the negative's H has."""
+    """The node of each row of H, and the node whose place each row of H~ has."""
     if isinstance(views, Patches):
         centres = batch.cpu().numpy()
         return centres, centres
@@ -191,12 +191,12 @@ def _nodes(views: Views, batch: torch.Tensor, graph: Graph) -> tuple[NDArray[np.
 
 
 def rates(points: int = 13) -> list[float]:
-    """Rates of flipped edges from a millionth to 1, evenly spaced on a log axis."""
+    """Rates of flipped edges from 1e-6 to 1, evenly spaced on a logarithmic scale."""
     return [float(f"{rho:.2g}") for rho in np.logspace(-6, 0, points)]
 
 
 def trainings(rates: Sequence[float], runs: int) -> int:
-    """How many encoders a corruption study trains or draws."""
+    """The number of encoders in a corruption study, with the untrained ones."""
     return runs * (2 + 2 * len(rates))
 
 
@@ -212,17 +212,17 @@ def corruption_study(
     device: str = "auto",
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Accuracy against the rate of flipped edges, and beside it feature shuffling and Random-Init, as JSON values.
+    """Measure accuracy against the rate of flipped edges, beside feature shuffling and Random-Init; as JSON values.
 
-    One encoder is trained for each corruption, rate and seed from 0 to runs - 1, and probed by the paper's probe. What
-    is done is kept in ``folder``, in corruption.json; begun again, the study goes on from there.
+    One encoder is trained per corruption, rate and seed (0 to runs - 1), and scored by the paper's probe. Results are
+    stored in ``folder``, in corruption.json; a study that was interrupted continues from there.
     """
     if getattr(preset.views, "func", preset.views) is not WholeGraph:
-        raise InputError("corruption study", "a run that trains on the whole graph", "one on patches or many graphs")
+        raise InputError("corruption study", "a run on the whole graph", "a run on patches, batches or many graphs")
     path = folder / "corruption.json"
     numbers = _begin_study(path, graph, preset, codes, splits)
     done = {(row["corruption"], row["rho"], row["seed"]) for row in numbers["rows"]}
-    # Seeds outermost: interrupted, the study still holds whole curves.
+    # Seeds are the outer loop, so that an interrupted study holds complete curves.
     kinds = [(NONE, None), (FEATURES, None), *((kind, rho) for rho in rates for kind in (EDGES, BOTH))]
     for at, (seed, (kind, rho)) in enumerate(product(range(runs), kinds)):
         name = kind if rho is None else f"{kind}, rho {rho:.1g}"
@@ -241,14 +241,14 @@ def corruption_study(
 
 
 def _epochs(progress: Progress, done: int, name: str) -> Callable[[Training], None]:
-    """A callback for `DGI.fit` that tells the epochs of what comes after so many that are done."""
+    """A callback for `DGI.fit` that reports the epochs of the current training."""
     return lambda training: progress(done, f"{name}, epoch {len(training.history)}")
 
 
 def _begin_study(
     path: Path, graph: Graph, preset: Preset, codes: NDArray[np.int64], splits: Sequence[Splits]
 ) -> dict[str, Any]:
-    """What a study is of, and the rows it has already."""
+    """Describe a study, with the rows that it already has."""
     settings = {name: value for name, value in preset.describe().items() if name != "corruption"}
     masks = [split[name] for split in splits for name in sorted(split)]
     begun = {

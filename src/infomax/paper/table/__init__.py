@@ -1,7 +1,7 @@
-"""The paper's Table 2, any part of it: every method on the same nodes, the same split, the same probe.
+"""The paper's Table 2, or a part of it: all methods on the same nodes, with the same split and the same probe.
 
-FOLDER/cells/DATASET/METHOD.json   the runs of one cell, kept as they end, so that a table that was stopped goes on
-FOLDER/table.json, .md, .html      all cells that are in the folder, beside the paper's
+FOLDER/cells/DATASET/METHOD.json   the runs of one cell; an interrupted table continues from them
+FOLDER/table.json, .md, .html      all cells in the folder, beside the paper's figures
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from infomax.progress import Progress, silent
 from infomax.version import __version__
 
 DATASETS = (*CITATION, "reddit", "ppi")
-"""The paper's. "generated-reddit" is known, too: it has no figure in the paper, but needs no files."""
+"""The data sets of the paper. "generated-reddit" can be named, too: it is not in the paper, but needs no files."""
 
 
 def embed(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any) -> NDArray[np.float32]:
-    """DGI's vectors ``[N, dim]``."""
+    """Train DGI and return its vectors ``[N, dim]``."""
     return DGI(**settings, seed=seed, device=str(device)).fit_transform(graph).vectors
 
 
 def raw_features(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any) -> Any:
-    """The features ``[N, F]``, scaled as DGI sees them."""
+    """The features ``[N, F]``, scaled as for DGI."""
     return Scaler.of_seen(graph, DGI(**settings).settings().scale).transform(graph.features)
 
 
@@ -62,9 +62,9 @@ _ROWS = {
     "DGI": _ours(embed),
     **BASELINES,
 }
-# The paper's order: of its upper table, then what its lower one adds.
+# In the paper's order: the methods of the upper table, then those that only the lower one has.
 METHODS = {name: _ROWS[name] for name in dict.fromkeys([method for _, method in PAPER if method in _ROWS])}
-"""Every row."""
+"""Name -> the method, for all rows of the table."""
 
 
 def make_table(
@@ -77,10 +77,10 @@ def make_table(
     device: str = "auto",
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Run what is missing of some cells, and write the table of all cells in the folder; it is returned as JSON values.
+    """Make the missing runs of some cells, and write the table of all cells in the folder; return it as JSON values.
 
-    A run has a seed of its own, 0 to runs - 1; the deviation is over runs. Where there is nothing to seed, one run is
-    made, and the deviation is over the initialisations of the probe. A data set that cannot be read is left out.
+    Runs have the seeds 0 to runs - 1; the deviation is over runs. A method without randomness has one run, and its
+    deviation is over the initialisations of the probe. A data set that cannot be read is left out.
     """
     names = [_known("--datasets", name, METHODS["DGI"].runs) for name in datasets]
     rows = [_known("--methods", name, METHODS) for name in methods]
@@ -113,7 +113,7 @@ def make_table(
 
 
 class Cell:
-    """One method on one data set: the runs in its file, and how to make more."""
+    """One method on one data set: its runs, which are stored in a file."""
 
     def __init__(self, folder: Path, dataset: str, method: str, probe: str) -> None:
         self.dataset, self.method = dataset, method
@@ -130,16 +130,16 @@ class Cell:
 
     @property
     def scores(self) -> list[float]:
-        """Of all runs, fractions of 1."""
+        """The scores of all runs, as fractions of 1."""
         return [score for run in self.runs for score in run["scores"]]
 
     def missing(self, runs: int) -> list[int]:
-        """Seeds still to be run."""
+        """The seeds that are still to be run."""
         made = {run["seed"] for run in self.runs}
         return [seed for seed in range(runs if METHODS[self.method].seeded else 1) if seed not in made]
 
     def run(self, graph: Graph, seed: int, probe: Probe, device: torch.device) -> None:
-        """Make one run, and keep it."""
+        """Make one run and store it."""
         row, began = METHODS[self.method], time.perf_counter()
         codes, splits = labelled(graph)
         hidden = np.where(splits["test"].reshape(-1, *[1] * (codes.ndim - 1)), -1, codes)
@@ -155,7 +155,7 @@ class Cell:
         write_json(self.path, {**self.made_by, "dataset": self.dataset, "method": self.method, "runs": self.runs})
 
     def row(self) -> dict[str, Any]:
-        """What the table says of it; ``differs`` by more than two deviations, the larger of the two, and 1.5 points."""
+        """The cell as a row; ``differs``: from the paper, by more than two deviations (the larger) and 1.5 points."""
         paper, metric = PAPER.get((self.dataset, self.method)), EXPERIMENTS[self.dataset].metric
         row = summarise(self.method, self.scores, sum(run["seconds"] for run in self.runs), paper, metric)
         points = 1.5 if metric == "accuracy" else 0.015
@@ -164,14 +164,14 @@ class Cell:
 
 
 def score_predictions(predictions: NDArray[Any], codes: NDArray[Any], splits: Splits) -> NDArray[np.float64]:
-    """The score ``[1]`` of predictions, ``[N]`` or ``[N, C]``, on the test nodes whose label is known."""
+    """The score ``[1]`` of predictions ``[N]`` or ``[N, C]`` on the test nodes with a known label."""
     rows = splits["test"] & known(codes)
     measure = micro_f1 if codes.ndim == 2 else accuracy
     return measure(predictions[rows], codes[rows]).reshape(1)
 
 
 def write_table(folder: Path, probe: str, absent: dict[str, str]) -> dict[str, Any]:
-    """Write table.json, table.md and table.html of the cells in a folder; what table.json holds is returned."""
+    """Write table.json, table.md and table.html from the cells in a folder; return the content of table.json."""
     cells = [
         Cell(folder, dataset, method, probe)
         for dataset in METHODS["DGI"].runs
@@ -188,7 +188,7 @@ def write_table(folder: Path, probe: str, absent: dict[str, str]) -> dict[str, A
 
 
 def _known(where: str, name: str, names: Iterable[str]) -> str:
-    """The name as we spell it."""
+    """The name in our spelling; refuse one that is unknown."""
     spelling = {known.lower(): known for known in names}
     if name.lower() not in spelling:
         close = get_close_matches(name.lower(), spelling, n=1)

@@ -1,4 +1,4 @@
-"""The table as a person reads it: Markdown, and one page that stands alone, for a phone and a dark room, too."""
+"""The table as Markdown and as a self-contained HTML page, with a layout for phones and a dark mode."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ HALVES = {
     "Inductive": ("micro-F1", ("reddit", "generated-reddit", "ppi")),
 }
 LEAD = (
-    "Table 2 of Deep Graph Infomax (Veličković et al., 2019), every method run by the same code on the same nodes and "
-    "the same split; vectors are scored by the same probe."
+    "Table 2 of Deep Graph Infomax (Veličković et al., 2019). All methods are run by the same code on the same nodes "
+    "and the same split; all vectors are scored by the same probe."
 )
 KEY = (
-    "Mean ± standard deviation over runs, the paper's figure beside it. ▲ and ▼: ours is above or below the paper's by "
-    "more than two standard deviations, the larger of the two, and by more than 1.5 points. X: features, A: edges, "
+    "Mean ± standard deviation over runs; beside it the paper's figure. ▲ and ▼: ours is above or below the paper's by "
+    "more than two standard deviations (the larger of the two) and by more than 1.5 points. X: features, A: edges, "
     "Y: labels."
 )
 
@@ -36,7 +36,7 @@ class Half(NamedTuple):
 
 
 def halves(table: dict[str, Any]) -> Iterator[Half]:
-    """The halves that have cells, rows in the paper's order, then those that the paper does not have."""
+    """Yield the halves that have cells; rows in the paper's order, then rows that are not in the paper."""
     for title, (metric, names) in HALVES.items():
         found = {(row["method"], row["dataset"]): row for row in table["rows"] if row["dataset"] in names}
         datasets = [name for name in names if any(name == dataset for _, dataset in found)]
@@ -93,20 +93,20 @@ def _effort(row: dict[str, Any]) -> str:
 
 
 def _notes(table: dict[str, Any]) -> list[tuple[str, str]]:
-    """What must be said beside the numbers in hand, and what could not be run."""
+    """The notes about the rows in the table, and about the data sets that are missing."""
     shown = {row["method"] for row in table["rows"]} | {TITLES[row["dataset"]] for row in table["rows"]}
     said = [(name, note) for name, note in NOTES.items() if name in shown]
     return said + [(TITLES[name], f"Left out. {reason}") for name, reason in table["absent"].items()]
 
 
 def html(table: dict[str, Any]) -> str:
-    """The table as a page that asks for nothing."""
+    """The table as an HTML page that loads nothing."""
     body = "".join(_html_half(half) for half in halves(table))
     notes = "".join(f"<dt>{escape(name)}</dt><dd>{escape(note)}</dd>" for name, note in _notes(table))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>The table</title>'
-        f"<style>{_STYLE}</style></head><body><h1>The table, ours beside the paper’s</h1>"
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Table 2</title>'
+        f"<style>{_STYLE}</style></head><body><h1>Table 2: our results beside the paper’s</h1>"
         f'<p>{LEAD}</p><p class="soft">{KEY} Probe: {escape(table["probe"])}.</p>'
         f"{body}{f'<h2>Notes</h2><dl>{notes}</dl>' if notes else ''}</body></html>\n"
     )
