@@ -303,7 +303,7 @@ def test_graph_in_every_form_is_the_same_graph(folder, tmp_path):
         assert facts["edges"] == str(graph.num_edges)
         assert facts["labels"] == "kind (3 classes)"
         memory = next(said for fact, said in facts.items() if fact.startswith("memory to train"))
-        assert memory.endswith("beside Python's own")
+        assert memory.endswith("plus that of Python and torch")
 
 
 def test_labels_of_any_kind_are_counted(tmp_path, flags):
@@ -314,7 +314,7 @@ def test_labels_of_any_kind_are_counted(tmp_path, flags):
     outcome = infomax("info", tmp_path / "g.npz")
     assert outcome.code == 0, outcome.err
     told = " ".join(outcome.out.replace("│", " ").split())  # where lines break is the terminal's
-    assert "one (1 class), two (2 classes), flags (2 labels a node may have)" in told
+    assert "one (1 class), two (2 classes), flags (2 labels, several per node)" in told
 
 
 def test_an_edge_table_alone_is_a_graph(tmp_path):
@@ -322,7 +322,7 @@ def test_an_edge_table_alone_is_a_graph(tmp_path):
     outcome = infomax("info", path)
     facts = dict([cell.strip() for cell in row.split("│")[1:3]] for row in outcome.out.splitlines() if "│" in row)
     assert (facts["nodes"], facts["edges"]) == ("3", "2")
-    assert (facts["duplicate edges left out"], facts["self-loops left out"]) == ("1", "1")
+    assert (facts["duplicate edges dropped"], facts["self-loops dropped"]) == ("1", "1")
 
 
 def test_columns_that_are_not_called_source_and_target_are_named(tmp_path):

@@ -45,7 +45,7 @@ def test_new_nodes_alone_are_written_as_the_whole_graph_has_them(world, tmp_path
 
 def test_new_nodes_alone_are_no_graph_and_the_way_is_told(world, tmp_path):
     words = ("embed", world / "run", world / "new", "--out", tmp_path / "v.npz")
-    refused(infomax(*words), "edges.csv", "nodes.csv", "If it holds only nodes new to the run, add --attach.")
+    refused(infomax(*words), "edges.csv", "nodes.csv", "If it has only new nodes, add --attach.")
     strange = shutil.copytree(world / "new", tmp_path / "strange")
     write_table(strange / "edges.csv", [["source", "target"], [TOMORROW[0], "nobody"]])
     outcome = infomax("embed", world / "run", strange, "--out", tmp_path / "v.npz")

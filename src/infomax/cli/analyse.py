@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from infomax.graphs.graph import Graph
 
-FILES = "report.html, and beside it every figure as .png and .svg and its numbers as .json"
+FILES = "report.html, with all figures as .png and .svg and their numbers as .json"
 
 
 @app.command()
@@ -26,14 +26,15 @@ def analyse(
     run: RunArgument,
     labels: Annotated[
         str | None,
-        typer.Option(metavar="nodes.csv:COLUMN", help="Classes by node id, in a table; or a column of the run."),
+        typer.Option(metavar="nodes.csv:COLUMN", help="The classes: a column of a table with node ids, or of the run."),
     ] = None,
     *,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
     corruption_runs: Annotated[
-        int, typer.Option(help="Encoders to train for each point of the corruption study; 0 leaves it out.", min=0)
+        int,
+        typer.Option(metavar="N", help="Encoders per point of the corruption study; 0 leaves the study out.", min=0),
     ] = 0,
-    projection: Annotated[Literal["tsne", "umap"], typer.Option(help="How nodes are placed in the plane.")] = "tsne",
+    projection: Annotated[Literal["tsne", "umap"], typer.Option(help="How to place the nodes in the plane.")] = "tsne",
     device: Device = "auto",
 ) -> None:
     """Write figures, numbers and a report about what a run learnt."""
@@ -46,7 +47,7 @@ def analyse(
 
     began = time.monotonic()
     if projection == "umap":
-        umap_library()  # missing, it is missed before the work
+        umap_library()  # if it is missing, say so before the work
     model = DGI.load(run)
     model.device = device
     groups = classes(model.graph_, labels)
@@ -71,7 +72,7 @@ def analyse(
 
 
 def classes(graph: Graph, labels: str | None) -> NDArray[Any] | None:
-    """The class of each node ``[N]`` as text ("" = unknown): of a table, a column, or the first that can be split."""
+    """The class of each node ``[N]`` as text ("" = unknown): from a table, a label column, or the first usable one."""
     import numpy as np
 
     from infomax.errors import InputError
@@ -88,7 +89,7 @@ def classes(graph: Graph, labels: str | None) -> NDArray[Any] | None:
 
 
 def _can_be_split(column: NDArray[Any]) -> bool:
-    """Whether a column ``[N]`` has two classes or more, and one of three nodes: a name has not, nor has a constant."""
+    """Whether a column ``[N]`` can be divided into three parts by class; names and constants cannot."""
     from infomax.errors import InputError
     from infomax.evaluation.splits import encode_labels, random_splits
 

@@ -22,7 +22,7 @@ DIM, EPOCHS, SAMPLE, COMMUNITIES = 256, 120, 4000, 10
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path("demo"),
-    epochs: Annotated[int, typer.Option(help="Epochs to train.")] = EPOCHS,
+    epochs: Annotated[int, typer.Option(metavar="N", help="Epochs to train.")] = EPOCHS,
 ) -> None:
     """Train on Debian's packages and show what was learnt."""
     from infomax.datasets import load_dataset
@@ -35,7 +35,7 @@ def demo(
     began = time.monotonic()
     run, report = out / "run", out / "report.json"
     if not _reported(run, report):
-        refuse_model(run)  # an earlier demo's may go
+        refuse_model(run)  # only the model of an earlier demo is replaced
     for folder in (out, run):
         make_folder(folder)
     graph = load_dataset("debian")
@@ -45,7 +45,7 @@ def demo(
         embeddings = model.fit(graph, progress=progress).transform(graph)
     embeddings.save(out / "embeddings.npz")
     show.health(model.health_)
-    show.out.print(f"embeddings after {time.monotonic() - began:.1f} s")
+    show.out.print(f"embeddings done after {time.monotonic() - began:.1f} s")
 
     codes, splits = labelled(graph)
     rows = [row.to_dict() for row in compare(model, codes, [splits], choose_probe("validated"))]
@@ -53,15 +53,15 @@ def demo(
     nearest = {name: [other for other, _ in embeddings.neighbours(name, k=6)] for name in PACKAGES}
     show.table("Nearest packages", ("package", "neighbours"), [(k, ", ".join(v)) for k, v in nearest.items()])
     write_json(report, {"dataset": "debian", "rows": rows, "neighbours": nearest, "health": model.health_})
-    model.save(run, overwrite=True)  # at once after its report, by which the next demo knows it
+    model.save(run, overwrite=True)  # right after its report, by which the next demo recognises it
     _picture(graph, embeddings, out / "debian.png")
     _map(graph, embeddings, out / "map.html")
     show.wrote(f"{out}/: run/, embeddings.npz, report.json, debian.png, map.html", began)
-    show.out.print(f"Open {out}/map.html in a browser: search a package, click it, see its nearest.")
+    show.out.print(f"Open {out}/map.html in a browser: search for a package, click it, and see its neighbours.")
 
 
 def _reported(run: Path, report: Path) -> bool:
-    """Whether a run is the one that a demo's report tells of."""
+    """Whether a run folder belongs to a demo's report."""
     from infomax.io.json import read_json
     from infomax.training.runs import HEALTH
 
@@ -70,7 +70,7 @@ def _reported(run: Path, report: Path) -> bool:
 
 
 def _picture(graph: Graph, embeddings: Embeddings, path: Path) -> None:
-    """A t-SNE of a sample of the labelled packages, coloured by section."""
+    """Draw a t-SNE of a sample of the labelled packages, coloured by section."""
     import numpy as np
 
     from infomax.analysis.pictures import sample_rows, scatter, tsne
@@ -84,7 +84,7 @@ def _picture(graph: Graph, embeddings: Embeddings, path: Path) -> None:
 
 
 def _map(graph: Graph, embeddings: Embeddings, path: Path) -> None:
-    """All packages on a map to explore."""
+    """Write an interactive map of all packages."""
     from infomax.analysis.map import node_columns, write_map
     from infomax.evaluation.clustering import cluster
 

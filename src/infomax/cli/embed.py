@@ -20,19 +20,24 @@ if TYPE_CHECKING:
 @app.command()
 def embed(
     run: RunArgument,
-    graph: Annotated[str | None, typer.Argument(metavar="[GRAPH]", help="Default: the one trained on.")] = None,
+    graph: Annotated[
+        str | None,
+        typer.Argument(metavar="GRAPH", help="A graph with the same features.  [default: the training graph]"),
+    ] = None,
     *,
     out: Annotated[
         Path,
         typer.Option(
-            metavar="FILE", callback=writable, help="A file .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec)."
+            metavar="FILE",
+            callback=writable,
+            help="The file to write: .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec).",
         ),
     ],
     attach: Annotated[
         bool,
         typer.Option(
             "--attach",
-            help="GRAPH holds only new nodes and their edges: attach them to the graph trained on, write theirs only.",
+            help="GRAPH has only new nodes and their edges: attach them to the training graph, and write only theirs.",
         ),
     ] = False,
     smooth: Annotated[
@@ -43,7 +48,7 @@ def embed(
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Write the vectors of a graph's nodes and their ids."""
+    """Write the vectors of a graph's nodes, with their ids."""
     from infomax.errors import InputError, shorten
     from infomax.estimator import DGI
     from infomax.io import read_graph
@@ -62,12 +67,12 @@ def embed(
         try:
             source = open_graph(graph, directed=source.directed, features=model.feature_names_)
         except InputError as error:
-            if error.found in map(shorten, source.ids.tolist()):  # an edge to a node that only the run knows
-                remedy = f"{error.remedy} If it holds only nodes new to the run, add --attach."
+            if error.found in map(shorten, source.ids.tolist()):  # an edge to a node of the run's graph
+                remedy = f"{error.remedy} If it has only new nodes, add --attach."
                 raise InputError(error.where, error.expected, error.found, remedy) from error
             raise
         if model.graph_.weighted and not source.weighted:
-            show.log.print("The edges trained on have weights, these have none: each counts as 1.")
+            show.log.print("The edges of the training graph have weights, these have none: each counts as 1.")
     embeddings = model.transform(source, smooth=smooth)
     if attach:
         embeddings = embeddings.part(source.splits["new"])
@@ -78,10 +83,12 @@ def embed(
 @app.command()
 def neighbours(
     run: RunArgument,
-    node: Annotated[str, typer.Argument(metavar="NODE", help="A node's id; one that begins with a dash follows --.")],
-    k: Annotated[int, typer.Option("-k", help="How many.", min=1)] = 10,
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", help="The id of a node; write -- before an id that begins with a dash.")
+    ],
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How many nodes to show.", min=1)] = 10,
 ) -> None:
-    """Show the nodes nearest to a node, by cosine."""
+    """Show the nodes nearest to a node, by cosine similarity."""
     from infomax import index
     from infomax.estimator import DGI
 
@@ -91,7 +98,7 @@ def neighbours(
     if large and index.installed():
         indexed = index.open_index(run, graph.ids, lambda: _embed_once(model))
     elif large:
-        show.log.print("Faster from the second question on with an index: pip install 'infomax[index]'")
+        show.log.print("An index would make this faster from the second call on: pip install 'infomax[index]'")
     found = (indexed or model.transform(graph)).neighbours(node, k)
     show.table(f"Nearest to {node}", ("node", "cosine"), [(name, f"{cosine:.3f}") for name, cosine in found])
     if indexed:
@@ -99,6 +106,6 @@ def neighbours(
 
 
 def _embed_once(model: DGI) -> Embeddings:
-    """The vectors to index, and word of why it takes a while."""
-    show.log.print(f"indexing {model.graph_.num_nodes:,} vectors, once")
+    """Compute the vectors to index, and say why it takes a while."""
+    show.log.print(f"indexing {model.graph_.num_nodes:,} vectors (only once)")
     return model.transform(model.graph_)

@@ -13,7 +13,7 @@ from infomax.cli.options import Directed, GraphArgument, Labels, open_graph
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-datasets = typer.Typer(help="The data sets that infomax knows by name.", invoke_without_command=True)
+datasets = typer.Typer(help="List the data sets that infomax knows, or download one.", invoke_without_command=True)
 app.add_typer(datasets, name="datasets")
 
 
@@ -22,9 +22,9 @@ def info(
     graph: GraphArgument,
     labels: Labels = None,
     directed: Directed = False,
-    dim: Annotated[int, typer.Option(help="Width for the estimate of memory.", min=1)] = 512,
+    dim: Annotated[int, typer.Option(metavar="N", help="Width of the vectors, for the memory estimate.", min=1)] = 512,
 ) -> None:
-    """Describe a graph, and the memory to train on it."""
+    """Describe a graph, and estimate the memory to train on it."""
     import numpy as np
     from scipy import sparse
 
@@ -40,37 +40,37 @@ def info(
         ("nodes", f"{source.num_nodes:,}"),
         ("edges", f"{source.num_edges:,}{kind}"),
         *([("edges run from, to", ", ".join(source.edge_columns))] if source.edge_columns else []),
-        ("features", f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} a node not zero"),
+        ("features", f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} non-zero per node"),
         ("degree: mean, median, highest", f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"),
         ("isolated nodes", f"{int((degree == 0).sum()):,}"),
-        ("self-loops left out", f"{source.dropped['self_loops']:,}"),
-        ("duplicate edges left out", f"{source.dropped['duplicates']:,}"),
-        ("edges of weight 0 left out", f"{source.dropped['zero_weights']:,}"),
+        ("self-loops dropped", f"{source.dropped['self_loops']:,}"),
+        ("duplicate edges dropped", f"{source.dropped['duplicates']:,}"),
+        ("edges of weight 0 dropped", f"{source.dropped['zero_weights']:,}"),
         ("labels", ", ".join(columns) or "none"),
         ("split", ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none"),
-        (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}, beside Python's own"),
+        (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}, plus that of Python and torch"),
     ]
     show.table(graph, ("", ""), rows)
 
 
 def _classes(column: NDArray[Any]) -> str:
-    """How many, of a column ``[N]``, or of flags ``[N, C]``."""
+    """The number of classes in a column ``[N]``, or of labels in ``[N, C]``."""
     if column.ndim == 2:
-        return f"{column.shape[1]} labels a node may have"
+        return f"{column.shape[1]} labels, several per node"
     count = len(set(column.tolist()) - {"", None, -1})
     return f"{count} class" + ("" if count == 1 else "es")
 
 
 @datasets.callback()
 def choose(context: typer.Context) -> None:
-    """Without a verb: the list."""
+    """List the data sets if no command is given."""
     if context.invoked_subcommand is None:
         listed()
 
 
 @datasets.command("list")
 def listed() -> None:
-    """List the names."""
+    """List the data sets."""
     from infomax.datasets import DATASETS
 
     show.table("Data sets", ("name", "what it is"), DATASETS.items())
@@ -78,7 +78,7 @@ def listed() -> None:
 
 @datasets.command()
 def fetch(name: Annotated[str, typer.Argument(help="A data set's name.")]) -> None:
-    """Download a data set into the cache, checked by size and SHA-256."""
+    """Download a data set into the cache, and check its size and SHA-256."""
     from infomax.datasets import fetch_dataset
 
     with show.Steps(name, None) as steps:
@@ -88,7 +88,7 @@ def fetch(name: Annotated[str, typer.Argument(help="A data set's name.")]) -> No
 
 @datasets.command()
 def path() -> None:
-    """Show where data sets are looked for and kept."""
+    """Show the folders in which data sets are searched; the last is the cache."""
     from infomax.datasets.fetch import data_folders
 
     for folder in data_folders():

@@ -17,16 +17,20 @@ from infomax.cli.options import Device, RunArgument, writable
 def draw_map(
     run: RunArgument,
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", callback=writable, help="The page to write, as map.html.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", callback=writable, help="The HTML file to write.")],
     color: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="The column to begin with: a label, community, split, degree, a feature.  [default: the first label]",
+            help="The column shown first: a label, community, split, degree or a feature.  [default: the first label]",
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=0, help="Nearest neighbours shown with a node; 0 leaves them out.")] = 10,
-    seed: Annotated[int, typer.Option(help="Decides the layout and the communities.", min=0, max=2**32 - 1)] = 0,
+    k: Annotated[
+        int, typer.Option("-k", metavar="N", min=0, help="Nearest neighbours to show per node; 0 shows none.")
+    ] = 10,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of the layout and of the communities.", min=0, max=2**32 - 1)
+    ] = 0,
     device: Device = "auto",
 ) -> None:
     """Write an interactive map of the nodes.

@@ -1,4 +1,4 @@
-"""What several commands ask for, in the same words."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ GraphArgument = Annotated[
         help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz or a .graphml.",
     ),
 ]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as train writes it.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, written by train.")]
 Labels = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMN", help="A column of the node table that is a label, not a feature; may be repeated."),
+    typer.Option(metavar="COLUMN", help="A column of the node table that is a label, not a feature. May be repeated."),
 ]
 Directed = Annotated[
-    bool, typer.Option("--directed", help="Keep the arrows of tables: messages run from source to target.")
+    bool, typer.Option("--directed", help="Keep the direction of edges: messages go from source to target.")
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")]
+Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, ...")]
 
 
 def writable(path: Path | None) -> Path | None:
-    """A file to write, refused before the work is done where it could not be written after."""
+    """Check that a file can be written, before the work is done."""
     from infomax.io.atomic import check_place
 
     if path is not None:
@@ -39,7 +39,7 @@ def writable(path: Path | None) -> Path | None:
 
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", callback=writable, help="Write the result there as JSON, too."),
+    typer.Option("--json", metavar="FILE", callback=writable, help="Also write the result to this file, as JSON."),
 ]
 PROBE_NAMES = "paper|converged|validated"
 PROBE_HELP = (
@@ -52,7 +52,7 @@ ProbeName = Annotated[str, typer.Option("--probe", metavar=PROBE_NAMES, help=PRO
 def open_graph(
     name: str, labels: list[str] | None = None, directed: bool = False, features: tuple[str, ...] | None = None
 ) -> Graph:
-    """The graph that a GRAPH argument means."""
+    """Read the graph that a GRAPH argument names."""
     from infomax.datasets import DATASETS, load_dataset
     from infomax.errors import InputError
     from infomax.io import read_graph, with_labels

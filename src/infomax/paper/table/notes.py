@@ -28,9 +28,9 @@ NOTES = {
     "LP": (
         "The paper's figures come from Yang et al. (2016), who used the Junto program. Ours does the same as Junto's "
         "label propagation with its default settings: ten rounds, and no prediction for nodes that no label reaches "
-        "(59, 312 and 0 of the 1,000 test nodes of Cora, Citeseer and Pubmed). The remaining difference may be the split: "
-        "their program has other files for transductive methods than those that became the public split. On 50 random "
-        "splits of the same sizes we have 69.4 ± 3.1, 43.3 ± 2.1 and 71.0 ± 4.1 % (recipes/splits.py)."
+        "(59, 312 and 0 of the 1,000 test nodes of Cora, Citeseer and Pubmed). The remaining difference may be the "
+        "split: their program has other files for transductive methods than those that became the public split. On 50 "
+        "random splits of the same sizes we have 69.4 ± 3.1, 43.3 ± 2.1 and 71.0 ± 4.1 % (recipes/splits.py)."
     ),
     "DeepWalk": (
         "The settings are the defaults of the authors' program: walks of 40 nodes, windows of five, 64 dimensions, "
@@ -45,9 +45,9 @@ NOTES = {
         "(two to five runs each)."
     ),
     "Planetoid": (
-        "Ours is the transductive Planetoid-T, for which its authors report 75.7, 62.9 and 75.7 %. The 64.7 and 77.2 "
-        "% that the paper prints for Citeseer and Pubmed are those of their inductive variant. Labels influence our "
-        "vectors only through the label context, whose weight was chosen on validation nodes."
+        "Ours is the transductive Planetoid-T, for which its authors report 75.7, 62.9 and 75.7 %. The 64.7 and "
+        "77.2 % that the paper prints for Citeseer and Pubmed are those of their inductive variant. Labels influence "
+        "our vectors only through the label context, whose weight was chosen on validation nodes."
     ),
     "PPI": (
         "1.25 % of our labels are not known; those nodes are in the graph but in no score. With the paper's probe of "
