@@ -1,4 +1,4 @@
-"""What DeepWalk's rate and scale give on the validation nodes: how both rows' settings were chosen.
+"""Validation accuracy of DeepWalk for several learning rates and scalings; its settings were chosen by this.
 
 python recipes/deepwalk.py [cora citeseer pubmed] [--seeds 2] [--rates 3e-4 1e-3 3e-3 1e-2] [--device cuda]
 """
@@ -21,7 +21,7 @@ from infomax.paper.comparison import labelled
 
 
 def main() -> None:
-    """Print the validation accuracy of every choice."""
+    """Print the validation accuracy of every combination."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("datasets", nargs="*", default=["cora", "citeseer", "pubmed"])
     parser.add_argument("--seeds", type=int, default=2)

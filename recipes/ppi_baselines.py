@@ -1,12 +1,13 @@
-"""The baselines on PPI, micro-F1 beside the paper's: what their settings give on the validation graphs, and on test.
+"""The baselines on PPI: micro-F1 of several settings on the validation graphs and on the test graphs.
 
     python recipes/ppi_baselines.py FOLDER [--device cuda] [--seeds 3] [--rows "GraphSAGE-mean"] [--tiny]
 
-Writes FOLDER/ROW.json as runs end. Settings are to be chosen by "validation"; "test" is for the notes under the table.
+Writes FOLDER/ROW.json after every run. Settings are chosen by "validation"; "test" is for the notes below the table.
 
-Vectors are scored twice. "validation" and "test" are by this paper's probe, as DGI's vectors are. "own validation" and
-"own test" are as GraphSAGE's authors score theirs, and so where the figures in the paper's table come from: vectors of
-length 1, not standardised, and scikit-learn's logistic SGDClassifier as it was in 2017, five passes over the nodes.
+Vectors are scored by two probes. "validation" and "test" are the scores of the paper's probe, as for DGI's vectors.
+"own validation" and "own test" are scored as GraphSAGE's authors score theirs, which is where the figures in the
+paper's table come from: vectors of length 1, not standardised, and scikit-learn's logistic SGDClassifier as it was in
+2017, five passes over the nodes.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from infomax.graphs.graph import Graph
 Scores = dict[str, float]
 PARTS = ("validation", "test")
 
-# A pass over the authors' pairs, 50 walks of four steps from each of 44,906 nodes, in batches of 512, at the largest of
-# the rates they tried, 2e-6, 2e-7 and 2e-8. The other two come down to an encoder that has learnt nothing: Adam moves a
-# weight by no more than its rate a step, here 0.0035 and 0.00035 in all.
+# One pass over the authors' pairs, 50 walks of four steps from each of 44,906 nodes, in batches of 512, at the largest
+# of the rates that they tried (2e-6, 2e-7, 2e-8). With the other two the encoder stays nearly untrained: Adam moves a
+# weight by at most its learning rate per step, which makes 0.0035 and 0.00035 in total.
 GRAPHSAGE = [graphsage.SETTINGS, graphsage.Settings(steps=17_541, lr=2e-6)]
 CANDIDATES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "Raw features": (lambda graph, *_: rescaled(graph, "columns").features, [None]),
@@ -58,7 +59,7 @@ def f1(predicted: Any, graph: Graph, part: str) -> float:
 
 
 def own_probe(vectors: Any, graph: Graph) -> Scores:
-    """Micro-F1 of vectors ``[N, d]`` as GraphSAGE's authors find it."""
+    """Micro-F1 of vectors ``[N, d]`` by the probe of GraphSAGE's authors."""
     codes = graph.labels["functions"]
     train = graph.splits["train"] & (codes[:, 0] >= 0)
     each = SGDClassifier(loss="log_loss", max_iter=5, tol=None, random_state=1)
@@ -67,7 +68,7 @@ def own_probe(vectors: Any, graph: Graph) -> Scores:
 
 
 def score(output: Any, graph: Graph, seed: int, device: torch.device, unit: bool) -> Scores:
-    """Of predictions ``[N, C]`` as they are, of vectors ``[N, d]`` by the two probes; neither part sees the other."""
+    """Score predictions ``[N, C]`` directly, or vectors ``[N, d]`` by both probes, on validation and on test nodes."""
     if output.dtype == bool:
         return {part: f1(output, graph, part) for part in PARTS}
     codes, splits, scores = graph.labels["functions"], graph.splits, {}
@@ -78,7 +79,7 @@ def score(output: Any, graph: Graph, seed: int, device: torch.device, unit: bool
 
 
 def measure(name: str, settings: Any, graph: Graph, seed: int, device: torch.device) -> dict[str, Any]:
-    """One run, of a method that has the graph without labels, and codes that are -1 on the test nodes."""
+    """Make one run; the method gets the graph without labels, and codes that are -1 on the test nodes."""
     began = time.perf_counter()
     codes = np.where(graph.splits["test"][:, None], -1, graph.labels["functions"])
     output = CANDIDATES[name][0](dataclasses.replace(graph, labels={}), codes, seed, device, settings)
@@ -88,26 +89,26 @@ def measure(name: str, settings: Any, graph: Graph, seed: int, device: torch.dev
 
 
 def shrunk(settings: Any) -> Any:
-    """The same settings, with hardly any work in them."""
+    """The same settings with very little work, for --tiny."""
     less = {"steps": 2, "epochs": 1, "looks": 1, "dim": 8, "hidden": 8, "batch": 64}
     return dataclasses.replace(settings, **{key: less[key] for key in less if hasattr(settings, key)})
 
 
 def few_graphs(graph: Graph) -> Graph:
-    """Two graphs for training, one for validation, one for testing."""
+    """A part of PPI: two graphs for training, one for validation, one for testing."""
     counts = {"train": 2, "validation": 1, "test": 1}
     some = [np.unique(graph.groups[graph.splits[part]])[:count] for part, count in counts.items()]
     return graph.part(np.isin(graph.groups, np.concatenate(some)))
 
 
 def main() -> None:
-    """Make every row."""
+    """Score all rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", nargs="*", default=list(CANDIDATES), help="some of the rows, by name")
-    parser.add_argument("--tiny", action="store_true", help="four graphs and hardly any work, to see that it runs")
+    parser.add_argument("--tiny", action="store_true", help="four graphs and very little work, to check that it runs")
     options = parser.parse_args()
     device, graph = torch.device(options.device), load_dataset("ppi")
     if options.tiny:

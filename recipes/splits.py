@@ -1,11 +1,10 @@
-"""How much of a figure is the split: label propagation and DeepWalk on random splits of the public one's sizes.
+"""How much scores depend on the split: label propagation and DeepWalk on random splits, as large as the public one.
 
     python recipes/splits.py [cora citeseer pubmed] [--splits 50] [--device cuda]
 
-20 nodes a class to train on and 1,000 to test on, drawn at random, as Yang et al. (2016) drew theirs: the figures that
-the paper prints for both rows are of their paper. Their program keeps files for transductive methods apart from those
-that came to be the public split; which nodes they hold is not known here.
-DeepWalk's vectors know no labels: one run of it serves all splits.
+20 nodes per class for training and 1,000 for testing, drawn at random, as by Yang et al. (2016): the paper takes its
+figures for both rows from them. Their program has other files for transductive methods than those that became the
+public split; we do not know which nodes those contain. DeepWalk uses no labels: one run serves all splits.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from infomax.paper.table import score_predictions
 
 
 def draw(codes: np.ndarray, rng: np.random.Generator) -> Splits:
-    """20 nodes of each class, and 1,000 of the others: masks ``[N]``."""
+    """Draw 20 nodes per class for training and 1,000 others for testing; masks ``[N]``."""
     order = rng.permutation(np.flatnonzero(codes >= 0))
     train = np.concatenate([order[codes[order] == code][:20] for code in range(codes.max() + 1)])
     test = order[~np.isin(order, train)][:1000]

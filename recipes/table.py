@@ -1,9 +1,9 @@
-"""The paper's table on one GPU in minutes: parts of it side by side, as many runs of each as its time is worth.
+"""Make the paper's table on one GPU, with several processes; slow methods have fewer runs.
 
     python recipes/table.py FOLDER [--workers 6]
 
-The same command goes on where it was stopped. Small models leave a GPU idle between their steps, so processes share it;
-the seconds in the table are those of a shared GPU.
+The same command continues where it was stopped. Small models leave a GPU idle between their steps, so several processes
+share it; the seconds in the table are those of a shared GPU.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from infomax.baselines import CITATION
 from infomax.paper.table import make_table, write_table
 
 WALKS = ("DeepWalk", "DeepWalk + features")
-# Data set, methods, runs; the longest first.
+# Data set, methods, runs; the slowest first.
 PARTS = [
     ("ppi", ("GraphSAGE-LSTM",), 3),
     *(("pubmed", (method,), 10) for method in WALKS),
@@ -35,14 +35,14 @@ PARTS = [
 
 
 def make(folder: Path, part: tuple[str, tuple[str, ...], int]) -> None:
-    """One part, in a process of its own."""
+    """Make one part of the table, in its own process."""
     dataset, methods, runs = part
     make_table(folder, datasets=[dataset], methods=methods, runs=runs)
     print(f"{dataset}: {', '.join(methods)}", flush=True)
 
 
 def main() -> None:
-    """Make all parts, and the table of them."""
+    """Make all parts and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--workers", type=int, default=6)

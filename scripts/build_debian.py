@@ -1,16 +1,16 @@
-"""Build the graph ``debian`` from the index of packages that apt keeps. The same index gives the same bytes.
+"""Build the graph ``debian`` from apt's index of packages. The same index gives the same bytes.
 
     python scripts/build_debian.py [PACKAGES] [--out debian.npz]
 
-Nodes: source packages, ids their names. A source is all of its binary packages taken together.
-Edges: undirected, one wherever a binary package of the one has a binary package of the other in its Depends, be it as
-    an alternative (``a | b``) or by a virtual name that one source alone provides. Those names are how Rust, Haskell
-    and OCaml packages depend on each other: without them 1,367 of the 1,504 Rust packages would stand alone. A name
-    that several sources provide (``mail-transport-agent``) says nothing about any one of them. Pre-Depends would add
-    0.4 % of edges, most of them to two packages; Recommends are a matter of taste.
-Features: binary, the words of the short descriptions that occur in at least 8 sources and at most 8 % of them.
-Label ``section``: the archive's section, see `choose_section`; unknown ("") in sections of fewer than 100 sources.
-Splits: 20 a section for training, 500 for validation, the other labelled ones for testing, see `split`.
+Nodes: source packages, with their names as ids. A source package stands for all binary packages built from it.
+Edges: undirected; two sources are joined if a binary package of one has a binary package of the other in its Depends.
+    Alternatives (``a | b``) count, and so do virtual names that only one source provides: Rust, Haskell and OCaml
+    packages depend on each other by such names, and without them 1,367 of the 1,504 Rust packages would be isolated. A
+    name that several sources provide (``mail-transport-agent``) is ignored. Pre-Depends would add 0.4 % of edges, most
+    of them to two packages; Recommends are not requirements. Neither is used.
+Features: binary; the words of the short descriptions that occur in at least 8 sources and at most 8 % of them.
+Label ``section``: the archive's section, see `choose_section`; unknown ("") in sections with fewer than 100 sources.
+Splits: 20 nodes per section for training, 500 for validation, the other labelled nodes for testing, see `split`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WORD = r"[a-z][a-z+]{2,}"  # three letters or more; c++ is a word
 LEAST_SOURCES, LARGEST_SHARE = 8, 0.08
 LEAST_LABELLED, TRAIN, VALIDATION, SEED = 100, 20, 500, 0
 
-# What comes with a package and says little about it, the least telling first.
+# Sections of accompanying packages, which say little about the source; the least informative first.
 ACCOMPANIMENTS = ("doc", "debug", "oldlibs", "libdevel", "libs")
 
 
@@ -59,7 +59,7 @@ class Package(NamedTuple):
 
 
 def find_index(lists: Path = LISTS) -> Path:
-    """The index of the main archive among apt's lists."""
+    """Find the index of the main archive among apt's lists."""
     found = sorted(lists.glob("*_main_binary-*_Packages*"))
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
@@ -68,10 +68,10 @@ def find_index(lists: Path = LISTS) -> Path:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of an index, plain or compressed."""
+    """Read the lines of an index, plain or compressed."""
     if not path.is_file():
         raise InputError(str(path), "an index of packages", "no such file")
-    if path.suffix == ".lz4":  # as apt keeps it; so apt can read it
+    if path.suffix == ".lz4":  # the format of apt's own lists, which apt can decompress
         command = ["/usr/lib/apt/apt-helper", "cat-file", str(path)]
         return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout.split("\n")  # noqa: S603
     decompress = {".gz": gzip.decompress, ".xz": lzma.decompress}.get(path.suffix, bytes)
@@ -79,7 +79,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def parse(lines: Iterable[str]) -> Iterator[Package]:
-    """The packages of an index: fields ``Name: value``, an empty line after each package."""
+    """Parse the packages of an index: lines ``Name: value``, and an empty line after each package."""
     fields: dict[str, str] = {}
     for line in [*lines, ""]:
         name, colon, value = line.partition(": ")
@@ -98,7 +98,7 @@ def parse(lines: Iterable[str]) -> Iterator[Package]:
 
 
 def choose_section(sections: Iterable[str]) -> str:
-    """The section of a source: the most frequent among its binaries, leaving out accompaniments while others remain."""
+    """The section of a source: the most frequent among its binaries, without accompaniments if others remain."""
     counts = Counter(sections)
     for accompaniment in ACCOMPANIMENTS:
         if len(counts) > 1:
@@ -107,9 +107,9 @@ def choose_section(sections: Iterable[str]) -> str:
 
 
 def split(ids: list[str], sections: NDArray[np.object_]) -> dict[str, NDArray[np.bool_]]:
-    """Splits ``[N]`` of the labelled nodes, drawn by a hash of seed and name.
+    """Split the labelled nodes by a hash of seed and name; masks ``[N]``.
 
-    A hash, not a generator: the draw never changes with a library, and hardly with the release.
+    Unlike a random generator, a hash does not depend on the version of a library, and hardly on the release.
     """
     labelled = [row for row, section in enumerate(sections) if section]
     labelled.sort(key=lambda row: hashlib.sha256(f"{SEED}/{ids[row]}".encode()).digest())

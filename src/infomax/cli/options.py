@@ -43,8 +43,8 @@ Json = Annotated[
 ]
 PROBE_NAMES = "paper|converged|validated"
 PROBE_HELP = (
-    "paper: 100 steps of softmax regression, or of a logistic one a label. converged: 1,000 steps. "
-    "validated: logistic regression, C chosen on validation, for one label a node."
+    "paper: 100 steps of softmax regression, or of one logistic regression per label. converged: the same with 1,000 "
+    "steps. validated: logistic regression with C chosen on validation nodes, for one label per node."
 )
 ProbeName = Annotated[str, typer.Option("--probe", metavar=PROBE_NAMES, help=PROBE_HELP)]
 
