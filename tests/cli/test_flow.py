@@ -201,6 +201,44 @@ def test_evaluate_gives_a_run_and_its_file_the_same_score(run, folder, tmp_path)
     assert [row["mean"] for row in third["rows"]] == [first["rows"][0]["mean"]]
 
 
+@pytest.mark.usefixtures("quick_probe")
+def test_labels_come_from_whatever_a_graph_can_be_read_from(run, folder, tmp_path, monkeypatch):
+    import networkx
+    from pyarrow import csv as arrow
+
+    monkeypatch.chdir(tmp_path)
+    assert infomax("embed", run, "--out", "v.parquet").code == 0
+    graph = read_graph(folder, labels="kind")
+    write_npz(graph, tmp_path / "graph.npz")
+    nodes = networkx.Graph()
+    nodes.add_nodes_from((name, {"kind": kind}) for name, kind in zip(graph.ids, graph.labels["kind"], strict=True))
+    networkx.write_graphml(nodes, tmp_path / "graph.graphml")
+    parquet.write_table(arrow.read_csv(folder / "nodes.csv"), tmp_path / "nodes.parquet")
+    sources = [f"{folder}/nodes.csv", folder, f"{folder}/edges.csv,{folder}/nodes.csv"]
+    sources += ["graph.npz", "graph.graphml", "nodes.parquet"]
+    found = []
+    for source in sources:
+        outcome = infomax("evaluate", "v.parquet", "--labels", f"{source}:kind", "--json", "scores.json")
+        assert outcome.code == 0, outcome.err
+        found.append([row["mean"] for row in json.loads((tmp_path / "scores.json").read_text())["rows"]])
+    assert all(means == found[0] for means in found)
+    refused(infomax("evaluate", "v.parquet", "--labels", "graph.npz:sort"), 'labels named "sort"', "the labels kind")
+    refused(infomax("evaluate", "v.parquet", "--labels", "debian:section"), "none of them among")
+    refused(infomax("evaluate", "v.parquet", "--labels", "corra:y"), "corra", "a data set", "nothing of that name")
+
+
+@pytest.mark.usefixtures("quick_probe")
+def test_labels_of_a_graph_with_a_split_are_scored_on_it(run, folder, tmp_path):
+
+    graph = read_graph(folder, labels="kind")
+    codes = np.unique(graph.labels["kind"], return_inverse=True)[1]
+    parts = {part: np.arange(60) // 3 % 3 == number for number, part in enumerate(("train", "validation", "test"))}
+    write_npz(replace(graph, labels={"number": codes}, splits=parts), tmp_path / "graph.npz")
+    outcome = infomax("evaluate", run, "--labels", f"{tmp_path}/graph.npz:number", "--json", tmp_path / "s.json")
+    assert outcome.code == 0, outcome.err
+    assert json.loads((tmp_path / "s.json").read_text())["split"] == "the data set's split"
+
+
 FLAGS = ("warm", "light")
 
 
@@ -229,7 +267,6 @@ def test_several_labels_a_node_are_scored_by_micro_f1(flagged, flags, tmp_path, 
     """Whether they are columns of the run, columns of a table, or one matrix of the graph."""
     from infomax.evaluation.probes import PROBES, paper_probe
     from infomax.evaluation.splits import random_splits
-    from infomax.io.npz import write_npz
 
     quick = partial(paper_probe, steps=10)
     monkeypatch.setitem(PROBES, "paper", quick)
@@ -285,8 +322,6 @@ def test_an_unknown_node_is_answered_with_similar_ones(run):
 def test_graph_in_every_form_is_the_same_graph(folder, tmp_path):
     import networkx
 
-    from infomax.io.npz import write_npz
-
     graph = read_graph(folder, labels="kind")
     write_npz(graph, tmp_path / "g.npz")
     copy = networkx.Graph()
@@ -307,7 +342,6 @@ def test_graph_in_every_form_is_the_same_graph(folder, tmp_path):
 
 
 def test_labels_of_any_kind_are_counted(tmp_path, flags):
-    from infomax.io.npz import write_npz
 
     labels = {"one": np.full(60, 4), "two": np.arange(60) % 3 - 1, "flags": flags}
     write_npz(Graph.from_arrays([[0], [1]], np.eye(60), labels=labels), tmp_path / "g.npz")

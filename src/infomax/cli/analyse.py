@@ -10,7 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.labels import read_aligned, table_column
+from infomax.cli.labels import read_aligned, source_column
 from infomax.cli.options import Device, RunArgument
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ def analyse(
     run: RunArgument,
     labels: Annotated[
         str | None,
-        typer.Option(metavar="nodes.csv:COLUMN", help="The classes: a column of a table with node ids, or of the run."),
+        typer.Option(
+            metavar="SOURCE:COLUMN",
+            help="The classes: a column of a node table or of any GRAPH (graph.npz:COLUMN), or COLUMN of the run.",
+        ),
     ] = None,
     *,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
@@ -72,14 +75,17 @@ def analyse(
 
 
 def classes(graph: Graph, labels: str | None) -> NDArray[Any] | None:
-    """The class of each node ``[N]`` as text ("" = unknown): from a table, a label column, or the first usable one."""
+    """The class of each node ``[N]`` as text ("" = unknown): from a file, a label column, or the first usable one."""
     import numpy as np
 
     from infomax.errors import InputError
 
-    if labels is not None and (named := table_column(labels, graph)) is not None:
-        return read_aligned(graph.ids, *named)
     columns = {name: column for name, column in graph.labels.items() if column.ndim == 1}
+    if labels is not None and (named := source_column(labels, graph)) is not None:
+        column = read_aligned(graph.ids, *named)
+        if column.ndim != 1:
+            raise InputError("--labels", "a column with one label per node", f"{column.shape[1]} in {labels}")
+        columns[labels] = column
     labels = labels or next((name for name, column in columns.items() if _can_be_split(column)), None)
     if labels is None:
         return None

@@ -10,7 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.labels import aligned, read_aligned, table_column
+from infomax.cli.labels import LabelSource, aligned, read_source, source_column
 from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ def evaluate(
     labels: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="nodes.csv:COLUMN",
-            help="Labels by node id, in a table; or a column of the run. Repeated: columns of 0 and 1, a label each.",
+            metavar="SOURCE:COLUMN",
+            help="Labels by node id, from a node table or any GRAPH (graph.npz:COLUMN); or COLUMN, of the run itself. "
+            "Repeated: columns of 0 and 1, one label each.",
         ),
     ] = None,
     dataset: Annotated[str | None, typer.Option(metavar="NAME", help="Take labels and split of a data set.")] = None,
@@ -73,7 +74,10 @@ def evaluate(
 def _labels(
     ids: NDArray[Any], labels: list[str], dataset: str | None, graph: Graph | None, *, numbered: bool
 ) -> tuple[NDArray[Any], Splits | None, list[str]]:
-    """Codes of the nodes, ``[N]`` or, of several labels a node, ``[N, C]``; the split with them; the labels' names."""
+    """Codes of the nodes, ``[N]`` or ``[N, C]`` where a node may have several labels; their split; their names.
+
+    There is a split where all labels come from one graph that has one.
+    """
     import numpy as np
 
     from infomax.datasets import load_dataset
@@ -83,16 +87,25 @@ def _labels(
     if labels and dataset is not None:
         raise InputError("evaluate", "--labels or --dataset", "both")
     graph = graph if dataset is None else load_dataset(dataset)
-    columns = {label: _column(ids, label, graph, numbered=numbered) for label in labels or _first(graph)}
+    named = {label: source_column(label, graph) or ("", label) for label in labels or _first(graph)}
+    sources: dict[str, LabelSource] = {}
+    for source in dict.fromkeys(source for source, _ in named.values()):
+        wanted = [column for other, column in named.values() if other == source]
+        sources[source] = read_source(source, wanted) if source else _own(graph, wanted)
+    columns = {}
+    for label, (source, column) in named.items():
+        found = sources[source]
+        columns[label] = aligned(ids, found.ids, found.labels[column], numbered=numbered)
     first = next(iter(columns.values()))
     if len(columns) == 1 and first.ndim == 1:
         codes: NDArray[Any] = encode_labels(first)[0]
     else:
         codes = np.column_stack([encode_flags(column, f"labels {label}") for label, column in columns.items()])
-    if graph is None or any(table_column(label, graph) for label in columns):
+    if len(sources) > 1:
         return codes, None, list(columns)
-    splits = {part: aligned(ids, graph.ids.tolist(), mask, False) for part, mask in graph.splits.items()}
-    return codes, splits, list(columns)
+    (only,) = sources.values()
+    splits = {part: aligned(ids, only.ids, mask, False) for part, mask in only.splits.items()}
+    return codes, splits or None, list(columns)
 
 
 def _first(graph: Graph | None) -> list[str]:
@@ -104,14 +117,12 @@ def _first(graph: Graph | None) -> list[str]:
     return list(graph.labels)[:1]
 
 
-def _column(ids: NDArray[Any], label: str, graph: Graph | None, *, numbered: bool) -> NDArray[Any]:
-    """The labels of the nodes ``[N]`` or ``[N, C]``, of a table or of the graph."""
+def _own(graph: Graph | None, wanted: list[str]) -> LabelSource:
+    """Labels of the run's own graph, or of the data set that was named."""
     from infomax.errors import InputError
 
-    if (named := table_column(label, graph)) is not None:
-        return read_aligned(ids, *named, numbered=numbered)
-    if graph is None or label not in graph.labels:
-        known = ", ".join(graph.labels) if graph else ""
-        raise InputError("--labels", f"one of {known}" if known else "nodes.csv:COLUMN", label)
-    values = graph.labels[label]
-    return aligned(ids, graph.ids.tolist(), values, "" if values.dtype == object else -1, numbered=numbered)
+    unknown = [label for label in wanted if graph is None or label not in graph.labels]
+    if graph is None or unknown:
+        known = f"one of {', '.join(graph.labels)}" if graph and graph.labels else "nodes.csv:COLUMN"
+        raise InputError("--labels", known, unknown[0])
+    return LabelSource(graph.ids.tolist(), graph.labels, graph.splits)

@@ -1,9 +1,10 @@
-"""Labels that an option names, of the run's graph or of a table."""
+"""Labels that an option names: of the run's graph, of a node table, or of any other graph."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -11,33 +12,55 @@ if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
 
 
-def table_column(label: str, graph: Graph | None) -> tuple[str, str] | None:
-    """The file and the column that ``nodes.csv:COLUMN`` names; None where the label is to be the graph's own."""
+class LabelSource(NamedTuple):
+    """Labels with the ids of their nodes: name -> ``[M]`` or ``[M, C]``; and splits ``[M]``, where there are any."""
+
+    ids: list[Any]
+    labels: Mapping[str, NDArray[Any]]
+    splits: Mapping[str, NDArray[Any]]
+
+
+def source_column(label: str, graph: Graph | None) -> tuple[str, str] | None:
+    """The source and the column that ``SOURCE:COLUMN`` names; None where the label is to be the graph's own."""
+    from infomax.datasets import DATASETS
+
     if ":" not in label or (graph is not None and label in graph.labels):
         return None
     for at, letter in enumerate(label):  # a column may have a colon in its name, and so may a file
-        if letter == ":" and Path(label[:at]).is_file():
+        if letter == ":" and (Path(label[:at]).exists() or label[:at].lower() in DATASETS):
             return label[:at], label[at + 1 :]
-    path, column = label.rsplit(":", 1)
-    return path, column
+    source, column = label.rsplit(":", 1)
+    return source, column
 
 
-def read_aligned(ids: NDArray[Any], path: str, column: str, *, numbered: bool = False) -> NDArray[Any]:
-    """The labels of the nodes ``[N]`` in a column of a table ("" = unknown)."""
+def read_source(source: str, columns: Sequence[str]) -> LabelSource:
+    """Some label columns of a node table, or of anything that a graph can be read from."""
     import numpy as np
 
-    from infomax.io import read_labels
+    from infomax.cli.options import open_graph
+    from infomax.io import is_table, read_labels
 
-    table = read_labels(path, column)
-    return aligned(ids, list(table), np.array(list(table.values()), dtype=object), "", numbered=numbered)
+    if is_table(source):
+        tables = {column: read_labels(source, column) for column in columns}
+        labels = {column: np.array(list(table.values()), dtype=object) for column, table in tables.items()}
+        return LabelSource(list(tables[columns[0]]), labels, {})
+    graph = open_graph(source, list(columns), features=())
+    return LabelSource(graph.ids.tolist(), graph.labels, graph.splits)
+
+
+def read_aligned(ids: NDArray[Any], source: str, column: str) -> NDArray[Any]:
+    """The labels of the nodes ``[N]`` in a column of a table or of a graph (unknown: "", or -1 among numbers)."""
+    found = read_source(source, [column])
+    return aligned(ids, found.ids, found.labels[column])
 
 
 def aligned(
-    ids: NDArray[Any], known: list[Any], values: NDArray[Any], missing: str | int, *, numbered: bool = False
+    ids: NDArray[Any], known: list[Any], values: NDArray[Any], missing: object = None, *, numbered: bool = False
 ) -> NDArray[Any]:
     """The values ``[M, ...]`` of the known nodes as those of other nodes ``[N]``, by the text of their ids.
 
-    Ids that are ``numbered`` are none, but the numbers of rows: then the known nodes must be numbered alike.
+    Nodes that are not known get ``missing``: by default "" among text and -1 among numbers. Ids that are ``numbered``
+    are only the numbers of rows: then the known nodes must be numbered alike.
     """
     import numpy as np
 
@@ -52,5 +75,7 @@ def aligned(
     if max(rows) < 0:
         found = f"none of them among {len(known):,} ids (as {shorten(known[0])})"
         raise InputError("labels", f"some of these nodes (as {shorten(ids[0])})", found)
+    if missing is None:
+        missing = "" if values.dtype == object else -1
     # What is not found is row -1, the last.
     return np.concatenate([values, np.full((1, *values.shape[1:]), missing)])[rows]
