@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.faults.crafted import pickled_array
 
 from infomax.datasets import load_dataset, planetoid
 from infomax.datasets.fetch import data_folders
@@ -114,14 +115,6 @@ def test_a_malicious_pickle_is_refused_and_nothing_runs(
     assert not (tmp_path / "trace").exists()
     pickle.loads(content)
     assert (tmp_path / "trace").exists()  # the attack was real
-
-
-def pickled_array(dtype: str, shape: tuple[int, ...], data: bytes) -> bytes:
-    """A pickle that restores an array from raw bytes, as numpy writes it."""
-    names = "cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR"
-    sizes = "".join(f"I{size}\n" for size in shape)
-    described = f"(I1\n({sizes}tcnumpy\ndtype\n(S'{dtype}'\nI0\nI1\ntR(I3\nS'|'\nNNNI-1\nI-1\nI0\ntbI00\n"
-    return (names + described).encode() + b"S'" + data + b"'\ntb."
 
 
 @pytest.mark.parametrize("dtype", ["O8", "O", "V8", "S8", "M8", "i3", "f16", "u8,O8", "object"])

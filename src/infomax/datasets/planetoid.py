@@ -71,13 +71,13 @@ def read(y: Path, allx: Path, ally: Path, tx: Path, ty: Path, test_index: Path, 
     numbers: papers of the graph that have no words and no class.
     """
     test = np.loadtxt(test_index, dtype=np.int64)
-    features = sparse.vstack([_matrix(allx), _matrix(tx)], format="coo")
-    onehot: NDArray[Any] = np.concatenate([_array(ally), _array(ty)])
+    features = sparse.vstack([read_matrix(allx), read_matrix(tx)], format="coo")
+    onehot: NDArray[Any] = np.concatenate([read_array(ally), read_array(ty)])
     row = np.concatenate([np.arange(features.shape[0] - len(test)), test])
     n = int(row.max()) + 1
     classes = np.full(n, -1, dtype=np.int64)
     classes[row] = np.where(onehot.any(axis=1), onehot.argmax(axis=1), -1)
-    train = len(_array(y))
+    train = len(read_array(y))
     return Graph.from_arrays(
         np.array([(paper, cited) for paper, all_cited in unpickle(citations).items() for cited in all_cited]).T,
         sparse.csr_array((features.data, (row[features.row], features.col)), shape=(n, features.shape[1])),
@@ -120,10 +120,8 @@ class PickledDtype:
 class PickledArray:
     """Stands in for `numpy.ndarray`; ``values`` is the array."""
 
-    values: NDArray[Any]
-
     def __init__(self, *_: object) -> None:
-        pass
+        self.values: NDArray[Any] = np.empty(0)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, columns_first, data = state
@@ -157,17 +155,24 @@ class _Unpickler(pickle.Unpickler):
         return _ALLOWED[module, name]
 
 
-def _matrix(path: Path) -> sparse.csr_array:
-    state = unpickle(path).state
-    data, indices, indptr = (state[name].values for name in ("data", "indices", "indptr"))
-    matrix = sparse.csr_array((data, indices, indptr), shape=state["_shape"])
-    matrix.check_format(full_check=True)
+def read_matrix(path: Path) -> sparse.csr_array:
+    """The sparse matrix in a pickle."""
+    found = unpickle(path)
+    try:
+        data, indices, indptr = (found.state[name].values for name in ("data", "indices", "indptr"))
+        matrix = sparse.csr_array((data, indices, indptr), shape=found.state["_shape"])
+        matrix.check_format(full_check=True)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(str(path), "a pickled csr_matrix", str(error)) from error
     return matrix
 
 
-def _array(path: Path) -> NDArray[Any]:
-    values: NDArray[Any] = unpickle(path).values
-    return values
+def read_array(path: Path) -> NDArray[Any]:
+    """The array in a pickle."""
+    found = unpickle(path)
+    if not isinstance(found, PickledArray):
+        raise InputError(str(path), "a pickled array", type(found).__name__)
+    return found.values
 
 
 def _mask(n: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

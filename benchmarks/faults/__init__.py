@@ -1,0 +1,16 @@
+"""A campaign of faults: killed trainings, damaged files, crafted archives.
+
+    python -m benchmarks.faults                       # all of it, some 20 minutes on two cores
+    python -m benchmarks.faults --trainings 3 --operations 5 --files 500
+
+Four parts, all drawn from one seed:
+
+- kills of a training at random moments, each resumed and killed again, then left to end;
+- kills before single operations on files of a run folder: the first, the second, and so on;
+- mutated files of every format that is read: bits flipped, bytes overwritten, removed, inserted, repeated;
+- crafted files: archives that unpack to far more than they are, headers that lie, pickles that call, and the like.
+
+A fault is: an exception other than `InputError`, a process that crashes, a model that is not bit for bit the one of an
+undisturbed training, a damaged file with a checksum that is read as something else, a file that is left behind, and
+a crafted file that takes much memory or time. Every fault is printed with what it takes to repeat it.
+"""

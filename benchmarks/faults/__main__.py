@@ -1,0 +1,57 @@
+"""Run the campaign and print what it found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import benchmarks.faults
+from benchmarks.faults import crafted, kills, mutations
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run each part, print its faults, and exit with 1 where there are any."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.faults",
+        description=benchmarks.faults.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--trainings", type=int, default=171, help="kills of a training at random moments")
+    parser.add_argument("--operations", type=int, default=0, help="kills before the first K operations; 0: before all")
+    parser.add_argument("--files", type=int, default=72_000, help="mutated files")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--part", choices=["trainings", "operations", "files", "crafted"], help="only this part")
+    settings = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("trainings", "operations", "files", "crafted"):
+            (folder / part).mkdir()
+        operations = list(range(1, settings.operations + 1)) or None
+        parts: dict[str, Iterable[str]] = {
+            "trainings": kills.kill_at_random(folder / "trainings", settings.seed, settings.trainings),
+            "operations": kills.kill_before_operations(folder / "operations", operations),
+            "files": mutations.campaign(folder / "files", settings.seed, settings.files),
+            "crafted": crafted.campaign(folder / "crafted"),
+        }
+        found = 0
+        for part, faults in parts.items():
+            if settings.part in (None, part):
+                found += _report(part, faults)
+    sys.exit(1 if found else 0)
+
+
+def _report(part: str, faults: Iterable[str]) -> int:
+    """Print the faults of a part as they are found, and how many there were."""
+    began, count = time.monotonic(), 0
+    for count, fault in enumerate(faults, 1):  # noqa: B007
+        print(f"{part}: {fault}", flush=True)
+    print(f"{part}: {count} faults in {time.monotonic() - began:.0f} s", flush=True)
+    return count
+
+
+if __name__ == "__main__":
+    main()

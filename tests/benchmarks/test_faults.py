@@ -1,0 +1,57 @@
+"""A small part of the campaign of faults, the same every time; the whole of it: python -m benchmarks.faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.faults import crafted, kills, mutations
+
+SLOW = {"200 million columns of zeros", "a cell of 50 MB"}  # their files alone take seconds to write
+
+
+def test_a_training_killed_before_an_operation_on_a_file_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    operations = np.random.default_rng(0).choice(np.arange(1, 90), 6, replace=False).tolist()
+    assert list(kills.kill_before_operations(tmp_path, operations)) == []
+
+
+def test_a_training_killed_at_any_moment_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    assert list(kills.kill_at_random(tmp_path, seed=0, kills=3, epochs=60)) == []
+
+
+def test_damaged_files_are_refused_or_read_as_they_were(tmp_path: Path) -> None:
+    assert mutations.examine(tmp_path, seed=1, first=0, last=300) == []
+
+
+@pytest.mark.parametrize("name", [name for name in crafted.CASES if name not in SLOW])
+def test_a_crafted_file_is_refused_in_little_memory_and_time(name: str, tmp_path: Path) -> None:
+    assert list(crafted.examine(name, tmp_path)) == []
+
+
+@pytest.mark.parametrize("name", ["ids as row numbers", "a call", "an array of objects", "deep JSON"])
+def test_a_crafted_file_is_crafted(name: str, tmp_path: Path) -> None:
+    """What the readers refuse is refused for what it is: the campaign would see it if it were read."""
+    from infomax import InputError
+
+    read = crafted.CASES[name](tmp_path)
+    with pytest.raises(InputError):
+        read()
+
+
+def test_the_campaign_sees_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(path: Path) -> None:
+        raise RuntimeError("not told")
+
+    monkeypatch.setattr(mutations.checkpoints, "load", broken)
+    monkeypatch.setattr(mutations, "targets", lambda folder: [
+        mutations.Target(folder / "a", lambda: (folder / "a").read_bytes(), exact=True)
+    ])  # fmt: skip
+    (tmp_path / "a").write_bytes(b"content of a file")
+    found = mutations.examine(tmp_path, seed=0, first=0, last=5)
+    assert len(found) == 5
+    assert all("read as another content" in fault for fault in found)
+    monkeypatch.setitem(crafted.CASES, "broken", lambda folder: lambda: broken(folder))
+    assert list(crafted.examine("broken", tmp_path)) == ["broken: RuntimeError: not told"]
+    monkeypatch.setattr(crafted, "MOST_BYTES", 1000)
+    assert "took" in next(crafted.examine("UTF-16 without a mark", tmp_path))
