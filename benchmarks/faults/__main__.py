@@ -6,11 +6,11 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import benchmarks.faults
 from benchmarks.faults import crafted, kills, mutations
+from benchmarks.faults.children import Trials
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -31,26 +31,28 @@ def main(arguments: list[str] | None = None) -> None:
         for part in ("trainings", "operations", "files", "crafted"):
             (folder / part).mkdir()
         operations = list(range(1, settings.operations + 1)) or None
-        parts: dict[str, Iterable[str]] = {
+        parts: dict[str, Trials] = {
             "trainings": kills.kill_at_random(folder / "trainings", settings.seed, settings.trainings),
             "operations": kills.kill_before_operations(folder / "operations", operations),
             "files": mutations.campaign(folder / "files", settings.seed, settings.files),
             "crafted": crafted.campaign(folder / "crafted"),
         }
         found = 0
-        for part, faults in parts.items():
+        for part, trials in parts.items():
             if settings.part in (None, part):
-                found += _report(part, faults)
+                found += _report(part, trials)
     sys.exit(1 if found else 0)
 
 
-def _report(part: str, faults: Iterable[str]) -> int:
+def _report(part: str, trials: Trials) -> int:
     """Print the faults of a part as they are found, and how many there were."""
-    began, count = time.monotonic(), 0
-    for count, fault in enumerate(faults, 1):  # noqa: B007
-        print(f"{part}: {fault}", flush=True)
-    print(f"{part}: {count} faults in {time.monotonic() - began:.0f} s", flush=True)
-    return count
+    began, tried, found = time.monotonic(), 0, 0
+    for count, faults in trials:
+        tried, found = tried + count, found + len(faults)
+        for fault in faults:
+            print(f"{part}: {fault}", flush=True)
+    print(f"{part}: {tried:,} tried, {found} faults, {time.monotonic() - began:.0f} s", flush=True)
+    return found
 
 
 if __name__ == "__main__":

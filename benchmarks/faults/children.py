@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from typing import Any
+
+Trials = Iterator[tuple[int, list[str]]]
+"""How many trials were made since the last, and the faults found in them."""
 
 # The last two are what a training would import at its first step: half a second per process.
 PRELOADED = [

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from benchmarks.faults.children import run
+from benchmarks.faults.children import Trials, run
 from infomax import DGI, Embeddings, InputError, read_graph
 from infomax.datasets import planetoid
 from infomax.training import runs
@@ -207,13 +207,12 @@ def _one(name: str, folder: Path) -> None:
     (folder / "faults.json").write_text(json.dumps(list(examine(name, folder))))
 
 
-def campaign(folder: Path) -> Iterator[str]:
-    """Every crafted file, each in a process of its own; the faults."""
+def campaign(folder: Path) -> Trials:
+    """Every crafted file, each in a process of its own."""
     for number, name in enumerate(CASES):
         place = folder / f"crafted-{number}"
         place.mkdir()
-        code = run(_one, name, place)
-        if code:
-            yield f"{name}: the process ended with {code}"
+        if code := run(_one, name, place):
+            yield 1, [f"{name}: the process ended with {code}"]
         else:
-            yield from json.loads((place / "faults.json").read_text())
+            yield 1, json.loads((place / "faults.json").read_text())

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.faults.children import run, start
+from benchmarks.faults.children import Trials, run, start
 from infomax import DGI, Graph, InputError, estimator
 from infomax.training import runs
 
@@ -56,8 +56,8 @@ def _killer(folder: Path, stop_before: int):
     return hook
 
 
-def kill_at_random(folder: Path, seed: int, kills: int, epochs: int = 200) -> Iterator[str]:
-    """Kill trainings at random moments, three times each, and resume them; the faults."""
+def kill_at_random(folder: Path, seed: int, kills: int, epochs: int = 200) -> Trials:
+    """Kill trainings at random moments, up to three times each, and resume them."""
     whole = folder / "whole"
     run(train, whole, epochs)
     began = time.monotonic()
@@ -67,6 +67,7 @@ def kill_at_random(folder: Path, seed: int, kills: int, epochs: int = 200) -> It
     for number in range(0, kills, 3):
         cut = folder / f"cut-{number}"
         moments = [round(float(moment), 4) for moment in rng.uniform(0, seconds, min(3, kills - number))]
+        what = f"killed after {moments} s"
         for moment in moments:
             if (cut / runs.MODEL).exists():  # it had ended before it was killed
                 break
@@ -74,12 +75,12 @@ def kill_at_random(folder: Path, seed: int, kills: int, epochs: int = 200) -> It
             process.join(moment)
             process.kill()
             process.join()
-            yield from _readable(cut, whole, f"killed after {moments} s")
-        yield from _ends(cut, whole, epochs, f"killed after {moments} s")
+            yield 1, list(_readable(cut, whole, what))
+        yield 0, list(_ends(cut, whole, epochs, what))
 
 
-def kill_before_operations(folder: Path, operations: list[int] | None = None, epochs: int = 3) -> Iterator[str]:
-    """Kill a training before its first operation on a file of its folder, its second, ..., and resume it; the faults.
+def kill_before_operations(folder: Path, operations: list[int] | None = None, epochs: int = 3) -> Trials:
+    """Kill a training before its first operation on a file of its folder, its second, ..., and resume it.
 
     Args:
         folder: where to work.
@@ -89,16 +90,12 @@ def kill_before_operations(folder: Path, operations: list[int] | None = None, ep
     whole = folder / "whole"
     run(train, whole, epochs)
     for number in operations or range(1, 10_000):
-        cut = folder / f"operation-{number}"
+        cut, what = folder / f"operation-{number}", f"killed before operation {number}"
         code = run(train, cut, epochs, number)
-        if code == 0:  # there are fewer operations than that
-            if not operations:
-                return
-        elif code != KILLED:
-            yield f"before operation {number}: exit code {code}"
-        else:
-            yield from _readable(cut, whole, f"killed before operation {number}")
-        yield from _ends(cut, whole, epochs, f"killed before operation {number}")
+        if code == 0 and not operations:  # there are fewer operations than that
+            return
+        faults = [] if code in (0, KILLED) else [f"{what}: exit code {code}"]
+        yield 1, [*faults, *_readable(cut, whole, what), *_ends(cut, whole, epochs, what)]
 
 
 def _readable(cut: Path, whole: Path, what: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import torch
 from pyarrow import parquet
 
-from benchmarks.faults.children import run
+from benchmarks.faults.children import Trials, run
 from benchmarks.faults.crafted import pickled_array
 from benchmarks.faults.kills import small_graph
 from infomax import DGI, Embeddings, Graph, InputError, read_graph
@@ -176,14 +176,14 @@ def _batch(folder: Path, seed: int, first: int, last: int) -> None:
     (folder / "faults.json").write_text(json.dumps(examine(folder / "files", seed, first, last)))
 
 
-def campaign(folder: Path, seed: int, files: int) -> Iterator[str]:
-    """Damage that many files, in processes that may crash; the faults."""
+def campaign(folder: Path, seed: int, files: int) -> Trials:
+    """Damage that many files, in processes that may crash."""
     for first in range(0, files, BATCH):
-        place = folder / f"batch-{first}"
+        place, last = folder / f"batch-{first}", min(first + BATCH, files)
         (place / "files").mkdir(parents=True)
-        code = run(_batch, place, seed, first, min(first + BATCH, files))
-        if code:
-            yield f"file {(place / 'files' / 'number').read_text()} of seed {seed}: the process ended with {code}"
+        if code := run(_batch, place, seed, first, last):
+            number = (place / "files" / "number").read_text()
+            yield last - first, [f"file {number} of seed {seed}: the process ended with {code}"]
         else:
-            yield from json.loads((place / "faults.json").read_text())
+            yield last - first, json.loads((place / "faults.json").read_text())
         shutil.rmtree(place)
