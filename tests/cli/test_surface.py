@@ -16,6 +16,7 @@ from infomax.version import __version__
 
 ROWS = ("cora", "citeseer", "pubmed", "ppi", "reddit", "generated-reddit", "debian", "debian-inductive")
 SURFACE = {
+    "prepare": {"--out", "--memory", "--labels", "--features", "--half", "--directed"},
     "train": {
         "--out",
         "--labels",
@@ -48,7 +49,7 @@ SURFACE = {
     "reproduce theory": {"--out", "--json"},
     "reproduce figures": {"--runs", "--points", "--out", "--json"},
 }
-HEAVY = {"torch", "numpy", "scipy", "sklearn", "rich", "pyarrow", "matplotlib", "networkx", "pandas"}
+HEAVY = {"torch", "numpy", "scipy", "sklearn", "rich", "pyarrow", "matplotlib", "networkx", "pandas", "duckdb"}
 
 
 @pytest.mark.parametrize("name", SURFACE)

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import typer
 
-from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, reproduce, train  # noqa: F401
+from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, prepare, reproduce, train  # noqa: F401
 from infomax.cli.app import app
 from infomax.errors import InputError, InputWarning, visible
 

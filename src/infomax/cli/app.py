@@ -10,7 +10,8 @@ from typer.core import TyperGroup
 from infomax.version import __version__
 
 ORDER = (
-    "info", "train", "embed", "evaluate", "neighbours", "map", "cluster", "analyse", "demo", "reproduce", "datasets",
+    "prepare", "info", "train", "embed", "evaluate", "neighbours", "map", "cluster", "analyse", "demo", "reproduce",
+    "datasets",
 )  # fmt: skip
 """The commands in the order in which one uses them; others are listed last."""
 

@@ -28,12 +28,17 @@ def info(
     import numpy as np
     from scipy import sparse
 
+    from infomax.graphs.stored import row_blocks
     from infomax.training.memory import size, training_bytes
 
     source = open_graph(graph, labels, directed)
     degree = source.degrees()
     stored = "sparse" if sparse.issparse(source.features) else "dense"
-    filled = source.features.count_nonzero() if stored == "sparse" else np.count_nonzero(source.features)
+    filled = (
+        source.features.count_nonzero()
+        if stored == "sparse"
+        else sum(map(np.count_nonzero, row_blocks(source.features)))
+    )
     kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
     columns = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
     rows: list[tuple[str, object]] = [

@@ -14,7 +14,8 @@ GraphArgument = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH",
-        help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz or a .graphml.",
+        help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz, a .graphml, or a "
+        "folder that prepare wrote.",
     ),
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, written by train.")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import sparse
 
 from infomax.errors import InputError, shorten
 from infomax.graphs import checks
+from infomax.graphs.stored import StoredAdjacency
 
 Features: TypeAlias = Any
 """``[N, F]`` float32: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
@@ -22,11 +24,12 @@ Features: TypeAlias = Any
 class Graph:
     """A graph whose nodes have features.
 
-    Make one with `from_arrays`, `from_scipy`, `from_networkx`, `from_pyg` or `infomax.read_graph`.
+    Make one with `from_arrays`, `from_scipy`, `from_networkx`, `from_pyg`, `open` or `infomax.read_graph`.
 
     Shapes:
         adjacency: ``[N, N]`` CSR, float32; ``A[i, j]`` is the weight of the edge i -> j. Symmetric unless ``directed``.
-            No self-loops (the encoders add one to every node), no zero weights, no duplicates.
+            No self-loops (the encoders add one to every node), no zero weights, no duplicates. In a graph that was
+            opened from a folder it is a `StoredAdjacency`, and the features are `StoredFeatures`.
         features: ``[N, F]`` float32, a dense array or CSR.
         ids: ``[N]``, int64 or str objects, unique, in input order.
         feature_names: F names.
@@ -37,7 +40,7 @@ class Graph:
         groups: ``[N]`` integers, the graph of each node where there are several; no edge joins two. None: one graph.
     """
 
-    adjacency: sparse.csr_array
+    adjacency: Any
     features: Features
     ids: NDArray[Any]
     feature_names: tuple[str, ...]
@@ -49,6 +52,8 @@ class Graph:
     """How many edges were left out as ``self_loops``, ``duplicates`` or ``zero_weights`` (rows of the edge table)."""
     edge_columns: tuple[str, str] | None = None
     """The columns used as source and target, where the edge table has no columns of these names."""
+    folder: Path | None = None
+    """The graph folder whose arrays it maps, where it was opened from one; see `open`."""
 
     @property
     def num_nodes(self) -> int:
@@ -85,14 +90,46 @@ class Graph:
     def part(self, mask: NDArray[np.bool_]) -> Graph:
         """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
         rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
+        stored = isinstance(self.adjacency, StoredAdjacency)
+        adjacency = self.adjacency.loaded() if stored else self.adjacency
         return dataclasses.replace(
             self,
-            adjacency=self.adjacency[rows][:, rows],
+            adjacency=adjacency[rows][:, rows],
             features=self.features[rows],
             ids=self.ids[rows],
             labels={name: column[rows] for name, column in self.labels.items()},
             splits={name: column[rows] for name, column in self.splits.items()},
             groups=None if self.groups is None else self.groups[rows],
+            folder=None,
+        )
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Graph:
+        """The graph of a folder that ``infomax prepare`` wrote. Its arrays stay on disk and are mapped.
+
+        What trains and embeds in batches reads the rows that it needs; `loaded` reads all of it into memory.
+        """
+        from infomax.graphs.folder import is_folder, open_folder
+
+        if not is_folder(Path(folder)):
+            found = "no graph.json in it" if Path(folder).is_dir() else "nothing of that name"
+            raise InputError(
+                str(folder), "a graph folder", found, "Make one: infomax prepare EDGES NODES --out FOLDER."
+            )
+        return open_folder(Path(folder))
+
+    def loaded(self) -> Graph:
+        """The same graph with all of its arrays in memory."""
+        if not isinstance(self.adjacency, StoredAdjacency):
+            return self
+        return dataclasses.replace(
+            self,
+            adjacency=self.adjacency.loaded(),
+            features=np.asarray(self.features),
+            ids=self.ids[:],
+            labels=dict(self.labels),
+            splits=dict(self.splits),
+            folder=None,
         )
 
     @classmethod
@@ -274,11 +311,12 @@ def _array(tensor: Any) -> Any:
     return sparse.coo_array((values.values().numpy(), values.indices().numpy()), shape=values.shape)
 
 
-def node_degrees(adjacency: sparse.csr_array, directed: bool) -> NDArray[np.int64]:
+def node_degrees(adjacency: Any, directed: bool) -> NDArray[np.int64]:
     """`Graph.degrees` of an adjacency matrix ``[N, N]``."""
     degrees: NDArray[np.int64] = np.diff(adjacency.indptr).astype(np.int64)
     if directed:
-        degrees += np.bincount(adjacency.indices, minlength=len(degrees))
+        for first in range(0, len(adjacency.indices), 1 << 24):
+            degrees += np.bincount(adjacency.indices[first : first + (1 << 24)], minlength=len(degrees))
     return degrees
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from infomax.errors import InputError, shorten
+from infomax.graphs.folder import is_folder
 from infomax.graphs.graph import Graph
 from infomax.io import parquet, tables, text
 
@@ -25,12 +26,14 @@ def read_graph(
     directed: bool = False,
     attach_to: Graph | None = None,
 ) -> Graph:
-    """A graph from an edge table and a node table (csv, tsv, txt or parquet), a folder, an npz or a GraphML file.
+    """A graph from an edge table and a node table (csv, tsv, txt, any of
+    them packed by gzip, or parquet), a folder, an npz or a GraphML file.
 
     >>> read_graph("edges.csv", "nodes.csv", labels="section")
     >>> read_graph("edges.csv,nodes.csv")
     >>> read_graph("folder/")  # edges.* and, if there is one, nodes.*
     >>> read_graph("graph.npz")
+    >>> read_graph("big.graph")  # a folder that infomax prepare wrote; its arrays stay on disk
 
     Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; any other column is
     left alone. Node tables: the column ``id``, else the first; every other column is a feature and must be numeric,
@@ -59,6 +62,8 @@ def read_graph(
         attach_to: the graph that the nodes of the tables are new to.
     """
     names = (labels,) if isinstance(labels, str) else tuple(labels)
+    if nodes is None and attach_to is None and is_folder(Path(edges)):
+        return with_labels(Graph.open(edges), names, str(edges))
     edge_path, node_path = _paths(edges, nodes)
     suffix = edge_path.suffix.lower()
     if attach_to is not None:
@@ -119,7 +124,7 @@ def _existing(path: Path) -> Path:
 
 def _in_folder(folder: Path, stem: str) -> Path | None:
     """The one table of that name, if there is one."""
-    found = sorted(path for path in folder.glob(f"{stem}.*") if path.suffix.lower() in _TABLES)
+    found = sorted(path for path in folder.glob(f"{stem}.*") if text.extension(path) in _TABLES)
     if len(found) > 1:
         listed = " and ".join(path.name for path in found)
         raise InputError(
@@ -130,11 +135,10 @@ def _in_folder(folder: Path, stem: str) -> Path | None:
 
 def _format(path: Path) -> Any:
     """The module that reads tables of this extension."""
-    suffix = path.suffix.lower()
+    suffix = text.extension(path)
     if suffix not in _TABLES:
         known = ", ".join((*_TABLES, ".npz", ".graphml"))
-        remedy = "Unpack it first, with gunzip." if suffix == ".gz" else ""
-        raise InputError(str(path), f"one of {known}", f"the extension {shorten(path.suffix)}", remedy)
+        raise InputError(str(path), f"one of {known}", f"the extension {shorten(path.suffix)}")
     return parquet if suffix == ".parquet" else text
 
 
@@ -149,6 +153,8 @@ def with_labels(graph: Graph, names: Sequence[str], where: str) -> Graph:
     for name in names:
         if name not in graph.labels:
             raise InputError(where, f"labels named {shorten(name)}", f"the labels {', '.join(graph.labels) or 'none'}")
+    if not names:
+        return graph
     return dataclasses.replace(graph, labels={name: graph.labels[name] for name in (*names, *graph.labels)})
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,17 @@ from infomax.io import tables
 from infomax.io.tables import EdgeTable, NodeTable, Table
 
 _BLOCK_CELLS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class PartOfTable(Table):
+    """Some rows of a parquet file, from row ``first`` on."""
+
+    first: int
+
+    def name(self, row: int) -> str:
+        """``row 2``, counted from the begin of the file."""
+        return super().name(self.first + row)
 
 
 def need_pyarrow(path: Path) -> tuple[Any, Any]:
@@ -48,7 +61,7 @@ def opened(path: Path) -> Iterator[Any]:
 def read_edges(path: Path) -> EdgeTable:
     """The edge table of a parquet file."""
     with opened(path) as file:
-        names = _names(file, path)
+        names = column_names(file, path)
         source, target, weight = tables.edge_columns(path, names)
         wanted = [names[column] for column in (source, target, weight) if column is not None]
         data = file.read(columns=wanted)
@@ -64,35 +77,38 @@ def read_edges(path: Path) -> EdgeTable:
             names=(names[source], names[target]),
             ids=ids,
             ends=codes,
-            weight=None if weight is None else _weight(table, names[weight], data[names[weight]]),
+            weight=None if weight is None else weight_column(table, names[weight], data[names[weight]]),
         )
 
 
 def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None = None) -> NodeTable:
     """The node table of a parquet file; labels and features as in `tables.node_columns`."""
     with opened(path) as file:
-        names = _names(file, path)
-        identifier, features, marks = tables.node_columns(path, names, labels, wanted)
+        names = column_names(file, path)
+        columns = feature_columns(file.schema_arrow, wanted)
+        identifier, features, marks = tables.node_columns(path, names, labels, columns)
         table = Table(path, None)
         remedy = "" if wanted is None else tables.FILL_IN
         data = file.read(columns=[names[column] for column in (identifier, *marks)])
         ids = id_column(table, names[identifier], data[names[identifier]]).to_pylist()
         tables.check_nodes(table, ids, names[identifier])
-        feature_names = [names[column] for column in features]
-        blocks = list(_blocks(table, file, feature_names, remedy)) if features else []
+        widths: dict[str, int] = {}
+        chosen = [names[column] for column in features]
+        blocks = list(_blocks(table, file, chosen, widths, remedy)) if chosen else []
         if features and sum(block.shape[0] for block in blocks) != len(ids):
             raise InputError(str(path), f"{len(ids):,} rows in every column", "another number of rows")
         return NodeTable(
             path=path,
             lines=None,
             ids=ids,
-            feature_names=feature_names,
-            features=tables.stack(blocks) if features else None,
-            labels={names[mark]: _text(data[names[mark]]) for mark in marks},
+            feature_names=feature_names(chosen, widths),
+            features=tables.stack(blocks) if chosen else None,
+            labels={names[mark]: label_column(data[names[mark]]) for mark in marks},
         )
 
 
-def _names(file: Any, path: Path) -> list[str]:
+def column_names(file: Any, path: Path) -> list[str]:
+    """The names of the columns of a file; at least one, and each once."""
     # pandas writes the row numbers of a filtered frame into a column of this name.
     names = [name for name in file.schema_arrow.names if not name.startswith("__index_level_")]
     if not names:
@@ -125,33 +141,90 @@ def _encode(ends: Sequence[Any]) -> tuple[tables.Ids, NDArray[np.int64]]:
     return ids, by_row.indices.to_numpy().astype(np.int64).reshape(-1, 2).T
 
 
-def _weight(table: Table, name: str, column: Any) -> NDArray[np.float32]:
+def weight_column(table: Table, name: str, column: Any) -> NDArray[np.float32]:
+    """The weights ``[E]`` of a pyarrow column, each finite and not negative."""
     if not _numeric(column.type):
         raise InputError(place(table.path, column=name), "numbers", f"type {column.type}")
     refuse_nulls(table, name, column)
-    weight = _floats(column.combine_chunks())
+    weight = _floats(column)
     return tables.check_weight(table, name, weight, lambda row: str(column[row].as_py()))
 
 
-def _blocks(table: Table, file: Any, names: Sequence[str], remedy: str) -> Iterator[Features]:
-    """Blocks of features ``[rows, F]``; values that are not finite are refused."""
-    schema = file.schema_arrow
+def check_feature_types(path: Path, schema: Any, names: Sequence[str], remedy: str) -> None:
+    """Refuse feature columns that hold neither numbers nor lists of numbers; remedy as in `tables.bad_feature`."""
     for name in names:
         kind = schema.field(name).type
-        if not _numeric(kind):
-            where, recast = place(table.path, column=name), remedy and "Store it as numbers."
+        if not _numeric(kind.value_type if is_list(kind) else kind):
+            where, recast = place(path, column=name), remedy and "Store it as numbers."
             raise tables.bad_feature(where, name, "a column of numbers", f"type {kind}", recast)
+
+
+def feature_block(
+    table: Table, batch: Any, names: Sequence[str], widths: dict[str, int], remedy: str
+) -> NDArray[np.float32]:
+    """The features ``[rows, F]`` of a record batch, every value finite; a column of lists of W numbers is W features.
+
+    ``widths`` holds the W of each column of lists, and learns those that it lacks.
+    """
+    block = np.column_stack([_feature(table, batch, name, widths) for name in names])
+    good = np.isfinite(block)
+    if not good.all():
+        row = int(np.argmin(good.all(axis=1)))
+        column = int(np.argmin(good[row]))
+        owner, entry = [(name, entry) for name in names for entry in range(widths.get(name, 1))][column]
+        value = batch[owner][row].as_py()
+        value = value[entry] if owner in widths else value
+        found = "null" if value is None else str(value)
+        raise tables.bad_feature(table.place(row, owner), owner, "a finite number (32-bit float)", found, remedy)
+    return block
+
+
+def _feature(table: Table, batch: Any, name: str, widths: dict[str, int]) -> NDArray[np.float32]:
+    """A column of a batch as ``[rows]``; lists of W numbers as ``[rows, W]``."""
+    from pyarrow import compute
+
+    column = batch[name]
+    if not is_list(column.type):
+        return _floats(column)
+    refuse_nulls(table, name, column)
+    lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+    width = widths.setdefault(name, int(lengths[0]) if len(lengths) else 0)
+    if (lengths != width).any():
+        row = int(np.argmax(lengths != width))
+        expected = f"a list of {width} numbers, as in the rows before"
+        raise InputError(table.place(row, name), expected, f"{lengths[row]} numbers")
+    return _floats(column.flatten()).reshape(-1, width)
+
+
+def feature_names(names: Sequence[str], widths: dict[str, int]) -> list[str]:
+    """The names of features: of a column ``v`` of lists of W numbers ``v[0]`` to ``v[W-1]``, else the column's."""
+    named = ([f"{name}[{entry}]" for entry in range(widths[name])] if name in widths else [name] for name in names)
+    return list(chain.from_iterable(named))
+
+
+def feature_columns(schema: Any, wanted: Sequence[str] | None) -> list[str] | None:
+    """The columns that hold features of these names: ``v`` for ``v[0]`` to ``v[W-1]`` where v is a column of lists."""
+    if wanted is None:
+        return None
+    lists = {name for name in schema.names if is_list(schema.field(name).type)}
+    owners = (name.rpartition("[")[0] for name in wanted)
+    return list(dict.fromkeys(owner if owner in lists else name for owner, name in zip(owners, wanted, strict=True)))
+
+
+def is_list(kind: Any) -> bool:
+    """Whether a type of pyarrow is that of lists."""
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _blocks(table: Table, file: Any, names: Sequence[str], widths: dict[str, int], remedy: str) -> Iterator[Features]:
+    """Blocks of features ``[rows, F]``, every value finite."""
+    check_feature_types(table.path, file.schema_arrow, names, remedy)
     first = 0
     for batch in file.iter_batches(batch_size=max(1, _BLOCK_CELLS // len(names)), columns=list(names)):
-        block = np.column_stack([_floats(batch[name]) for name in names])
-        good = np.isfinite(block)
-        if not good.all():
-            row, column = divmod(int(np.argmin(good)), len(names))
-            where, value = table.place(first + row, names[column]), batch[names[column]][row].as_py()
-            found = "null" if value is None else str(value)
-            raise tables.bad_feature(where, names[column], "a finite number (32-bit float)", found, remedy)
-        yield tables.pack(block)
-        first += len(block)
+        yield tables.pack(feature_block(PartOfTable(table.path, None, first), batch, names, widths, remedy))
+        first += len(batch)
 
 
 def _numeric(kind: Any) -> bool:
@@ -163,12 +236,12 @@ def _numeric(kind: Any) -> bool:
 
 def _floats(column: Any) -> NDArray[np.float32]:
     """A pyarrow array of numbers as float32, NaN for null."""
-    values = column.to_numpy(zero_copy_only=False)
+    values = column.to_numpy(**({} if hasattr(column, "chunks") else {"zero_copy_only": False}))
     with np.errstate(over="ignore"):
         return np.asarray(values, dtype=np.float32)
 
 
-def _text(column: Any) -> NDArray[Any]:
+def label_column(column: Any) -> NDArray[Any]:
     """A label column ``[N]`` as str objects, "" where it is null or NaN."""
     import pyarrow as pa
     from pyarrow import compute

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import math
+import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,14 @@ from infomax.io.tables import EdgeTable, NodeTable, Table
 Row: TypeAlias = tuple[int, list[str]]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+DELIMITERS |= {f"{suffix}.gz": delimiter for suffix, delimiter in DELIMITERS.items()}
 _BLOCK_CELLS = 1 << 20
+
+
+def extension(path: Path) -> str:
+    """The extension of a file in lower case, ``.csv.gz`` where it is packed by gzip."""
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() + suffix if suffix == ".gz" else suffix
 
 
 def read_edges(path: Path) -> EdgeTable:
@@ -68,7 +77,7 @@ def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None =
         for mark in marks:
             columns[names[mark]].extend(row[mark] for _, row in chunk)
         if features:
-            blocks.append(tables.pack(_block(Table(path, lines[first:]), names, features, chunk, remedy)))
+            blocks.append(tables.pack(feature_block(Table(path, lines[first:]), names, features, chunk, remedy)))
     table = Table(path, lines)
     if "" in ids:
         raise InputError(table.place(ids.index(""), names[identifier]), "an id", "an empty cell")
@@ -83,7 +92,7 @@ def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None =
     )
 
 
-def _block(
+def feature_block(
     table: Table, names: Sequence[str], features: Sequence[int], chunk: Sequence[Row], remedy: str
 ) -> NDArray[np.float32]:
     """Features ``[rows, F]`` of some rows; cells that are no finite number are refused."""
@@ -130,7 +139,7 @@ def read_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
     except StopIteration:
         raise InputError(str(path), "a header line", "an empty file") from None
     names = [name.strip() for name in header]
-    delimiter = DELIMITERS[path.suffix.lower()]
+    delimiter = DELIMITERS[extension(path)]
     if len(names) == 1:
         _refuse_other_delimiter(path, names[0], delimiter)
     if np.isfinite(numbers(names)).all():
@@ -155,7 +164,7 @@ def _refuse_other_delimiter(path: Path, header: str, delimiter: str) -> None:
 
 def _rows(path: Path) -> Iterator[Row]:
     """Line number and cells of every row, the header first; rows of another width are refused, blank lines skipped."""
-    delimiter = DELIMITERS[path.suffix.lower()]
+    delimiter = DELIMITERS[extension(path)]
     line, width = 1, 0
     with opened(path) as file:
         # A header such as "source, target" shows that the space after a delimiter does not belong to the cell.
@@ -183,8 +192,11 @@ def _rows(path: Path) -> Iterator[Row]:
 def opened(path: Path) -> Iterator[TextIO]:
     """Open a text file in UTF-8, with or without a byte order mark; line ends stay as they are."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        unpack: Any = gzip.open if path.suffix.lower() == ".gz" else open
+        with unpack(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file
+    except (EOFError, zlib.error) as error:
+        raise InputError(str(path), "a whole gzip file", str(error), "Was it cut short?") from error
     except OSError as error:
         raise InputError(str(path), "a file that can be read", error.strerror or str(error)) from error
     except UnicodeDecodeError:
@@ -194,5 +206,7 @@ def opened(path: Path) -> Iterator[TextIO]:
 def _undecodable(path: Path) -> int:
     """The number of the first line that is not UTF-8."""
     # The decoder works in blocks and does not know its line, so read again. No character spans a line end.
-    lines = path.read_bytes().splitlines()
-    return next(line for line, raw in enumerate(lines, 1) if raw.decode(errors="ignore").encode() != raw)
+    unpack: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    with unpack(path, "rb") as file:
+        lines = chain.from_iterable(piece.splitlines() for piece in file)  # a piece ends in LF; lines may end in CR
+        return next(line for line, raw in enumerate(lines, 1) if raw.decode(errors="ignore").encode() != raw)

@@ -1,0 +1,70 @@
+"""infomax prepare."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import app
+from infomax.cli.options import Directed, Labels
+
+UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+@app.command()
+def prepare(
+    edges: Annotated[
+        str, typer.Argument(metavar="EDGES", help="The edge table: a file, a folder of files, or a pattern in quotes.")
+    ],
+    nodes: Annotated[str | None, typer.Argument(metavar="[NODES]", help="The node table, likewise.")] = None,
+    *,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The graph folder to write.")],
+    labels: Labels = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npy", help="Features in the order of the node table, in place of its columns."),
+    ] = None,
+    directed: Directed = False,
+    half: Annotated[bool, typer.Option("--half", help="Store features in half precision, half the bytes.")] = False,
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory to work in, about.")] = "4GB",
+) -> None:
+    """Make a graph folder from tables that need not fit into memory.
+
+    Tables are .parquet, .csv, .tsv or .txt, the last three also packed (.gz). Every command takes the folder as a
+    GRAPH. An interrupted prepare goes on with the same command.
+    """
+    from infomax.io.prepare import prepare as write
+
+    began = time.monotonic()
+    size = _bytes(memory)
+    with show.Steps("prepare", None, "Go on with the same command.") as steps:
+        write(
+            edges, nodes, out=out, labels=labels or (), features=features, directed=directed, half=half, memory=size,
+            progress=steps.at,
+        )  # fmt: skip
+    show.wrote(f"{out}/ ({_described(out)})", began)
+
+
+def _bytes(text: str) -> int:
+    """The bytes that ``4GB`` or ``500M`` means."""
+    from infomax.errors import InputError
+
+    number = text.strip().lower().removesuffix("b").rstrip()
+    unit = number[-1:] if number[-1:] in UNITS else ""
+    try:
+        size = int(float(number.removesuffix(unit)) * UNITS[unit])
+    except (ValueError, OverflowError):
+        size = 0
+    if size < 10**8:
+        raise InputError("--memory", "a size from 100MB, as in 4GB", text)
+    return size
+
+
+def _described(folder: Path) -> str:
+    from infomax.graphs.graph import Graph
+
+    return repr(Graph.open(folder))

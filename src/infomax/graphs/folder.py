@@ -1,0 +1,103 @@
+"""A graph folder: a graph in plain files that are mapped into memory, for graphs larger than memory.
+
+graph.json     format, counts, the names of features and labels, and the size and the hash of every other file
+indptr.npy     ``[N + 1]`` int64: node i is joined to ``indices[indptr[i] : indptr[i + 1]]``, which ascend
+indices.npy    ``[E]`` int32; an undirected edge twice. In a directed graph, the nodes that point at node i
+weights.npy    ``[E]`` float32; missing where all are 1
+features.npy   ``[N, F]`` float32 or float16
+nodes.parquet  the column ``id``, and ``label:NAME`` and ``split:NAME`` for each label and split
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError
+from infomax.graphs.graph import Graph
+from infomax.graphs.stored import StoredAdjacency, StoredColumns, StoredFeatures, StoredIds
+
+FORMAT = 1
+ABOUT, STARTS, NEIGHBOURS, WEIGHTS = "graph.json", "indptr.npy", "indices.npy", "weights.npy"
+FEATURES, NODES = "features.npy", "nodes.parquet"
+LABEL, SPLIT = "label:", "split:"
+
+_LISTS = ("labels", "splits", "edge_columns")
+_AGAIN = "Restore a copy, or make it again: infomax prepare."
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a graph folder."""
+    return (path / ABOUT).is_file()
+
+
+def folder_hash(path: Path) -> str:
+    """SHA-256 of graph.json, which holds the hashes of all other files."""
+    return hashlib.sha256((path / ABOUT).read_bytes()).hexdigest()
+
+
+def open_folder(path: Path) -> Graph:
+    """The graph of a folder, its arrays mapped. The sizes of the files are checked, their hashes are not."""
+    about = _read_about(path)
+    weighted = WEIGHTS in about["files"]
+    adjacency = StoredAdjacency(
+        _map(path / STARTS), _map(path / NEIGHBOURS), _map(path / WEIGHTS) if weighted else None,
+        "csc" if about["directed"] else "csr",
+    )  # fmt: skip
+    features = StoredFeatures(_map(path / FEATURES))
+    ids = StoredIds(path / NODES)
+    n, width = about["nodes"], len(about["feature_names"])
+    if adjacency.shape[0] != n or features.shape != (n, width) or len(ids) != n:
+        found = f"{adjacency.shape[0]}, {len(features)} and {len(ids)} rows"
+        raise InputError(str(path), f"{n} nodes in {STARTS}, {FEATURES} and {NODES}", found, _AGAIN)
+    columns = about["edge_columns"]
+    return Graph(
+        adjacency=adjacency,
+        features=features,
+        ids=ids,  # type: ignore[arg-type]  # read when they are asked for
+        feature_names=tuple(about["feature_names"]),
+        labels=StoredColumns(path / NODES, LABEL, tuple(about["labels"])),
+        splits=StoredColumns(path / NODES, SPLIT, tuple(about["splits"])),
+        directed=about["directed"],
+        dropped=about["dropped"],
+        edge_columns=None if columns is None else tuple(columns),
+        folder=path.resolve(),
+    )
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    """What graph.json says, refused where the files beside it are others."""
+    file = path / ABOUT
+    try:
+        about = json.loads(file.read_text(encoding="utf-8"))
+        found = about["format"]
+        if found == FORMAT:
+            sizes = {name: entry["bytes"] for name, entry in about["files"].items()}
+            if missing := {"nodes", "directed", "dropped", "feature_names", *_LISTS} - set(about):
+                raise ValueError(f"no {', '.join(sorted(missing))}")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(str(file), "the description of a graph folder", str(error), _AGAIN) from None
+    if found != FORMAT:
+        raise InputError(str(file), f"format {FORMAT}", f"format {found}", "Make the folder again: infomax prepare.")
+    for name, size in sizes.items():
+        if Path(name).name != name or not (path / name).is_file():
+            raise InputError(str(path / name), "a file of the graph folder", "no such file", _AGAIN)
+        if (path / name).stat().st_size != size:
+            raise InputError(str(path / name), f"{size:,} bytes", f"{(path / name).stat().st_size:,}", _AGAIN)
+    if missing := {STARTS, NEIGHBOURS, FEATURES, NODES} - set(sizes):
+        raise InputError(str(file), f"an entry for {', '.join(sorted(missing))}", "none", _AGAIN)
+    return about  # type: ignore[no-any-return]
+
+
+def _map(path: Path) -> NDArray[Any]:
+    """The array of an .npy file, mapped; writing to it would change memory only."""
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="c", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), "an .npy file", str(error), _AGAIN) from None
+    return array

@@ -1,0 +1,131 @@
+"""Write graph folders; see `infomax.graphs.folder`."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from infomax.errors import InputError
+from infomax.graphs import folder as layout
+from infomax.graphs.graph import Graph
+from infomax.graphs.stored import row_blocks
+from infomax.io.json import to_json
+from infomax.io.parquet import need_pyarrow
+from infomax.version import __version__
+
+_HEADER = 128
+GROUP = 1 << 18
+"""Rows per row group of nodes.parquet."""
+
+
+class ArrayWriter:
+    """An .npy file that is written row by row; its header comes last, when the number of rows is known."""
+
+    def __init__(self, path: Path, dtype: DTypeLike, width: int | None = None) -> None:
+        self.dtype, self.width, self.rows = np.dtype(dtype), width, 0
+        self.file = path.open("wb")
+        self.file.write(bytes(_HEADER))
+
+    def append(self, block: NDArray[Any]) -> None:
+        """Add rows ``[n]`` or ``[n, width]``."""
+        self.file.write(np.ascontiguousarray(block, self.dtype).data)
+        self.rows += len(block)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            shape = (self.rows,) if self.width is None else (self.rows, self.width)
+            header = io.BytesIO()
+            described = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(header, described)
+            # The header is text that ends in spaces and a line feed: more spaces make it as long as the gap.
+            text = header.getvalue()[10:].rstrip().ljust(_HEADER - 11) + b"\n"
+            self.file.seek(0)
+            self.file.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+            self.file.flush()
+            os.fsync(self.file.fileno())
+        self.file.close()
+
+
+def half(block: NDArray[np.float32], where: str, first: int) -> NDArray[np.float16]:
+    """Features ``[n, F]`` in half precision, refused where they are too large for it; ``first`` is their first row."""
+    with np.errstate(over="ignore"):
+        rounded = block.astype(np.float16)
+    if not np.isfinite(rounded).all():
+        row, column = divmod(int(np.argmin(np.isfinite(rounded))), block.shape[1])
+        place = f"{where}, row {first + row + 1}, feature {column + 1}"
+        remedy = "Leave out --half."
+        raise InputError(place, "a number that half precision can hold, up to 65,504", str(block[row, column]), remedy)
+    return rounded
+
+
+def finish(folder: Path, about: dict[str, Any]) -> None:
+    """Write graph.json, which makes a folder of arrays a graph folder; ``about`` is what it says besides the files."""
+    files: dict[str, Any] = {}
+    for name in (layout.STARTS, layout.NEIGHBOURS, layout.WEIGHTS, layout.FEATURES, layout.NODES):
+        path = folder / name
+        if not path.exists():
+            continue
+        with path.open("rb") as file:
+            files[name] = {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+        if path.suffix == ".npy":
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            files[name] |= {"dtype": str(array.dtype), "shape": list(array.shape)}
+    described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
+    (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
+
+
+def write_arrays(graph: Graph, folder: Path, *, halved: bool = False) -> dict[str, Any]:
+    """Write the files of a graph that is in memory into an existing folder; returns what `finish` is to say."""
+    if graph.groups is not None:
+        raise InputError("graph", "one graph", "several (it has groups)", "A graph folder holds one graph.")
+    received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
+    received.sort_indices()
+    parts: dict[str, Any] = {
+        layout.STARTS: (received.indptr, np.int64),
+        layout.NEIGHBOURS: (received.indices, np.int32),
+    }
+    if graph.weighted:
+        parts[layout.WEIGHTS] = received.data, np.float32
+    for name, (array, dtype) in parts.items():
+        with ArrayWriter(folder / name, dtype) as writer:
+            writer.append(array)
+    features = graph.features if isinstance(graph.features, np.ndarray) else graph.features.tocsr()
+    with ArrayWriter(folder / layout.FEATURES, np.float16 if halved else np.float32, graph.num_features) as writer:
+        for block in row_blocks(features):
+            dense = block if isinstance(block, np.ndarray) else block.toarray()
+            writer.append(half(dense, "features", writer.rows) if halved else dense)
+    write_nodes(folder / layout.NODES, graph)
+    return {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "directed": graph.directed,
+        "feature_names": list(graph.feature_names),
+        "labels": list(graph.labels),
+        "splits": list(graph.splits),
+        "dropped": dict(graph.dropped),
+        "edge_columns": graph.edge_columns,
+    }
+
+
+def write_nodes(path: Path, graph: Graph) -> None:
+    """Write nodes.parquet of a graph in memory."""
+    pyarrow, parquet = need_pyarrow(path)
+    columns = {"id": pyarrow.array(graph.ids)}
+    for prefix, group in ((layout.LABEL, graph.labels), (layout.SPLIT, graph.splits)):
+        for name, values in group.items():
+            if values.ndim == 2:
+                flat = pyarrow.array(np.ascontiguousarray(values).ravel())
+                columns[prefix + name] = pyarrow.FixedSizeListArray.from_arrays(flat, values.shape[1])
+            else:
+                column = pyarrow.array(values)
+                columns[prefix + name] = column.dictionary_encode() if values.dtype == object else column
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=GROUP)

@@ -1,0 +1,320 @@
+"""From tables of any size to a graph folder, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError
+from infomax.graphs import folder as layout
+from infomax.io.atomic import make_folder, reporting
+from infomax.io.folder import GROUP, ArrayWriter, finish
+from infomax.io.locking import locked
+from infomax.io.prepare.checks import refuse_other_ids, refuse_twice, refuse_unknown
+from infomax.io.prepare.database import Database
+from infomax.io.prepare.features import copy_features, feature_writer, rounded, write_degree_features
+from infomax.io.prepare.merging import Counts, merge
+from infomax.io.prepare.sources import Source, find_files
+from infomax.progress import Progress, silent
+
+__all__ = ["prepare"]
+
+MEMORY = 4 << 30
+LARGEST = 1 << 31
+"""There are fewer nodes than this."""
+
+
+def prepare(
+    edges: str | Path,
+    nodes: str | Path | None = None,
+    *,
+    out: str | Path,
+    labels: str | Sequence[str] = (),
+    features: str | Path | None = None,
+    directed: bool = False,
+    half: bool = False,
+    memory: int = MEMORY,
+    progress: Progress = silent,
+) -> None:
+    """Write a graph folder from an edge table and a node table that need not fit into memory.
+
+    The tables are read as `infomax.read_graph` reads them, and make the same graph; `Graph.open` opens it. Work files
+    lie in a hidden folder beside ``out`` until the graph folder is whole and moved to its place; the same call goes on
+    with the stage in which an earlier one was interrupted.
+
+    Args:
+        edges: the edge table: one file, a folder of files or a pattern such as ``edges/*.parquet``.
+        nodes: the node table, likewise.
+        out: the folder to write.
+        labels: names of the columns of the node table that are labels.
+        features: an .npy file with the features ``[N, F]`` in the order of the node table, whose other columns are then
+            left alone.
+        directed: keep the arrows.
+        half: store features in half precision.
+        memory: bytes to work in, about.
+        progress: called after each stage.
+    """
+    place = Path(out)
+    names = (labels,) if isinstance(labels, str) else tuple(labels)
+    if place.exists():
+        raise InputError(str(place), "a place for a new folder", "one that exists", "Remove it, or choose another.")
+    if nodes is None and (names or features is not None):
+        given = "labels" if names else "features"
+        raise InputError(given, "a node table that they belong to", f"only the edge table {edges}")
+    work = place.with_name(f".{place.name}-prepare")
+    make_folder(work)
+    with locked(work.with_name(f"{work.name}.lock"), place), reporting(place, "a place where a folder can be written"):
+        try:
+            Preparation(work, edges, nodes, names, features, directed, half, memory).run(progress)
+        except InputError as error:
+            if error.__cause__ is None:  # a fault in the tables: there is nothing to go on with
+                shutil.rmtree(work)
+            raise
+        (work / "graph").replace(place)
+        shutil.rmtree(work)
+
+
+class Preparation:
+    """The stages, each of them done once."""
+
+    def __init__(
+        self,
+        work: Path,
+        edges: str | Path,
+        nodes: str | Path | None,
+        labels: Sequence[str],
+        features: str | Path | None,
+        directed: bool,
+        halved: bool,
+        memory: int,
+    ) -> None:
+        self.edges = Source(find_files(str(edges)))
+        left_alone = None if features is None else ()
+        self.nodes = None if nodes is None else Source(find_files(str(nodes)), labels, left_alone)
+        self.array = None if features is None else Path(features)
+        self.labels, self.directed, self.halved = labels, directed, halved
+        files = [*self.edges.files, *(self.nodes.files if self.nodes else ()), *([self.array] if self.array else ())]
+        stamps = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+        asked = json.dumps([stamps, len(self.edges.files), list(labels), directed, halved])
+        _keep_if_same(work, asked)
+        self.folder = work / "graph"
+        self.folder.mkdir(exist_ok=True)
+        self.database = Database(work, memory)
+
+    def run(self, progress: Progress) -> None:
+        """Do all stages that are not done yet."""
+        stages = {
+            "edges": ("reading edges", self._read_edges),
+            **({} if self.nodes is None else {"nodes": ("reading nodes", self._read_nodes)}),
+            **({"first": ("finding ids", self._find_ids)} if self.nodes is None else {}),
+            "numbers": ("checking ids", self._number_nodes),
+            "sources": ("joining sources", lambda: self._join("source", "edges", "half")),
+            "targets": ("joining targets", lambda: self._join("target", "half", "pairs")),
+            "rows": ("sorting edges", self._write_rows),
+            "columns": ("writing ids and labels", self._write_nodes),
+            "features": ("writing features", self._write_features),
+        }
+        try:
+            notes: dict[str, Any] = {}
+            for done, (name, (title, work)) in enumerate(stages.items()):
+                progress(done, title, len(stages) + 1)
+                self.notes = notes
+                notes[name] = json.loads(self.database.stage(name, lambda work=work: json.dumps(work())))  # type: ignore[misc]
+            progress(len(stages), "hashing", len(stages) + 1)
+        finally:
+            self.database.close()
+        finish(self.folder, self._about(notes))
+
+    def _about(self, notes: dict[str, Any]) -> dict[str, Any]:
+        """What graph.json says."""
+        ends, rows, entries = notes["edges"]["ends"], notes["rows"], notes["rows"]["entries"]
+        named = tuple(map(str.lower, ends)) == ("source", "target")
+        return {
+            "nodes": notes["numbers"]["nodes"],
+            "edges": entries if self.directed else entries // 2,
+            "directed": self.directed,
+            "feature_names": notes["features"],
+            "labels": list(dict.fromkeys(self.labels)),
+            "splits": [],
+            "dropped": {name: rows[name] for name in ("self_loops", "duplicates", "zero_weights")},
+            "edge_columns": None if named else ends,
+        }
+
+    def _read_edges(self) -> dict[str, Any]:
+        """Table edges: number, source, target and, where edges have weights, weight."""
+        database, count, weighted = self.database, 0, False
+        for rows in self.edges.edges():
+            weighted = len(rows.columns) == 3
+            if not count:
+                kind = "BIGINT" if str(rows.columns[0].type) == "int64" else "VARCHAR"
+                weight = ", weight FLOAT" if weighted else ""
+                database.execute(f"CREATE TABLE edges (number BIGINT, source {kind}, target {kind}{weight})")
+            names = ("number", "source", "target", "weight")
+            database.insert("edges", **dict(zip(names, (rows.numbers, *rows.columns), strict=False)))
+            count += len(rows.numbers)
+        if not count:
+            database.execute("CREATE TABLE edges (number BIGINT, source BIGINT, target BIGINT)")
+            if self.nodes is None:
+                remedy = "A graph without edges needs a node table."
+                raise InputError(str(self.edges.path), "at least one edge below the header", "none", remedy)
+        return {"count": count, "weighted": weighted, "integers": self.edges.integers, "ends": self.edges.ends}
+
+    def _read_nodes(self) -> dict[str, Any]:
+        """Table nodes: node, number, id and the labels l0, l1, ...; and the features, which are in order."""
+        source, database, count = self.nodes, self.database, 0
+        assert source is not None  # noqa: S101  a stage of node tables
+        writer = None
+        with ExitStack() as stack:
+            for rows in source.nodes():
+                if not count:
+                    kind = "BIGINT" if str(rows.columns[0].type) == "int64" else "VARCHAR"
+                    labels = "".join(f", l{column} VARCHAR" for column in range(len(rows.columns) - 1))
+                    database.execute(f"CREATE TABLE nodes (node BIGINT, number BIGINT, id {kind}{labels})")
+                    if rows.features is not None:
+                        opened = feature_writer(self.folder, rows.features.shape[1], halved=self.halved)
+                        writer = stack.enter_context(opened)
+                names = ["id", *(f"l{column}" for column in range(len(rows.columns) - 1))]
+                numbers = np.arange(count, count + len(rows.numbers))
+                columns = dict(zip(names, rows.columns, strict=True))
+                database.insert("nodes", node=numbers, number=rows.numbers, **columns)
+                if writer is not None and rows.features is not None:
+                    writer.append(rounded(rows.features, str(source.path), count, halved=self.halved))
+                count += len(rows.numbers)
+        if not count:
+            raise InputError(str(source.path), "at least one node below the header", "none")
+        names = source.feature_names if writer is not None else []
+        return {"features": names, "integers": source.integers, "id": source.id_name}
+
+    def _find_ids(self) -> dict[str, Any]:
+        """Without a node table: table first, where each id of the edges appears first."""
+        self.database.execute(
+            "CREATE TABLE first AS SELECT id, min(place) AS place FROM ("
+            "SELECT source AS id, 2 * number AS place FROM edges UNION ALL SELECT target, 2 * number + 1 FROM edges"
+            ") GROUP BY id"
+        )
+        return {"features": [], "integers": self.notes["edges"]["integers"]}
+
+    def _number_nodes(self) -> dict[str, Any]:
+        """Table nodes complete, each id once."""
+        database = self.database
+        if self.nodes is None:
+            database.execute("CREATE TABLE nodes AS SELECT 0::BIGINT AS node, place AS number, id FROM first LIMIT 0")
+            count = 0
+            for batch in database.stream("SELECT place, id FROM first ORDER BY place"):
+                numbers = np.arange(count, count + len(batch))
+                database.insert("nodes", node=numbers, number=batch["place"], id=batch["id"])
+                count += len(batch)
+            database.execute("DROP TABLE first")
+        else:
+            refuse_twice(database, self.nodes, self.notes["nodes"]["id"])
+        count = database.execute("SELECT count(*) FROM nodes").fetchone()[0]
+        if count >= LARGEST:
+            raise InputError(str(self.edges.path), f"fewer than {LARGEST:,} nodes", f"{count:,}")
+        refuse_other_ids(database, self.edges, self.nodes, self.notes)
+        return {"nodes": count}
+
+    def _join(self, end: str, before: str, after: str) -> dict[str, Any]:
+        """A table of edges with the numbers of nodes at one end in place of their ids."""
+        edges, known = self.notes["edges"], self.notes["nodes" if self.nodes else "first"]["integers"]
+        # Ids are compared as integers where all of both tables are; else by their text.
+        kind = "BIGINT" if known and edges["integers"] else "VARCHAR"
+        weight = ", weight" if edges["weighted"] else ""
+        ends = "node AS source, target" if end == "source" else "source, node AS target"
+        self.database.execute(
+            f"CREATE TABLE {after} AS SELECT {before}.number, {ends}{weight} FROM {before} "  # noqa: S608  our own names
+            f"LEFT JOIN (SELECT node, id::{kind} AS id FROM nodes) AS known ON known.id = {before}.{end}::{kind}"
+        )
+        if end == "target":
+            refuse_unknown(self.database, self.edges, self.nodes, self.notes)
+        else:
+            # The unknown sources are told with the targets, whichever comes first: the ids are kept till then.
+            self.database.execute("CREATE TABLE strangers AS SELECT number, source AS id FROM edges LIMIT 0")
+            self.database.execute(
+                "INSERT INTO strangers SELECT edges.number, edges.source FROM edges "
+                "SEMI JOIN (SELECT number FROM half WHERE source IS NULL) AS lost USING (number)"
+            )
+        self.database.execute(f"DROP TABLE {before}")
+        return {}
+
+    def _write_rows(self) -> dict[str, Any]:
+        """Write the files of the matrix: its rows are the nodes that send to a node."""
+        database, n, weighted = self.database, self.notes["numbers"]["nodes"], self.notes["edges"]["weighted"]
+        zero = "weight = 0" if weighted else "false"
+        loops, zeros = database.execute(
+            f"SELECT count(*) FILTER (source = target), count(*) FILTER (source <> target AND {zero}) FROM pairs"  # noqa: S608
+        ).fetchone()
+        counts, entries = Counts(), 0
+        with (
+            ArrayWriter(self.folder / layout.STARTS, np.int64) as starts,
+            ArrayWriter(self.folder / layout.NEIGHBOURS, np.int32) as neighbours,
+            ArrayWriter(self.folder / layout.WEIGHTS, np.float32) as weights,
+        ):
+            starts.append(np.zeros(1))
+            for rows, columns, values in merge(self._keys(weighted, zero), n, counts, turned=self.directed):
+                neighbours.append(columns)
+                weights.append(np.empty(0) if values is None else values)
+                # Rows that end within this batch: all before its last, which may go on.
+                ended = np.arange(starts.rows - 1, rows[-1])
+                starts.append(entries + np.searchsorted(rows, ended, side="right"))
+                entries += len(rows)
+            starts.append(np.full(n + 1 - starts.rows, entries))
+        if not counts.weighted:
+            (self.folder / layout.WEIGHTS).unlink()
+        dropped = {"self_loops": loops, "duplicates": counts.duplicates, "zero_weights": zeros}
+        return {"entries": entries, **dropped}
+
+    def _keys(self, weighted: bool, zero: str) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32] | None]]:
+        """The keys of all edges, as `merge` takes them, in order."""
+        n, weight = self.notes["numbers"]["nodes"], ", weight" if weighted else ""
+        there, back = f"2 * (source * {n} + target)", f"2 * (target * {n} + source)"
+        kept = f"FROM pairs WHERE source <> target AND NOT ({zero})"
+        query = f"SELECT {back if self.directed else there} AS key{weight} {kept}"
+        if not self.directed:
+            query += f" UNION ALL SELECT {back} + 1 AS key{weight} {kept}"
+        # Equal keys are in order of their weights, so that sums do not depend on the order of sorting.
+        for batch in self.database.stream(f"SELECT * FROM ({query}) ORDER BY ALL"):  # noqa: S608
+            yield batch["key"].to_numpy(), batch["weight"].to_numpy() if weighted else None
+
+    def _write_nodes(self) -> dict[str, Any]:
+        """Write nodes.parquet."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        integers = self.notes["nodes" if self.nodes else "first"]["integers"]
+        names = list(dict.fromkeys(self.labels))
+        fields = [pa.field("id", pa.int64() if integers else pa.string())]
+        fields += [pa.field(layout.LABEL + name, pa.dictionary(pa.int32(), pa.string())) for name in names]
+        cells = ", ".join(["id", *(f"l{column}" for column in range(len(names)))])
+        with parquet.ParquetWriter(self.folder / layout.NODES, pa.schema(fields)) as writer:
+            for batch in self.database.stream(f"SELECT {cells} FROM nodes ORDER BY node"):  # noqa: S608
+                columns = [
+                    pa.array(column).cast(field.type) for column, field in zip(batch.columns, fields, strict=True)
+                ]
+                writer.write_table(pa.table(columns, schema=pa.schema(fields)), row_group_size=GROUP)
+        return {}
+
+    def _write_features(self) -> list[str]:
+        """Write features.npy where no stage has written it; the names of the features."""
+        names = self.notes["nodes" if self.nodes else "first"]["features"]
+        if names:
+            return list(names)
+        if self.array is not None:
+            return copy_features(self.array, self.folder, self.notes["numbers"]["nodes"], halved=self.halved)
+        return write_degree_features(self.folder, directed=self.directed, halved=self.halved)
+
+
+def _keep_if_same(work: Path, asked: str) -> None:
+    """Empty a work folder that was begun for other tables or with other options."""
+    note = work / "asked.json"
+    if note.exists() and note.read_text(encoding="utf-8") == asked:
+        return
+    for path in work.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    note.write_text(asked, encoding="utf-8")

@@ -1,0 +1,224 @@
+"""Tables of any size, some rows at a time, checked as the readers of whole tables check them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from glob import glob, has_magic
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError, place, shorten
+from infomax.io import parquet, tables, text
+from infomax.io.parquet import PartOfTable
+from infomax.io.tables import Table
+
+EXTENSIONS = (*text.DELIMITERS, ".parquet")
+ROWS = 1 << 17
+"""Rows that are read at once; fewer of wide tables."""
+CELLS = 1 << 22
+FILE = 1 << 40
+"""Each row has a number: that of its file times this, and its line or row. Rows in order have ascending numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a table.
+
+    Shapes:
+        numbers: ``[n]`` int64; see `FILE`
+        columns: pyarrow arrays ``[n]``
+        features: ``[n, F]``; None where there is no feature column
+    """
+
+    numbers: NDArray[np.int64]
+    columns: list[Any]
+    features: NDArray[np.float32] | None = None
+
+
+def find_files(name: str) -> list[Path]:
+    """The tables that a name means: a file, all tables in a folder, or those that a pattern such as ``*.csv`` fits."""
+    path = Path(name)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if text.extension(file) in EXTENSIONS)
+        found = "none in the folder"
+    elif not path.exists() and has_magic(name):
+        files, found = sorted(map(Path, glob(name, recursive=True))), "no file of such a name"  # noqa: PTH207  of any root
+    else:
+        files, found = [path] if path.is_file() else [], "nothing of that name"
+    if not files:
+        raise InputError(name, f"tables ({', '.join(EXTENSIONS)})" if path.is_dir() else "a file", found)
+    for file in files:
+        if text.extension(file) not in EXTENSIONS:
+            expected = f"one of {', '.join(EXTENSIONS)}"
+            raise InputError(str(file), expected, f"the extension {shorten(file.suffix)}")
+    return files
+
+
+@dataclass
+class Source:
+    """The files of one table, and what is known about it once they have been read."""
+
+    files: list[Path]
+    labels: Sequence[str] = ()
+    features: Sequence[str] | None = None
+    """As in `tables.node_columns`."""
+    names: list[str] = field(default_factory=list)
+    widths: dict[str, int] = field(default_factory=dict)
+    integers: bool = True
+    """Whether every id so far is an integer, or written as one."""
+
+    @property
+    def path(self) -> Path:
+        """The first file, which stands for the table in messages about all of it."""
+        return self.files[0]
+
+    @property
+    def lines(self) -> bool:
+        """Whether it is text: rows have lines, and ids have no type."""
+        return text.extension(self.path) != ".parquet"
+
+    def place(self, number: int, column: str = "") -> str:
+        """``edges.csv, line 3, column "weight"``, of a row by its number."""
+        path, at = self.files[number // FILE], number % FILE
+        return place(f"{path}, {'line' if self.lines else 'row'} {at}", column=column or None)
+
+    def edges(self) -> Iterator[Rows]:
+        """The rows of an edge table: source, target and, where there is such a column, weight."""
+        for number, path in enumerate(self.files):
+            reader = self._text_edges if self.lines else self._parquet_edges
+            yield from reader(path, number * FILE)
+
+    def nodes(self) -> Iterator[Rows]:
+        """The rows of a node table: id, then the labels; and the features."""
+        for number, path in enumerate(self.files):
+            reader = self._text_nodes if self.lines else self._parquet_nodes
+            yield from reader(path, number * FILE)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The names of the columns that hold the ends of edges."""
+        source, target, _ = tables.edge_columns(self.path, self.names)
+        return self.names[source], self.names[target]
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the features; complete when all rows have been read."""
+        _, features, _ = tables.node_columns(self.path, self.names, self.labels, self.features)
+        return parquet.feature_names([self.names[column] for column in features], self.widths)
+
+    @property
+    def id_name(self) -> str:
+        """The name of the column that holds the ids of nodes."""
+        return self.names[tables.node_columns(self.path, self.names, self.labels, self.features)[0]]
+
+    def _same_names(self, path: Path, names: list[str]) -> None:
+        if (text.extension(path) == ".parquet") == self.lines:
+            raise InputError(str(path), f"a table as {self.path} is", "one of another kind", "Give all files one kind.")
+        self.names = self.names or names
+        if names != self.names:
+            found = ", ".join(map(shorten, names))
+            raise InputError(str(path), f"the columns of {self.path}", found, "Give all files the same columns.")
+
+    def _typed(self, ids: list[str]) -> None:
+        self.integers = self.integers and (not ids or not isinstance(tables.typed(ids)[0], str))
+
+    def _text_rows(self, path: Path, number: int) -> Iterator[tuple[Table, NDArray[np.int64], list[text.Row]]]:
+        names, rows = text.read_rows(path)
+        self._same_names(path, names)
+        while chunk := list(islice(rows, min(ROWS, max(1, CELLS // len(names))))):
+            lines = [line for line, _ in chunk]
+            yield Table(path, lines), np.array(lines, dtype=np.int64) + number, chunk
+
+    def _text_edges(self, path: Path, number: int) -> Iterator[Rows]:
+        import pyarrow as pa
+
+        for table, numbers, chunk in self._text_rows(path, number):
+            source, target, weight = tables.edge_columns(path, self.names)
+            ends = [[row[column] for _, row in chunk] for column in (source, target)]
+            if any("" in end for end in ends):
+                at, side = min((ends[side].index(""), side) for side in (0, 1) if "" in ends[side])
+                raise InputError(table.place(at, self.names[(source, target)[side]]), "an id", "an empty cell")
+            for end in ends:
+                self._typed(end)
+            columns = [pa.array(end, pa.large_string()) for end in ends]
+            if weight is not None:
+                cells = [row[weight] for _, row in chunk]
+                columns.append(_text_weight(table, self.names[weight], cells))
+            yield Rows(numbers, columns)
+
+    def _text_nodes(self, path: Path, number: int) -> Iterator[Rows]:
+        import pyarrow as pa
+
+        remedy = "" if self.features is None else tables.FILL_IN
+        for table, numbers, chunk in self._text_rows(path, number):
+            identifier, features, marks = tables.node_columns(path, self.names, self.labels, self.features)
+            block = text.feature_block(table, self.names, features, chunk, remedy) if features else None
+            ids = [row[identifier] for _, row in chunk]
+            if "" in ids:
+                raise InputError(table.place(ids.index(""), self.names[identifier]), "an id", "an empty cell")
+            self._typed(ids)
+            labels = ([row[mark] for _, row in chunk] for mark in marks)
+            yield Rows(numbers, [pa.array(cells, pa.large_string()) for cells in (ids, *labels)], block)
+
+    def _parquet_batches(self, file: Any, path: Path, columns: list[str], width: int) -> Iterator[tuple[Table, Any]]:
+        first = 0
+        for batch in file.iter_batches(batch_size=min(ROWS, max(1, CELLS // width)), columns=columns):
+            yield PartOfTable(path, None, first), batch
+            first += len(batch)
+
+    def _id_column(self, table: Table, name: str, column: Any) -> Any:
+        ids = parquet.id_column(table, name, column)
+        self.integers = str(ids.type) == "int64"
+        return ids
+
+    def _parquet_edges(self, path: Path, number: int) -> Iterator[Rows]:
+        with parquet.opened(path) as file:
+            self._same_names(path, parquet.column_names(file, path))
+            source, target, weight = tables.edge_columns(path, self.names)
+            wanted = [self.names[column] for column in (source, target, weight) if column is not None]
+            kinds = [file.schema_arrow.empty_table()[name] for name in wanted[:2]]
+            ends = [self._id_column(Table(path, None), name, kind) for name, kind in zip(wanted, kinds, strict=False)]
+            if ends[0].type != ends[1].type:
+                found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, wanted, strict=False))
+                raise InputError(str(path), "ids of one type", found, "Give both columns one type.")
+            for table, batch in self._parquet_batches(file, path, wanted, 3):
+                columns = [self._id_column(table, name, batch[name]) for name in wanted[:2]]
+                columns += [parquet.weight_column(table, name, batch[name]) for name in wanted[2:]]
+                yield Rows(_numbers(table, batch, number), columns)
+
+    def _parquet_nodes(self, path: Path, number: int) -> Iterator[Rows]:
+        with parquet.opened(path) as file:
+            self._same_names(path, parquet.column_names(file, path))
+            columns = parquet.feature_columns(file.schema_arrow, self.features)
+            identifier, features, marks = tables.node_columns(path, self.names, self.labels, columns)
+            remedy = "" if self.features is None else tables.FILL_IN
+            chosen = [self.names[column] for column in features]
+            parquet.check_feature_types(path, file.schema_arrow, chosen, remedy)
+            wanted = [self.names[column] for column in (identifier, *marks, *features)]
+            for table, batch in self._parquet_batches(file, path, wanted, _width(file, wanted)):
+                ids = self._id_column(table, self.names[identifier], batch[self.names[identifier]])
+                block = parquet.feature_block(table, batch, chosen, self.widths, remedy) if chosen else None
+                labels = [parquet.label_column(batch[self.names[mark]]) for mark in marks]
+                yield Rows(_numbers(table, batch, number), [ids, *labels], block)
+
+
+def _width(file: Any, names: Sequence[str]) -> int:
+    """About how many cells a row of these columns has: a column of lists has those of its values."""
+    notes = file.metadata
+    parts = [notes.row_group(0).column(column) for column in range(notes.num_columns)] if notes.num_row_groups else []
+    cells = sum(part.num_values for part in parts if part.path_in_schema.split(".")[0] in names)
+    return max(1, cells // max(1, notes.row_group(0).num_rows)) if parts else 1
+
+
+def _numbers(table: Any, batch: Any, number: int) -> NDArray[np.int64]:
+    first: int = number + table.first + 1
+    return np.arange(first, first + len(batch), dtype=np.int64)
+
+
+def _text_weight(table: Table, name: str, cells: list[str]) -> NDArray[np.float32]:
+    return tables.check_weight(table, name, text.numbers(cells), lambda row: text.written(cells[row]))

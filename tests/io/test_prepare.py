@@ -1,0 +1,248 @@
+"""A graph folder made on disk is the graph that the reader of whole tables makes, with the same faults told alike."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from sample_graphs import random_graph
+from test_faults import PARQUET_FAULTS, TEXT_FAULTS, put, told
+
+from infomax import Graph, read_graph
+from infomax.errors import InputError
+from infomax.io import tables
+from infomax.io.folder import finish, write_arrays
+from infomax.io.prepare import prepare, sources
+from infomax.io.prepare.merging import Counts, merge
+
+pytest.importorskip("duckdb", reason="prepare sorts with it")
+
+EDGES = "source,target,weight\nc,a,2\nb,c,0.5\nc,b,0.25\nc,b,0.5\na,a,1\nd,a,0\n"
+NODES = "id,x,kind,y\na,1,p,0.25\nb,-2,,1e-3\nc,3.5,q,7\nd,0,p,0\n"
+
+
+def same(stored: Graph, graph: Graph) -> None:
+    """Assert that both are one graph."""
+    assert stored.ids[:].tolist() == graph.ids.tolist()
+    assert stored.ids.dtype == graph.ids.dtype
+    assert (stored.adjacency.loaded() != graph.adjacency).nnz == 0
+    assert stored.adjacency.nnz == graph.adjacency.nnz
+    np.testing.assert_array_equal(stored.features[:], tables.dense(graph.features))
+    assert stored.feature_names == graph.feature_names
+    assert {name: column.tolist() for name, column in stored.labels.items()} == {
+        name: column.tolist() for name, column in graph.labels.items()
+    }
+    assert dict(stored.dropped) == dict(graph.dropped)
+    assert (stored.directed, stored.weighted, stored.edge_columns) == (
+        graph.directed, graph.weighted, graph.edge_columns,
+    )  # fmt: skip
+    assert stored.degrees().tolist() == graph.degrees().tolist()
+    assert (stored.num_edges, repr(stored)) == (graph.num_edges, repr(graph))
+
+
+def tabled(path: Path, columns: dict[str, list[Any]]) -> Path:
+    """A table, in the format of its extension."""
+    if path.suffix == ".parquet":
+        parquet.write_table(pa.table(columns), path)
+    else:
+        lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+        content = "\n".join(lines).encode() + b"\n"
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+TEXT_IDS = ["a", "b", "007", "é", "x y", "7", "Z"]
+NUMBER_IDS = [5, -3, 0, 12, 7, 2**62, 1]
+SUFFIXES = st.sampled_from(["csv", "csv.gz", "parquet"])
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_both_readers_make_the_same_graph(data: st.DataObject) -> None:
+    ids: list[Any] = data.draw(st.permutations(data.draw(st.sampled_from([TEXT_IDS, NUMBER_IDS]))))
+    ends = st.lists(st.sampled_from(ids), min_size=1, max_size=25)
+    sources_, targets = data.draw(ends), data.draw(ends)
+    count = min(len(sources_), len(targets))
+    names = data.draw(st.sampled_from([("source", "target"), ("from", "to"), ("Target", "SOURCE")]))
+    columns: dict[str, list[Any]] = {names[0]: sources_[:count], names[1]: targets[:count]}
+    if data.draw(st.booleans()):
+        columns["weight"] = data.draw(st.lists(st.sampled_from([0, 0.5, 1, 2.25]), min_size=count, max_size=count))
+    directed, suffix = data.draw(st.booleans()), data.draw(SUFFIXES)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        edges, nodes = tabled(folder / f"edges.{suffix}", columns), None
+        labels = []
+        if data.draw(st.booleans()):
+            table: dict[str, list[Any]] = {"id": ids, "kind": ["p", "", "q", "p", "", "r", "p"]}
+            labels = ["kind"]
+            if data.draw(st.booleans()):
+                table |= {"x": [0.1, -2, 3, 0, 1e-9, 5, 6], "y": [0, 0, 1, 0, 0, 0, 2]}
+            nodes = tabled(folder / f"nodes.{data.draw(SUFFIXES)}", table)
+        whole = read_graph(edges, nodes, labels=labels, directed=directed)
+        prepare(edges, nodes, out=folder / "g.graph", labels=labels, directed=directed, memory=10**8)
+        same(Graph.open(folder / "g.graph"), whole)
+        assert not list(folder.glob(".*"))
+
+
+@given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 9), st.booleans())
+def test_merging_does_not_depend_on_batches(keys: list[int], size: int, weighted: bool) -> None:
+    ascending = np.sort(np.array(keys, dtype=np.int64))
+    weights = (ascending % 7).astype(np.float32) / 4 + 0.25 if weighted else None
+
+    def merged(step: int) -> tuple[list[list[float]], Counts]:
+        batches = (
+            (ascending[at : at + step], None if weights is None else weights[at : at + step])
+            for at in range(0, len(keys), step)
+        )
+        counts = Counts()
+        parts = list(merge(batches, 6, counts, turned=False))
+        columns = [[part[k].tolist() for part in parts if part[k] is not None] for k in range(3)]
+        return [list(chain.from_iterable(column)) for column in columns], counts
+
+    assert merged(size) == merged(100)
+    pairs = sorted({key // 2 for key in keys})
+    assert merged(size)[0][:2] == [[pair // 6 for pair in pairs], [pair % 6 for pair in pairs]]
+
+
+@pytest.mark.parametrize("name", TEXT_FAULTS)
+def test_a_fault_in_a_text_table_is_told(tmp_path: Path, name: str) -> None:
+    edges, nodes, parts = TEXT_FAULTS[name]
+    put(tmp_path / "edges.csv", edges)
+    if nodes is not None:
+        put(tmp_path / "nodes.csv", nodes)
+    files = (tmp_path / "edges.csv", None if nodes is None else tmp_path / "nodes.csv")
+    told(parts, prepare, *files, out=tmp_path / "g.graph")
+    assert not (tmp_path / "g.graph").exists()
+
+
+@pytest.mark.parametrize("name", PARQUET_FAULTS)
+def test_a_fault_in_a_parquet_table_is_told(tmp_path: Path, name: str) -> None:
+    edges, nodes, parts = PARQUET_FAULTS[name]
+    parquet.write_table(pa.table(edges), tmp_path / "edges.parquet")
+    parquet.write_table(pa.table(nodes), tmp_path / "nodes.parquet")
+    told(parts, prepare, tmp_path / "edges.parquet", tmp_path / "nodes.parquet", out=tmp_path / "g.graph")
+    assert not (tmp_path / "g.graph").exists()
+
+
+def test_many_files_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "ROWS", 2)
+    for name, content in (("edges", EDGES), ("nodes", NODES)):
+        (tmp_path / name).mkdir()
+        head, *rows = content.splitlines(keepends=True)
+        for part in range(2):
+            put(
+                tmp_path / name / f"part-{part}.csv",
+                head + "".join(rows[len(rows) * part // 2 : len(rows) * (part + 1) // 2]),
+            )
+    put(tmp_path / "edges.csv", EDGES)
+    put(tmp_path / "nodes.csv", NODES)
+    whole = read_graph(tmp_path / "edges.csv", tmp_path / "nodes.csv", labels="kind")
+    for out, edges in (("a.graph", tmp_path / "edges"), ("b.graph", f"{tmp_path}/edges/part-*.csv")):
+        prepare(edges, tmp_path / "nodes", out=tmp_path / out, labels="kind")
+        same(Graph.open(tmp_path / out), whole)
+    put(tmp_path / "nodes" / "part-2.csv", "id,x,kind,y\na,1,p,1\n")
+    found = ["part-2.csv, line 2", "each id once", "part-0.csv, line 2"]
+    told(found, prepare, tmp_path / "edges", tmp_path / "nodes", out=tmp_path / "c.graph", labels="kind")
+    put(tmp_path / "nodes" / "part-2.csv", "id,x\n")
+    found = ["part-2.csv", "the columns of"]
+    told(found, prepare, tmp_path / "edges", tmp_path / "nodes", out=tmp_path / "c.graph", labels="kind")
+    told(["nothing of that name"], prepare, tmp_path / "none.csv", out=tmp_path / "c.graph")
+    told(["no file of such a name"], prepare, f"{tmp_path}/*.tsv", out=tmp_path / "c.graph")
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.large_list(pa.float32()), pa.list_(pa.float32(), 3)])
+def test_a_column_of_lists_holds_the_features(tmp_path: Path, kind: pa.DataType) -> None:
+    edges = put(tmp_path / "edges.csv", "source,target\na,b\n")
+    vectors = pa.array([[1, 2, 3], [4, 5, 6.5]], kind)
+    parquet.write_table(pa.table({"id": ["a", "b"], "v": vectors, "z": [7, 8]}), tmp_path / "nodes.parquet")
+    graph = read_graph(edges, tmp_path / "nodes.parquet")
+    assert graph.features.tolist() == [[1, 2, 3, 7], [4, 5, 6.5, 8]]
+    assert graph.feature_names == ("v[0]", "v[1]", "v[2]", "z")
+    prepare(edges, tmp_path / "nodes.parquet", out=tmp_path / "g.graph")
+    same(Graph.open(tmp_path / "g.graph"), graph)
+    again = read_graph(edges, tmp_path / "nodes.parquet", features=graph.feature_names)
+    assert again.feature_names == graph.feature_names
+
+
+@pytest.mark.parametrize(
+    ("vectors", "parts"),
+    [
+        ([[1.0, 2.0], [3.0]], ["row 2", 'column "v"', "a list of 2 numbers", "found 1 numbers"]),
+        ([[1.0, 2.0], [3.0, None]], ["row 2", "found null"]),
+        ([[1.0, 2.0], [3.0, float("nan")]], ["row 2", "found nan"]),
+        ([[1.0, 2.0], None], ["row 2", "null"]),
+        ([["a"], ["b"]], ['column "v"', "a column of numbers", "list"]),
+    ],
+)
+def test_a_fault_in_a_column_of_lists_is_told(tmp_path: Path, vectors: list[Any], parts: list[str]) -> None:
+    edges = put(tmp_path / "edges.csv", "source,target\na,b\n")
+    parquet.write_table(pa.table({"id": ["a", "b"], "v": vectors}), tmp_path / "nodes.parquet")
+    told(parts, read_graph, edges, tmp_path / "nodes.parquet")
+    told(parts, prepare, edges, tmp_path / "nodes.parquet", out=tmp_path / "g.graph")
+
+
+def test_features_of_an_array_in_half_precision(tmp_path: Path) -> None:
+    edges, nodes = put(tmp_path / "edges.csv", "source,target\na,b\n"), put(tmp_path / "nodes.csv", "id,x\na,no\nb,1\n")
+    np.save(tmp_path / "x.npy", np.array([[1, 1 / 3], [2, -4]]))
+    prepare(edges, nodes, out=tmp_path / "g.graph", features=tmp_path / "x.npy", half=True)
+    graph = Graph.open(tmp_path / "g.graph")
+    assert graph.features.array.dtype == np.float16
+    assert graph.features[:].dtype == np.float32
+    np.testing.assert_allclose(graph.features[:], [[1, 1 / 3], [2, -4]], rtol=1e-3)
+    assert graph.feature_names == ("x0", "x1")
+    for values, part in (([[1.0]], "shape [2, F]"), ([[1], [1e6]], "65,504"), ([[1], [np.inf]], "finite")):
+        np.save(tmp_path / "x.npy", np.array(values))
+        with pytest.raises(InputError) as caught:
+            prepare(edges, nodes, out=tmp_path / "h.graph", features=tmp_path / "x.npy", half=True)
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("changes", [{}, {"weighted": True}, {"directed": True}, {"dense": True}])
+def test_a_graph_in_memory_is_stored_as_it_is(tmp_path: Path, changes: dict[str, bool]) -> None:
+    graph = random_graph(**changes)
+    finish(tmp_path, write_arrays(graph, tmp_path))
+    stored = Graph.open(tmp_path)
+    same(stored, graph)
+    loaded = stored.loaded()
+    assert loaded.folder is None
+    mask = np.arange(40) % 3 == 0
+    for part in (stored.part(mask), loaded.part(mask)):
+        assert (part.adjacency != graph.part(mask).adjacency).nnz == 0
+        assert part.ids.tolist() == graph.part(mask).ids.tolist()
+
+
+def test_a_changed_folder_is_refused(tmp_path: Path) -> None:
+    graph = random_graph()
+    finish(tmp_path, write_arrays(graph, tmp_path))
+    features = tmp_path / "features.npy"
+    whole = features.read_bytes()
+    features.write_bytes(whole[:-4])
+    told(["features.npy", "bytes", "infomax prepare"], Graph.open, tmp_path)
+    features.unlink()
+    told(["features.npy", "no such file"], Graph.open, tmp_path)
+    features.write_bytes(whole)
+    about = (tmp_path / "graph.json").read_text()
+    put(tmp_path / "graph.json", about.replace('"format": 1', '"format": 9'))
+    told(["graph.json", "format 1", "format 9"], Graph.open, tmp_path)
+    put(tmp_path / "graph.json", about.replace('"nodes": 40', '"nodes": 41'))
+    told(["41 nodes"], Graph.open, tmp_path)
+    put(tmp_path / "graph.json", "[]")
+    told(["graph.json", "the description of a graph folder"], Graph.open, tmp_path)
+    told(["a graph folder", "nothing of that name", "infomax prepare"], Graph.open, tmp_path / "none")
+
+
+def test_a_place_that_is_taken_is_refused(tmp_path: Path) -> None:
+    edges = put(tmp_path / "edges.csv", EDGES)
+    (tmp_path / "g.graph").mkdir()
+    told(["g.graph", "a new folder", "Remove it"], prepare, edges, out=tmp_path / "g.graph")
+    told(["labels", "a node table"], prepare, edges, out=tmp_path / "h.graph", labels="kind")
+    told(["features", "a node table"], prepare, edges, out=tmp_path / "h.graph", features="x.npy")

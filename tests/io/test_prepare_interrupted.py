@@ -1,0 +1,73 @@
+"""A preparation that is killed, or that finds no room, leaves nothing half-written under its final name."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from test_prepare import same
+
+from infomax import Graph, read_graph
+from infomax.io.prepare import prepare
+
+pytest.importorskip("duckdb", reason="prepare sorts with it")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    n, e = 3000, 20_000
+    ids = [f"node {number}" for number in rng.permutation(n)]
+    ends = rng.integers(0, n, (2, e))
+    columns = {"source": [ids[i] for i in ends[0]], "target": [ids[i] for i in ends[1]], "weight": rng.random(e)}
+    parquet.write_table(pa.table(columns), tmp_path / "edges.parquet")
+    parquet.write_table(pa.table({"id": ids, "v": list(rng.random((n, 8)))}), tmp_path / "nodes.parquet")
+    tables_ = tmp_path / "edges.parquet", tmp_path / "nodes.parquet"
+    prepare(*tables_, out=tmp_path / "whole.graph")
+    same(Graph.open(tmp_path / "whole.graph"), read_graph(*tables_))
+    code = "import sys\nfrom infomax.io.prepare import prepare\nprint(flush=True)\n"
+    code += "prepare(*sys.argv[1:3], out=sys.argv[3])"
+    command = [sys.executable, "-c", code, *map(str, tables_), str(tmp_path / "killed.graph")]
+    draws, kills = random.Random(0), 0
+    while not (tmp_path / "killed.graph").exists():
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()  # it begins
+            if kills < 3:
+                time.sleep(draws.uniform(0.02, 0.4))
+                process.kill()
+            kills += 1
+    assert contents(tmp_path / "killed.graph") == contents(tmp_path / "whole.graph")
+    assert not list(tmp_path.glob(".killed*"))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs a limit on the size of files")
+def test_a_full_disk_is_told_and_nothing_is_left_under_the_final_name(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, 500, (2, 60_000))
+    parquet.write_table(pa.table({"source": ends[0], "target": ends[1]}), tmp_path / "edges.parquet")
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
+        "sys.argv[0] = 'infomax'; from infomax.cli import main; main()"
+    )
+    words = ["prepare", str(tmp_path / "edges.parquet"), "--out", str(tmp_path / "g.graph")]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=os.environ)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "infomax: " in done.stderr
+    assert not (tmp_path / "g.graph").exists()
+    shutil.rmtree(tmp_path / ".g.graph-prepare")
