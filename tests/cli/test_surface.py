@@ -31,7 +31,7 @@ SURFACE = {
         "--batch",
     },
     "embed": {"--out", "--attach", "--smooth"},
-    "evaluate": {"--labels", "--dataset", "--probe", "--json"},
+    "evaluate": {"--labels", "--dataset", "--probe", "--smooth", "--json"},
     "neighbours": {"-k"},
     "info": set(),
     "datasets": set(),

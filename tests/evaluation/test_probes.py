@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 from torch.nn import functional
 
 from infomax.errors import InputError
+from infomax.evaluation.logistic import logistic_path
 from infomax.evaluation.probes import PROBES, first_weights, fit_linear, linear_gradient, paper_probe, validated_probe
+from infomax.paper.comparison import majority
 
 
 def blobs(n=240, d=8, classes=4, spread=1.0, seed=0):
@@ -212,7 +215,7 @@ def test_mistakes_are_told(case):
         validated_probe(vectors, codes, {"train": splits["train"], "test": splits["test"]})
     with pytest.raises(InputError, match="two classes"):
         validated_probe(vectors, np.where(splits["train"], 0, codes), splits)
-    with pytest.raises(InputError, match="one label a node"):
+    with pytest.raises(InputError, match="one label per node"):
         validated_probe(vectors, np.ones((len(codes), 2)), splits)
     with pytest.raises(InputError, match="one a vector"):
         paper_probe(vectors[1:], codes, splits)
@@ -231,3 +234,47 @@ def test_on_a_gpu_no_step_waits_for_the_host(case):
         torch.cuda.set_sync_debug_mode("default")
     here, there = (paper_probe(vectors, codes, splits, device=device).value for device in ("cpu", "cuda"))
     assert here == pytest.approx(there, abs=0.01)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e-3, 30.0, 1e6])
+def test_the_validated_score_does_not_depend_on_the_scale(factor):
+    vectors, codes, splits = blobs(n=600, d=30, spread=4.0)
+    vectors = vectors.astype(np.float32)
+    vectors[::50] = 0
+    expected = validated_probe(vectors, codes, splits)
+    found = validated_probe(vectors * np.float32(factor), codes, splits)
+    assert found.chosen == expected.chosen
+    assert (found.predictions != expected.predictions).mean() < 0.005
+    assert expected.value > 0.5
+
+
+def test_nor_on_a_rotation_nor_on_a_shift():
+    vectors, codes, splits = blobs(n=600, d=30, spread=4.0)
+    vectors = (vectors * np.logspace(-2, 1, 30)).astype(np.float32)
+    turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(30, 30)))
+    expected = validated_probe(vectors, codes, splits)
+    for other in (vectors @ turn.astype(np.float32), vectors + np.float32(3)):
+        found = validated_probe(other, codes, splits)
+        assert found.chosen == expected.chosen
+        assert (found.predictions != expected.predictions).mean() < 0.01
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 20), (60, 200)], ids=["tall", "wide"])
+@pytest.mark.parametrize("rotated", [True, False])
+def test_the_path_ends_where_scikit_learn_does(n, d, rotated, monkeypatch):
+    if not rotated:
+        monkeypatch.setattr("infomax.evaluation.logistic.LARGEST_BASIS", 0)
+    vectors, codes, _ = blobs(n=n, d=d, spread=4.0)
+    x = vectors.astype(np.float32) - vectors.mean(0).astype(np.float32)
+    y = functional.one_hot(torch.from_numpy(codes)).float()
+    for cost, weights, bias in logistic_path(torch.from_numpy(x), y, (0.01, 1.0)):
+        theirs = LogisticRegression(C=cost, max_iter=5000, tol=1e-8).fit(x, codes)
+        ours = torch.softmax(torch.from_numpy(x) @ weights + bias, 1).numpy()
+        assert abs(ours - theirs.predict_proba(x)).max() < 0.02
+
+
+def test_the_majority_class_is_the_training_nodes():
+    codes = np.array([0, 0, 1, 1, 1, 0])
+    train = np.array([True, True, True, False, False, False])
+    row = majority(codes, [{"train": train, "test": ~train}])
+    assert row.mean == pytest.approx(100 / 3)

@@ -38,6 +38,9 @@ def evaluate(
             metavar=PROBE_NAMES, help=f"{PROBE_HELP}  [default: validated; paper where a node may have several labels]"
         ),
     ] = None,
+    smooth: Annotated[
+        int | None, typer.Option(metavar="HOPS", help="Show a run's vectors smoothed over so many hops, too.", min=1)
+    ] = None,
     json: Json = None,
 ) -> None:
     """Score vectors with a linear probe: by accuracy, or by micro-F1 where a node may have several labels.
@@ -61,7 +64,7 @@ def evaluate(
     probe = probe or ("validated" if codes.ndim == 1 else "paper")
     measure = choose_probe(probe)
     if isinstance(scored, DGI):
-        rows = compare(scored, codes, splits, measure)
+        rows = compare(scored, codes, splits, measure, smooth)
     else:
         rows = [vectors_row(str(source), scored.vectors, codes, splits, measure, time.perf_counter())]
     values = [row.to_dict() for row in rows]

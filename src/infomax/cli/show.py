@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from types import FrameType
@@ -155,19 +155,32 @@ def health(report: dict[str, Any]) -> None:
 
 def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
     """Rows of a results table, as `paper.results.Row.to_dict` gives them."""
+    from infomax.evaluation.probes import COSTS
     from infomax.paper.results import score_text
 
     rows = list(rows)
+    several = any(row.get("splits", 1) > 1 for row in rows)
     columns = {
         "method": [row["method"] for row in rows],
         "metric": ["accuracy in %" if row["metric"] == "accuracy" else row["metric"] for row in rows],
         "score": [score_text(row["mean"], row["std"], row["metric"]) for row in rows],
         "paper": [score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
-        "runs": [row["runs"] for row in rows],
+        "encoders": [row["runs"] for row in rows],
+        "splits": [row.get("splits", 1) if several else "" for row in rows],
+        "± over splits": [score_text(row["split_std"], None, row["metric"]) if several else "" for row in rows],
+        "C": [_range(row.get("costs", ())) for row in rows],
         "seconds": [f"{row['seconds']:.1f}" for row in rows],
     }
     filled = {name: cells for name, cells in columns.items() if any(cells)}  # the paper has not every row
     table(title, filled, zip(*filled.values(), strict=True))
+    edges = [row["method"] for row in rows if {COSTS[0], COSTS[-1]} & set(row.get("costs", ()))]
+    if edges:
+        log.print(f"The regularisation C of {', '.join(edges)} is at the end of its range: the score may be too low.")
+
+
+def _range(costs: Sequence[float]) -> str:
+    """``10``, or ``1 to 100``."""
+    return " to ".join(f"{cost:g}" for cost in dict.fromkeys((min(costs), max(costs)))) if costs else ""
 
 
 def wrote(path: object, began: float) -> None:

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
+
+T = TypeVar("T")
 
 
 class Workspace:
@@ -85,12 +87,12 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     return np.empty(shape, dtype) if current is None else current.empty(shape, dtype)
 
 
-def on_one_thread(function: Callable[..., None], *arguments: Any) -> None:
-    """Call a function on a thread where torch starts no others.
+def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function on a thread where torch starts no others, and return what it returns.
 
     Torch's threads wait for more work by spinning, on cores that the threads of our own kernels need.
     """
-    _single_threaded().submit(function, *arguments).result()
+    return _single_threaded().submit(function, *arguments).result()
 
 
 def _single_threaded() -> ThreadPoolExecutor:

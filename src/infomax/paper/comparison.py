@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from infomax.datasets import load_dataset
 from infomax.errors import InputError
 from infomax.estimator import DGI
-from infomax.evaluation.probes import PROBES, Probe
+from infomax.evaluation.metrics import accuracy, micro_f1
+from infomax.evaluation.probes import PROBES, Probe, Score
 from infomax.evaluation.splits import Splits, encode_labels, known, random_splits
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler
@@ -29,7 +31,7 @@ PARTS = ("train", "validation", "test")
 def score_dataset(
     dataset: str, *, runs: int = 50, probe: str = "paper", device: str = "auto", progress: Progress = silent
 ) -> dict[str, Any]:
-    """The rows of a data set, as JSON values: DGI, Random-Init, Raw features.
+    """The rows of a data set, as JSON values: DGI, Random-Init, Raw features; beside the validated probe the majority.
 
     A run is one encoder with a seed of its own, 0 to runs - 1; the deviation is over encoders. Raw features have no
     encoder: theirs is over the initialisations of the probe. Nothing is chosen on test nodes.
@@ -44,33 +46,49 @@ def score_dataset(
     rows: list[Row] = []
     for number, (method, change) in enumerate({"DGI": {}, "Random-Init": {"epochs": 0}}.items()):
         began = time.perf_counter()
-        scores: dict[str, list[float]] = {}
+        scores: dict[str, list[Score]] = {}
         for seed in range(runs):
             model = DGI(**(experiment.settings | change), seed=seed, device=device)
             vectors = model.fit_transform(graph).vectors
             for (name, split), (suffix, measure) in product(tests.items(), measures.items()):
                 score = measure(vectors, codes, split, seed=seed, device=place)
-                scores.setdefault(method + name + suffix, []).append(score.value)
-            progress(number * runs + seed + 1, f"{method} {np.mean(scores[next(iter(scores))]):.4f}")
+                scores.setdefault(method + name + suffix, []).append(score)
+            mean = np.mean([score.value for score in next(iter(scores.values()))])
+            progress(number * runs + seed + 1, f"{method} {mean:.4f}")
         seconds = time.perf_counter() - began
         rows += [
-            summarise(name, values, seconds, PAPER.get((dataset, name)), experiment.metric)
-            for name, values in scores.items()
+            dataclasses.replace(
+                summarise(
+                    name, [score.value for score in found], seconds, PAPER.get((dataset, name)), experiment.metric
+                ),
+                costs=chosen_costs(found),
+            )
+            for name, found in scores.items()
         ]
     scale, raw = DGI(**experiment.settings).settings().scale, PAPER.get((dataset, "Raw features"))
     rows.append(raw_features(graph, codes, [splits], measures[""], scale, place, paper=raw, metric=experiment.metric))
+    if probe == "validated":
+        rows += [majority(codes, [split], f"Majority class{name}") for name, split in tests.items()]
     return {"dataset": dataset, "probe": probe, "rows": [row.to_dict() for row in rows]}
 
 
-def compare(model: DGI, codes: NDArray[Any], splits: Sequence[Splits], probe: Probe) -> list[Row]:
-    """A trained model's rows: its vectors of the graph it was trained on, the same encoder untrained, raw features."""
+def compare(
+    model: DGI, codes: NDArray[Any], splits: Sequence[Splits], probe: Probe, smooth: int | None = None
+) -> list[Row]:
+    """A trained model's rows: its vectors of the graph it was trained on, the same encoder untrained, raw features.
+
+    Then the majority class. With ``smooth`` the first two are shown smoothed over so many hops as well.
+    """
     graph = model.graph_
-    untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device)
+    untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit(graph)
     rows = []
-    for method, embed in (("DGI", model.transform), ("Random-Init", untrained.fit_transform)):
-        began = time.perf_counter()
-        rows.append(vectors_row(method, embed(graph).vectors, codes, splits, probe, began))
-    return [*rows, raw_features(graph, codes, splits, probe, model.preset_.scale, metric=rows[0].metric)]
+    for method, part in (("DGI", model), ("Random-Init", untrained)):
+        for suffix, hops in (("", None), *([(f", smoothed over {smooth} hops", smooth)] if smooth else [])):
+            began = time.perf_counter()
+            vectors = part.transform(graph, smooth=hops).vectors
+            rows.append(vectors_row(method + suffix, vectors, codes, splits, probe, began))
+    raw = raw_features(graph, codes, splits, probe, model.preset_.scale, metric=rows[0].metric)
+    return [*rows, raw, majority(codes, splits)]
 
 
 def vectors_row(
@@ -78,8 +96,8 @@ def vectors_row(
 ) -> Row:
     """The row of one encoder's vectors ``[N, d]``: the mean over splits."""
     scores = [probe(vectors, codes, split) for split in splits]
-    mean = float(np.mean([score.value for score in scores]))
-    return summarise(method, [mean], time.perf_counter() - began, None, scores[0].metric)
+    row = summarise(method, [mean_over(scores)], time.perf_counter() - began, None, scores[0].metric)
+    return _with_splits(row, scores)
 
 
 def raw_features(
@@ -93,11 +111,44 @@ def raw_features(
     paper: Printed | None = None,
     metric: str = "accuracy",
 ) -> Row:
-    """The row of the scaled features themselves; one score a probe's initialisation, each the mean over splits."""
+    """The row of the scaled features themselves: one score per initialisation of the probe, each a mean over splits."""
     began = time.perf_counter()
     features = Scaler.of_seen(graph, scale).transform(graph.features)
-    scores = np.mean([probe(features, codes, split, device=device).values for split in splits], axis=0)
-    return summarise("Raw features", scores.tolist(), time.perf_counter() - began, paper, metric)
+    scores = [probe(features, codes, split, device=device) for split in splits]
+    values = np.mean([score.values for score in scores], axis=0)
+    return _with_splits(summarise("Raw features", values.tolist(), time.perf_counter() - began, paper, metric), scores)
+
+
+def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = "Majority class") -> Row:
+    """The row of whoever always answers what most training nodes have: one class, or of many labels the usual ones."""
+    began, scores = time.perf_counter(), []
+    for split in splits:
+        train, test = (codes[split[part] & known(codes)] for part in ("train", "test"))
+        if codes.ndim == 2:
+            answer = np.broadcast_to(train.mean(0) > 0.5, test.shape)[None]
+            scores.append(Score("micro-F1", micro_f1(answer, test), answer))
+        else:
+            answer = np.full((1, len(test)), np.bincount(train).argmax())
+            scores.append(Score("accuracy", accuracy(answer, test), answer))
+    row = summarise(method, [mean_over(scores)], time.perf_counter() - began, None, scores[0].metric)
+    return _with_splits(row, scores)
+
+
+def mean_over(scores: Iterable[Score]) -> float:
+    """The mean of the scores of one encoder on several splits, a fraction of 1."""
+    return float(np.mean([score.value for score in scores]))
+
+
+def chosen_costs(scores: Iterable[Score]) -> tuple[float, ...]:
+    """The different costs C that validation chose, in order; none for a probe that chooses nothing."""
+    return tuple(sorted({score.chosen["C"] for score in scores if "C" in score.chosen}))
+
+
+def _with_splits(row: Row, scores: Sequence[Score]) -> Row:
+    """The row with the number of splits, the deviation over them, and the costs chosen."""
+    values = np.array([score.value for score in scores]) * (100 if row.metric == "accuracy" else 1)
+    std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return dataclasses.replace(row, splits=len(scores), split_std=std, costs=chosen_costs(scores))
 
 
 def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:

@@ -26,6 +26,12 @@ class Row:
     runs: int
     paper: Printed | None
     seconds: float
+    splits: int = 1
+    """Splits whose mean each run's score is."""
+    split_std: float = 0.0
+    """Deviation of one encoder's scores over those splits."""
+    costs: tuple[float, ...] = ()
+    """The regularisation C that validation chose, one per run and split, without repeats."""
 
     def to_dict(self) -> dict[str, Any]:
         """The row as ``--json`` writes it."""
