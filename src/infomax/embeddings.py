@@ -21,16 +21,16 @@ BLOCK = 512
 
 
 def positions(ids: NDArray[Any]) -> dict[str, int]:
-    """The row of each of ``[N]`` ids."""
-    # By the id's text: ids are all integers or all text, and whoever types 42 in a shell means either.
+    """A dictionary from ids ``[N]``, as text, to their rows."""
+    # As text, since 42 typed in a shell may mean the integer or the text.
     return {str(node_id): row for row, node_id in enumerate(ids.tolist())}
 
 
 def find_row(rows: dict[str, int], node_id: Hashable) -> int:
-    """The row of a node among `positions`, or the ids it may have been meant for."""
+    """The row of a node among `positions`; an unknown id is refused, with similar ids as a hint."""
     row = rows.get(str(node_id))
     if row is None:
-        # Similar ids are sought among the first 100,000: beyond, the search would keep the user waiting.
+        # Only the first 100,000 ids are searched for similar ones, to keep the wait short.
         similar = get_close_matches(str(node_id), islice(rows, 100_000), n=3)
         remedy = f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
         raise InputError("node", f"one of {len(rows):,} ids", shorten(node_id), remedy)
@@ -73,7 +73,7 @@ class Embeddings:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Any]:
-        """The ids, as a mapping's keys."""
+        """Iterate over the ids."""
         return iter(self.ids.tolist())
 
     @property
@@ -82,7 +82,7 @@ class Embeddings:
         return self.vectors.shape
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The vectors, so that NumPy and scikit-learn take embeddings as they are."""
+        """The vectors, so that embeddings can be passed to NumPy and scikit-learn."""
         return np.array(self.vectors, dtype, copy=copy)
 
     def __contains__(self, node_id: Hashable) -> bool:
@@ -101,17 +101,17 @@ class Embeddings:
         return positions(self.ids)
 
     def row(self, node_id: Hashable) -> int:
-        """The row of a node; an integer and its text are one id."""
+        """The row of a node; an integer and its text are the same id."""
         return find_row(self._position, node_id)
 
     def part(self, mask: NDArray[np.bool_]) -> Embeddings:
-        """The nodes of a mask ``[N]``, such as a graph's split."""
+        """The embeddings of the nodes of a mask ``[N]``, such as a split of a graph."""
         return Embeddings(self.vectors[mask], self.ids[mask])
 
     def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
-        """The ``k`` nodes most similar to a node by cosine, itself left out; ties in input order.
+        """The ``k`` nodes most similar to a node by cosine, without itself; ties in input order.
 
-        Exact. A vector of zeros has similarity 0 to every other.
+        The search is exact. A vector of zeros has similarity 0 to all others.
         """
         row = self.row(node_id)
         cosine = cosines(self.vectors, np.array([row]))[0]
@@ -125,7 +125,7 @@ class Embeddings:
 
     @classmethod
     def read(cls, path: str | Path) -> Embeddings:
-        """What `save` wrote. An npy has no ids: they are the row numbers."""
+        """Read a file that `save` wrote. An npy has no ids: row numbers are used."""
         ids, vectors = files.read_vectors(Path(path))
         return cls(vectors, ids)
 

@@ -1,4 +1,4 @@
-"""Data sets by name: one file each, and the table below."""
+"""Data sets by name: one file per data set, and the table below."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["DATASETS", "data_path", "fetch_dataset", "load_dataset"]
 
 
 class _Dataset(NamedTuple):
-    """``read`` makes the graph from the paths of ``files``, which we fetch, and of those that ``find`` finds."""
+    """``read`` makes the graph from the paths of ``files``, which are downloaded, and of what ``find`` returns."""
 
     description: str
     read: Callable[..., Graph]
@@ -30,31 +30,33 @@ class _Dataset(NamedTuple):
 
 
 _TABLE = {
-    "debian": _Dataset("Debian's source packages and their dependencies; comes with infomax", debian.read),
+    "debian": _Dataset("Debian's source packages and their dependencies; included in infomax", debian.read),
     "cora": _Dataset("2,708 papers on machine learning and their citations", planetoid.read, planetoid.files("cora")),
     "citeseer": _Dataset("3,327 papers and their citations", planetoid.read, planetoid.files("citeseer")),
     "pubmed": _Dataset("19,717 papers on diabetes and their citations", planetoid.read, planetoid.files("pubmed")),
     "debian-inductive": _Dataset("debian, a fifth of its packages unseen in training", debian.read_inductive),
-    "ppi": _Dataset("proteins in 24 human tissues, a graph each; you bring the files", ppi.read, find=ppi.find),
-    "reddit": _Dataset("232,965 posts and who commented; you bring the files", reddit.read, find=reddit.find),
+    "ppi": _Dataset(
+        "proteins in 24 human tissues, a graph for each; files to download yourself", ppi.read, find=ppi.find
+    ),
+    "reddit": _Dataset("232,965 posts and who commented; files to download yourself", reddit.read, find=reddit.find),
     "generated-reddit": _Dataset(
-        "a random graph of Reddit's shape, or of any size",
+        "a random graph of Reddit's size and degrees, or of any size",
         generated.read,
         options=("scale", "seed", "features", "degree"),
     ),
 }
 
 DATASETS = {name: dataset.description for name, dataset in _TABLE.items()}
-"""Every name `load_dataset` knows, and a short description."""
+"""Every name that `load_dataset` knows, with a short description."""
 
 
 def load_dataset(name: str, progress: Progress = silent, **options: Any) -> Graph:
-    """A data set as a graph; its files are downloaded where they are not there yet.
+    """Load a data set as a graph; missing files are downloaded.
 
     Args:
         name: one of `DATASETS`, in upper or lower case.
         progress: called with the number of bytes done and in total.
-        options: ``scale``, ``seed``, ``features`` and ``degree`` of "generated-reddit"; others have none.
+        options: ``scale``, ``seed``, ``features`` and ``degree`` for "generated-reddit"; other data sets have none.
     """
     dataset = _look_up(name)
     for option in options.keys() - set(dataset.options):
@@ -64,7 +66,7 @@ def load_dataset(name: str, progress: Progress = silent, **options: Any) -> Grap
 
 
 def fetch_dataset(name: str, progress: Progress = silent) -> list[Path]:
-    """The files of a data set, downloaded where they are not there yet; none for one that comes with infomax."""
+    """The files of a data set; missing files are downloaded. A data set that is included in infomax has none."""
     return _look_up(name).paths(progress)
 
 

@@ -1,8 +1,8 @@
-"""Debian's source packages: who depends on whom, what each says it is, and the section it is kept in.
+"""Debian's source packages: their dependencies, the words of their descriptions, and their sections.
 
-Made by ``scripts/build_debian.py``, which says how, from the index of Debian 12.15 (bookworm), main, arm64, of 11 July
+Made by ``scripts/build_debian.py`` from the index of Debian 12.15 (bookworm), main, arm64, of 11 July
 2026: 34,003 packages, 157,410 dependencies, 3,221 words. 40 sections of 100 packages or more label 33,280 of them: 800
-for training (20 a section), 500 for validation, 31,980 for testing.
+for training (20 per section), 500 for validation, 31,980 for testing.
 """
 
 import dataclasses
@@ -24,11 +24,11 @@ def read() -> Graph:
 
 
 def read_inductive() -> Graph:
-    """The graph with a fifth of its packages held out, edges and all: the split "seen" is what training may know.
+    """The graph with a fifth of its packages and their edges held out: training may use the split "seen" only.
 
-    The labelled training and validation packages are all seen, so nothing is fitted or chosen on a package that is
-    held out; "test" falls into "test-seen" and "test-unseen". A hash of the name draws them, as it drew the other
-    splits, so they never change.
+    All labelled training and validation packages are seen, so nothing is fitted or chosen on a held-out package; "test"
+    is divided into "test-seen" and "test-unseen". Packages are drawn by a hash of their names, as for the other splits,
+    so the splits never change.
     """
     graph = read()
     candidates = np.flatnonzero(~graph.splits["train"] & ~graph.splits["validation"])

@@ -1,4 +1,4 @@
-"""A stand-in for Reddit: communities, heavy-tailed degrees and features that say little about one node alone."""
+"""A generated substitute for Reddit: communities, heavy-tailed degrees, and features that are weak for one node."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 
 NODES, DEGREE, FEATURES, COMMUNITIES = 232_965, 99.6, 602, 41
-"""Reddit's own."""
+"""The values of Reddit."""
 
 SPREAD, INSIDE, SIGNAL = 1.2, 0.5, 2.5
-"""Deviation of the degrees' logarithm; share of the edges drawn inside a community; length of a community's mean
-features, beside noise of deviation 1 in every direction.
+"""Standard deviation of the logarithm of the degrees; share of the edges drawn inside a community; length of a
+community's mean features, beside noise of standard deviation 1 in every direction.
 
-At Reddit's size a linear classifier is right on 64 % of the test nodes from their own features and on 96 % from the
-mean of their neighbours' (on Reddit: 59 %, and 93 % from an untrained encoder). With fewer nodes to learn from, the
-64 % sink, to 28 % at scale 0.02; with a small ``degree`` the 96 % do.
+At Reddit's size a linear classifier scores 64 % on the test nodes from their own features and 96 % from the mean of
+their neighbours' features (on Reddit: 59 %, and 93 % from an untrained encoder). With fewer training nodes the 64 % are
+lower, 28 % at scale 0.02; with a small ``degree`` the 96 % are lower.
 """
 
 _SHARES = {"train": 0.655, "validation": 0.102, "test": 0.243}
@@ -25,11 +25,11 @@ _BLOCK = 1 << 20
 
 
 def read(scale: float = 1.0, seed: int = 0, features: int = FEATURES, degree: float = DEGREE) -> Graph:
-    """Reddit's shape, ``scale`` times the nodes (1,000 to 10 million); the same arguments give the same graph.
+    """A graph like Reddit with ``scale`` times its nodes (1,000 to 10 million); same arguments, same graph.
 
-    Nodes are in no order. The label is ``community``; the splits are drawn in Reddit's shares, and training sees
-    the training nodes only. ``degree`` is the average; in a graph much smaller than Reddit the hubs run out of
-    nodes to be joined to, and it stays below (74 of 99.6 at scale 0.02).
+    Nodes are in random order. The label is ``community``; the splits have Reddit's shares, and training sees the
+    training nodes only. ``degree`` is the average degree; a graph much smaller than Reddit falls short of it, since
+    hubs run out of nodes to be joined to (74 of 99.6 at scale 0.02).
     """
     n = round(NODES * scale)
     if not 1_000 <= n <= 10_000_000:
@@ -53,15 +53,15 @@ def read(scale: float = 1.0, seed: int = 0, features: int = FEATURES, degree: fl
 
 
 def _draw_edges(rng: np.random.Generator, community: NDArray[np.int64], degree: float) -> NDArray[np.int32]:
-    """Edges ``[2, E]``, some twice and a few from a node to itself.
+    """Edges ``[2, E]``; some occur twice, and a few are self-loops.
 
-    Every node has a number of tickets, lognormal, and every ticket makes an edge to the owner of another: of one drawn
-    from the same community, or from all.
+    Every node has a lognormal number of tickets. Every ticket makes an edge to the owner of another ticket, which is
+    drawn from the same community or from all.
     """
     n = len(community)
     wish = rng.lognormal(sigma=SPREAD, size=n)
-    wish *= 1.031 * degree / 2 / wish.mean()  # at Reddit's size, duplicates take 3 % away
-    tickets = (wish + rng.random(n)).astype(np.int64)  # rounds up or down, right on average
+    wish *= 1.031 * degree / 2 / wish.mean()  # at Reddit's size, 3 % are duplicates
+    tickets = (wish + rng.random(n)).astype(np.int64)  # rounds up or down at random, so the mean is kept
     order = np.argsort(community, kind="stable").astype(np.int32)
     owner = np.repeat(order, tickets[order])
     count = np.bincount(community, weights=tickets, minlength=COMMUNITIES).astype(np.int64)
@@ -76,7 +76,7 @@ def _draw_edges(rng: np.random.Generator, community: NDArray[np.int64], degree: 
 
 
 def _draw_features(rng: np.random.Generator, community: NDArray[np.int64], width: int) -> NDArray[np.float32]:
-    """Features ``[N, width]``: the community's, and noise. A block at a time, so that nothing else is as large."""
+    """Features ``[N, width]``: the mean of the community plus noise, made in blocks to save memory."""
     centre = rng.standard_normal((COMMUNITIES, width), dtype=np.float32) * np.float32(SIGNAL / width**0.5)
     features = rng.standard_normal((len(community), width), dtype=np.float32)
     rows = max(_BLOCK // width, 1)

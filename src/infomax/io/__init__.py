@@ -1,4 +1,4 @@
-"""Files in, graphs out; vectors in, files out."""
+"""Read graphs from files, and read and write vectors."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def read_graph(
     directed: bool = False,
     attach_to: Graph | None = None,
 ) -> Graph:
-    """A graph from an edge table and a node table (csv, tsv, txt, any of
-    them packed by gzip, or parquet), a folder, an npz or a GraphML file.
+    """Read a graph from an edge table and a node table, a folder, an npz or a GraphML file.
+
+    Tables are csv, tsv or txt, each also packed by gzip, or parquet.
 
     >>> read_graph("edges.csv", "nodes.csv", labels="section")
     >>> read_graph("edges.csv,nodes.csv")
@@ -35,19 +36,18 @@ def read_graph(
     >>> read_graph("graph.npz")
     >>> read_graph("big.graph")  # a folder that infomax prepare wrote; its arrays stay on disk
 
-    Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; any other column is
-    left alone. Node tables: the column ``id``, else the first; every other column is a feature and must be numeric,
-    unless named in ``labels``. Features of which less than a tenth is not zero are kept sparse. Without a node table
-    the nodes are the ids of the edges in order of first appearance; without features they get degree features.
+    Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; other columns are
+    ignored. Node tables: the column ``id``, else the first; every other column is a feature and must be numeric, unless
+    it is named in ``labels``. Features are stored sparse where less than a tenth of them is not zero. Without a node
+    table the nodes are the ids of the edges in order of first appearance; without features they get degree features.
 
-    Text tables are UTF-8 with commas (.csv) or tabs (.tsv, .txt). Their first line names the columns: a table without
-    such a line is refused where that shows (only numbers, or two node ids), as its first row would be lost. Ids are
-    integers where every one is written as one, else text, exactly as written ("007" stays "007").
+    Text tables are UTF-8 with commas (.csv) or tabs (.tsv, .txt). Their first line names the columns; a first line of
+    numbers only, or of two node ids, is refused, since an edge or a node would be lost. Ids are integers where all of
+    them are written as integers, else text, exactly as written ("007" stays "007").
 
-    With ``attach_to`` the tables hold new nodes only, and the edges that join them to each other and to the nodes of a
-    known graph. The result is that graph grown by them: the known nodes, then the new ones, which ``splits["new"]``
-    marks, without labels. Its features and whether its edges have arrows are those of the known graph; degree features
-    are counted anew.
+    With ``attach_to`` the tables hold only new nodes, and the edges that join them to each other and to the nodes of a
+    known graph. The result is the known graph with the new nodes appended; ``splits["new"]`` marks them, and it has no
+    labels. It has the features and the directedness of the known graph; degree features are counted again.
 
     >>> grown = read_graph("new/", attach_to=model.graph_)
     >>> model.transform(grown).part(grown.splits["new"])
@@ -55,11 +55,11 @@ def read_graph(
     Args:
         edges: the edge table, or one of the other forms above.
         nodes: the node table.
-        labels: names of the columns (GraphML: node attributes) that are labels; an empty cell is unlabelled.
-        features: names of the columns that are features; any other column is then left alone. A table
-            that has none of them gets degree features. An npz says itself what its features are.
-        directed: keep the arrows. Otherwise an edge runs both ways. An npz says itself which it is.
-        attach_to: the graph that the nodes of the tables are new to.
+        labels: names of the columns (GraphML: node attributes) that are labels; an empty cell means unlabelled.
+        features: names of the columns that are features; other columns are then ignored. A table without any of them
+            gets degree features. Not for an npz, which names its features itself.
+        directed: keep the directions; otherwise an edge runs both ways. Not for an npz, which says so itself.
+        attach_to: the graph that the tables' nodes are added to.
     """
     names = (labels,) if isinstance(labels, str) else tuple(labels)
     if nodes is None and attach_to is None and is_folder(Path(edges)):
@@ -90,7 +90,7 @@ def _attach(edges: Path, nodes: Path | None, labels: Sequence[str], known: Graph
 
 
 def read_labels(path: str | Path, column: str) -> dict[str, str]:
-    """One column of a node table: the id's text -> the label ("" = unknown). Any other column is left alone."""
+    """One column of a node table as a dictionary: the id as text -> the label ("" = unknown)."""
     file = _existing(Path(path))
     table: tables.NodeTable = _format(file).read_nodes(file, (column,), ())
     return dict(zip(map(str, table.ids), table.labels[column].tolist(), strict=True))
@@ -103,7 +103,7 @@ def is_table(source: str | Path) -> bool:
 
 
 def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | None]:
-    """The files that hold the edges and the nodes; both exist."""
+    """The paths of the edge table and the node table; both files exist."""
     path = Path(edges)
     if nodes is None and not path.exists() and str(edges).count(",") == 1:
         first, second = str(edges).split(",")
@@ -123,7 +123,7 @@ def _existing(path: Path) -> Path:
 
 
 def _in_folder(folder: Path, stem: str) -> Path | None:
-    """The one table of that name, if there is one."""
+    """The table of that name in a folder, or None; two of them are refused."""
     found = sorted(path for path in folder.glob(f"{stem}.*") if text.extension(path) in _TABLES)
     if len(found) > 1:
         listed = " and ".join(path.name for path in found)
@@ -134,7 +134,7 @@ def _in_folder(folder: Path, stem: str) -> Path | None:
 
 
 def _format(path: Path) -> Any:
-    """The module that reads tables of this extension."""
+    """The module that reads tables with this extension."""
     suffix = text.extension(path)
     if suffix not in _TABLES:
         known = ", ".join((*_TABLES, ".npz", ".graphml"))
@@ -149,7 +149,7 @@ def _read_npz(path: Path, labels: Sequence[str]) -> Graph:
 
 
 def with_labels(graph: Graph, names: Sequence[str], where: str) -> Graph:
-    """A graph that has them, the labels of these names before its others."""
+    """The graph with the labels of these names first; a name that it does not have is refused."""
     for name in names:
         if name not in graph.labels:
             raise InputError(where, f"labels named {shorten(name)}", f"the labels {', '.join(graph.labels) or 'none'}")
@@ -173,5 +173,5 @@ def _read_graphml(path: Path, labels: Sequence[str], features: Sequence[str] | N
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
     except (SyntaxError, OSError, LookupError, TypeError, ValueError, networkx.NetworkXException) as error:
-        # SyntaxError is the XML parser's; the others are what networkx makes of strange attributes.
+        # The XML parser raises SyntaxError; networkx raises the others for odd attributes.
         raise InputError(str(path), "a GraphML file", str(error) or type(error).__name__) from error

@@ -1,4 +1,4 @@
-"""What an edge table and a node table hold, whatever file they came from, and the graph they make together."""
+"""Edge tables and node tables, whatever file they were read from, and the graph they make together."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from infomax.graphs.graph import Features, Graph
 Ids: TypeAlias = list[int] | list[str]
 
 SPARSE_BELOW = 0.1
-"""Features of which a smaller share than this is not zero are kept sparse."""
+"""Features are stored sparse where a smaller share of them than this is not zero."""
 
 FILL_IN = "Fill it in, or remove the row."
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A file of rows; ``lines`` holds the line of each, or None where rows have types and numbers but no lines."""
+    """A file of rows; ``lines`` has the line number of each, or None for files without lines, as parquet."""
 
     path: Path
     lines: Sequence[int] | None
@@ -57,13 +57,13 @@ class EdgeTable(Table):
 
     @property
     def named(self) -> bool:
-        """Whether the columns say that they are the ends."""
+        """Whether the columns are called source and target."""
         return tuple(map(str.lower, self.names)) == ("source", "target")
 
 
 @dataclass(frozen=True, eq=False)
 class NodeTable(Table):
-    """Nodes: ``[N]`` ids, ``[N, F]`` features (None where there is no feature column), ``[N]`` str objects a label."""
+    """Nodes: ``[N]`` ids, ``[N, F]`` features (None without feature columns), ``[N]`` str objects per label."""
 
     ids: Ids
     feature_names: list[str]
@@ -77,7 +77,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
         remedy = "A graph without edges needs a node table."
         raise InputError(str(edges.path), "at least one edge below the header", "none", remedy)
     ids = edges.ids if nodes is None else nodes.ids
-    # An id and its text stand for each other: ids are all integers or all text. Files without types need that.
+    # Text files have no types, so an integer id and its text are the same id.
     position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
     _refuse_missing_header(edges, position)
     graph = Graph.from_arrays(
@@ -94,10 +94,10 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
 
 
 def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
-    """The known graph grown by tables: its nodes first, then the new ones, which the split "new" marks.
+    """The known graph with the nodes of tables appended; the split "new" marks them.
 
-    Without a node table the new nodes are those of the edges that are not known. The labels and the other splits of the
-    known graph are left behind.
+    Without a node table the new nodes are the unknown ids of the edge table. The result has no labels and no other
+    splits.
     """
     if known.groups is not None:
         remedy = "Embed new graphs whole, without attaching them."
@@ -129,7 +129,7 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
 
 
 def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
-    """At least one node, and none that the known graph has."""
+    """Refuse a table without nodes, or with a node that the known graph has."""
     if not nodes.ids:
         raise InputError(str(nodes.path), "at least one new node", "none")
     for row, identifier in enumerate(map(str, nodes.ids)):
@@ -139,13 +139,13 @@ def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
 
 
 def _below(known: Features, new: Features) -> Features:
-    """Both, one below the other, dense or sparse as the known ones are."""
+    """The rows of both; dense or sparse as the known ones are."""
     both: Features = sparse.vstack([known, new]) if sparse.issparse(known) else np.vstack([known, dense(new)])
     return both
 
 
 def _find(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int], listed: str) -> NDArray[np.int64]:
-    """Rows of the graph ``[2, E]`` that the edges join; ``listed`` tells where its ids stand."""
+    """The rows of the graph ``[2, E]`` that the edges join; ``listed`` says in messages where its ids are listed."""
     kind = _kind(nodes.ids)
     if edges.lines is None and nodes.lines is None and edges.ids and _kind(edges.ids) != kind:
         remedy = "Give the id columns of both files one type."
@@ -168,7 +168,7 @@ def _kind(ids: Ids) -> str:
 
 
 def _refuse_missing_header(edges: EdgeTable, position: Mapping[str, int]) -> None:
-    """Column names that are both ids are an edge that would be lost."""
+    """Refuse column names that are two node ids: they are an edge, and it would be lost."""
     if edges.lines is not None and not edges.named and all(name in position for name in edges.names):
         raise InputError(
             place(edges.path, 1),
@@ -179,7 +179,7 @@ def _refuse_missing_header(edges: EdgeTable, position: Mapping[str, int]) -> Non
 
 
 def edge_columns(path: Path, names: Sequence[str]) -> tuple[int, int, int | None]:
-    """Positions of source, target and weight: by these names in any case, else the first two columns that are left."""
+    """Positions of source, target and weight, by name in any case; else source and target are the first two others."""
     lower = [name.lower() for name in names]
     weight = lower.index("weight") if "weight" in lower else None
     if "source" in lower and "target" in lower:
@@ -194,9 +194,9 @@ def edge_columns(path: Path, names: Sequence[str]) -> tuple[int, int, int | None
 def node_columns(
     path: Path, names: Sequence[str], labels: Sequence[str], features: Sequence[str] | None
 ) -> tuple[int, list[int], list[int]]:
-    """Positions of the id (so named in any case, else the first column), of the features and of the labels.
+    """Positions of the id (by name in any case, else the first column), of the features and of the labels.
 
-    Features None: every column that is left. Else the columns so named, in that order, if the table has any of them.
+    Without ``features`` they are all remaining columns, else the columns of these names, if the table has any of them.
     """
     lower = [name.lower() for name in names]
     identifier = lower.index("id") if "id" in lower else 0
@@ -219,7 +219,7 @@ def _listed(names: Sequence[str], limit: int = 12) -> str:
 
 
 def check_column_names(where: str, names: Sequence[str]) -> None:
-    """Every column has a name, and no two have the same."""
+    """Refuse a column without a name, and two of the same name."""
     if "" in names:
         remedy = "Name it or delete it; pandas leaves its row numbers out with index=False."
         raise InputError(where, "a name for every column", f"none for column {names.index('') + 1}", remedy)
@@ -229,7 +229,7 @@ def check_column_names(where: str, names: Sequence[str]) -> None:
 
 
 def check_nodes(table: Table, ids: Ids, column: str) -> None:
-    """At least one node, and each id once."""
+    """Refuse a table without nodes, or with an id that occurs twice."""
     if not ids:
         raise InputError(str(table.path), "at least one node below the header", "none")
     seen: dict[Hashable, int] = {}
@@ -243,36 +243,36 @@ def check_nodes(table: Table, ids: Ids, column: str) -> None:
 def check_weight(
     table: Table, column: str, weight: NDArray[np.float32], written: Callable[[int], str]
 ) -> NDArray[np.float32]:
-    """The weights ``[E]``, finite and not negative; ``written`` tells how the file spells that of a row."""
+    """The weights ``[E]``, refused unless finite and not negative; ``written`` gives a row's weight as in the file."""
     good = np.isfinite(weight) & (weight >= 0)
     if not good.all():
         row = int(np.argmin(good))
-        where, remedy = table.place(row, column), "Mend it or remove the edge."
+        where, remedy = table.place(row, column), "Correct it or remove the edge."
         raise InputError(where, "a finite weight of zero or more", written(row), remedy)
     return weight
 
 
 def bad_feature(where: str, column: str, expected: str, found: str, remedy: str = "") -> InputError:
-    """What a column that is not numbers throughout gets told; no remedy: the option that would settle it."""
+    """The error for a feature column that holds something else than numbers; by default it suggests ``labels``."""
     option = f'name it: --labels {column} (in Python: labels="{column}"), or delete the column.'
-    return InputError(where, expected, found, remedy or f"Mend it; or, where the column is no feature, {option}")
+    return InputError(where, expected, found, remedy or f"Correct it; or, if the column is not a feature, {option}")
 
 
 def pack(block: NDArray[np.float32]) -> Features:
-    """A block of rows, sparse where it is mostly zeros."""
+    """A block of rows, sparse where most entries are zero."""
     packed: Features = sparse.csr_array(block) if _mostly_zero([block]) else block
     return packed
 
 
 def stack(blocks: Sequence[Features]) -> Features:
-    """All rows ``[N, F]`` of blocks made by `pack`, sparse where all together are mostly zeros."""
+    """All rows ``[N, F]`` of blocks made by `pack`, sparse where most entries are zero."""
     if _mostly_zero(blocks):
         return sparse.csr_array(sparse.vstack([sparse.csr_array(block) for block in blocks]))
     return np.vstack([dense(block) for block in blocks])
 
 
 def dense(features: Features) -> NDArray[np.float32]:
-    """The same features, as an array."""
+    """The features as a dense array."""
     array: NDArray[np.float32] = features if isinstance(features, np.ndarray) else features.toarray()
     return array
 
@@ -284,7 +284,7 @@ def _mostly_zero(blocks: Sequence[Features]) -> bool:
 
 
 def typed(ids: list[str]) -> Ids:
-    """Integers where every id is written as Python writes an int64 (so not "007", "+1" or "1.0"), else as they are."""
+    """Integers if every id is written as Python writes an int64 (not "007", "+1" or "1.0"), else the text as it is."""
     try:
         numbers = list(map(int, ids))
     except ValueError:

@@ -25,14 +25,15 @@ def write_vectors(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
 
 
 def check_extension(path: Path) -> None:
-    """Refuse, before the work is done, a path that `write_vectors` has no format for."""
+    """Refuse a path whose extension `write_vectors` does not know, before the work is done."""
     _by_extension(_WRITERS, path)
 
 
 def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors]:
     """Ids ``[N]`` and vectors ``[N, d]`` of a file in the format of its extension.
 
-    npy has no ids: they are the row numbers. In csv, tsv and kv ids have no type: integers where all are written so.
+    An npy has no ids: row numbers are used. In csv, tsv and kv ids have no type: they are integers if all are written
+    as integers.
     """
     reader = _by_extension(_READERS, path)
     if not path.is_file():
@@ -88,7 +89,7 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any]]:
 
 
 def write_npy(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
-    """The vectors alone, in order; npy has no place for ids."""
+    """The vectors in order, without ids."""
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
 
@@ -124,7 +125,7 @@ def _read_npz(path: Path) -> tuple[Any, NDArray[Any]]:
 
 
 def write_csv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
-    """Columns ``id, d0, d1, ...``, each number with the fewest digits that read back to the same float32."""
+    """Columns ``id, d0, d1, ...``; numbers have the fewest digits that read back as the same float32."""
     _write_table(ids, vectors, path, ",")
 
 
@@ -142,18 +143,18 @@ def _write_table(ids: NDArray[Any], vectors: Vectors, path: Path, delimiter: str
 
 
 def _quoted(cell: str, delimiter: str) -> str:
-    # csv.writer leaves a lone carriage return unquoted where lines end in "\n", and csv.reader then ends the row there.
+    # csv.writer does not quote a lone carriage return where lines end in "\n", and csv.reader ends the row there.
     quoted = '"' + cell.replace('"', '""') + '"'
     return quoted if set(cell) & {delimiter, '"', "\n", "\r"} else cell
 
 
 def _written(ids: NDArray[Any], vectors: Vectors) -> Iterator[tuple[Any, list[str]]]:
-    # numpy writes a float32 with the fewest digits that tell it from its neighbours.
+    # numpy writes a float32 with the fewest digits that identify it.
     return ((identifier, vector.astype(str).tolist()) for identifier, vector in zip(ids.tolist(), vectors, strict=True))
 
 
 def _read_table(path: Path) -> tuple[Any, NDArray[Any]]:
-    # A node table, handed over by mistake, gets this far.
+    # A node table, given by mistake, is read up to here.
     remedy = "This is not a file that embed wrote: columns id, d0, d1, ..., a number in every row."
     table = text.read_nodes(path, (), remedy=remedy)
     if table.features is None:
@@ -162,7 +163,7 @@ def _read_table(path: Path) -> tuple[Any, NDArray[Any]]:
 
 
 def write_kv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
-    """word2vec's text format: ``N d``, then ``id v1 v2 ...`` a line; ids without white space."""
+    """word2vec's text format: a line ``N d``, then one line ``id v1 v2 ...`` per vector; ids without white space."""
     for identifier in map(str, ids.tolist()):
         if identifier.split() != [identifier]:
             remedy = "Save as parquet, csv or tsv instead."
