@@ -11,6 +11,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
@@ -27,9 +28,10 @@ from infomax.presets import PRESETS, Part, Preset, batch_sizes, restore
 from infomax.training import checkpoints, memory, runs
 from infomax.training.embedding import embed
 from infomax.training.embedding import smooth as smooth_over
-from infomax.training.health import course, shape
+from infomax.training.health import LOOKED_AT, course, shape
 from infomax.training.loop import Training
 from infomax.training.step import Model, has_closed_form
+from infomax.training.stored import all_vectors
 from infomax.views import Batches, WholeView
 from infomax.views.propagation import Propagation
 
@@ -130,10 +132,11 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         memory.require(training_bytes(preset, graph, device), device)
         if not graph.splits.get("seen", np.True_).any():
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
-        seen, scaler = graph.seen(), Scaler.of_seen(graph, preset.scale)
+        source = graph if uses_batches(preset) else graph.loaded()  # only batches read rows from disk
+        seen, scaler = source.seen(), Scaler.of_seen(source, preset.scale)
         first, draws = generators(self.seed, device)
         model = build(preset, graph.num_features, first).to(device)
-        if folder is not None:  # whose report needs the vectors
+        if folder is not None and graph.folder is None:  # its report needs the vectors
             memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, features=scaler.transform(seen.features))
         warn_if_zero(scaled.features, scaler)
@@ -168,27 +171,40 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         """The report of the training; made when it is first asked for, since it takes an embedding and its spectrum."""
         if not hasattr(self, "_course"):
             raise NotFittedError("There is no finished training to report on: call fit(graph).")
-        return self._course | shape(self.transform(self.graph_.seen()).vectors)
+        seen, rows = self.graph_.seen(), None
+        if seen.folder is not None:  # a sample, as the report would take of vectors in memory
+            rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))
+        return self._course | shape(self.transform(seen, rows=rows).vectors)
 
-    def transform(self, graph: Graph, *, smooth: int | None = None) -> Embeddings:
+    def transform(
+        self, graph: Graph, *, smooth: int | None = None, rows: NDArray[np.int64] | None = None
+    ) -> Embeddings:
         """The vectors ``[N, dim]`` of a graph's nodes, in its order, with its ids.
 
         Args:
             graph: any graph with the features that the model was fitted to.
             smooth: hops to smooth the vectors over; None takes the model's own setting, 0 leaves them as they are.
+            rows: only the nodes of these rows, which ascend. On a graph folder only what they need is read.
         """
         self._check_fitted()
         check_graph(graph)
         check_feature_names("features", graph.feature_names, self.feature_names_)
         device = choose_device(self.device)
         encoder = self.model_.to(device).encoder
+        hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
+        if graph.folder is not None:
+            n = graph.num_nodes if rows is None else len(rows)
+            memory.require(memory.stored_bytes(graph) + 4 * n * encoder.out_dim, torch.device("cpu"))
+            vectors = all_vectors(encoder, graph, self.scaler_, rows, hops)
+            return Embeddings(vectors, graph.ids[:] if rows is None else graph.ids[rows])
         memory.require(memory.embedding_bytes(graph, encoder.out_dim), device)
         scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
         view = WholeView.of(scaled, encoder.rule, device)
-        vectors, hops = embed(encoder, view), self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
+        h = embed(encoder, view)
         if hops:
-            vectors = smooth_over(vectors, cast(Propagation, view.propagation), hops)
-        return Embeddings(to_host(vectors), graph.ids)
+            h = smooth_over(h, cast(Propagation, view.propagation), hops)
+        embeddings = Embeddings(to_host(h), graph.ids)
+        return embeddings if rows is None else Embeddings(embeddings.vectors[rows], graph.ids[rows])
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """`fit`, then `transform` of the same graph."""
@@ -209,7 +225,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         """Read a run folder, wherever it was made; parts that are not infomax's are handed in, as ``encoder=...``."""
         run = runs.read(Path(folder))
         try:
-            _check_sizes(str(Path(folder) / runs.CONFIG), run, own)
+            runs.check_sizes(str(Path(folder) / runs.CONFIG), run, own)
             preset = restore(run.config["settings"], own)
             model = cls(preset=preset, seed=run.config["seed"], device=device)
             model.model_, model.seed_ = build(preset, len(run.feature_names), torch.Generator()).eval(), model.seed
@@ -233,10 +249,12 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if run is not None and (run / runs.CHECKPOINT).exists():
             begun = checkpoints.load(run / runs.CHECKPOINT)[1]["fingerprint"]["views"]
             return ("batches" if Batches.__name__ in begun else "whole-graph"), "as the training was begun"
+        swappable = self.views is None and self.corruption in (None, shuffle_features)
+        if graph.folder is not None and swappable:
+            return "batches", "the graph is read from disk"
         needed = training_bytes(self.settings("whole-graph"), graph, device)
         free = memory.available_bytes(device)
         reason = f"the whole graph needs about {memory.size(needed)}, and {memory.size(free)} are free"
-        swappable = self.views is None and self.corruption in (None, shuffle_features)
         return ("batches" if needed > free and swappable else "whole-graph"), reason
 
     def settings(self, preset: str | Preset | None = None) -> Preset:
@@ -266,7 +284,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         resumed = checkpoint.exists()
         if resumed:
             tensors, values = checkpoints.load(checkpoint)
-            _refuse_other(graph, checkpoint, values.pop("fingerprint", {}), fingerprint)
+            runs.refuse_other(graph, checkpoint, values.pop("fingerprint", {}), fingerprint)
             training.restore(tensors, values)
         config = runs.begin(folder, graph, settings, self.seed, self.device, resumed=resumed)
         saved = time.monotonic()
@@ -310,30 +328,13 @@ def training_bytes(preset: Preset, graph: Graph, device: torch.device) -> int:
     return memory.training_bytes(graph, preset.dim, gpu=device.type == "cuda", **sizes)
 
 
+def uses_batches(preset: Preset) -> bool:
+    """Whether a preset trains on exact batches."""
+    return batch_sizes(preset.views).keys() == {"batch"}
+
+
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
     """The parts that learn, freshly drawn."""
     encoder = preset.encoder(in_dim, preset.dim, generator=generator)
     readout = preset.readout(encoder.out_dim, generator=generator)
     return Model(encoder, readout, preset.discriminator(encoder.out_dim, generator=generator))
-
-
-def _check_sizes(where: str, run: runs.Run, own: dict[str, Part]) -> None:
-    """Refuse sizes that the weights of a run cannot have, before a model of that size is built."""
-    settings, numbers = run.config["settings"], sum(tensor.numel() for tensor in run.weights.values())
-    sizes = [(run.config["seed"], "seed", 0, 2**64), (settings["dim"], "dim", 1, numbers)]
-    for part, name, most in (("encoder", "layers", len(run.weights)), ("readout", "clusters", numbers)):
-        if part not in own:
-            sizes.append((settings[part].get(name, 1), name, 1, most))
-    for value, name, least, most in sizes:
-        if not isinstance(value, int) or not least <= value <= most:
-            raise InputError(f"{where}, {name}", f"a whole number from {least} to {most}", repr(value))
-
-
-def _refuse_other(graph: Graph, checkpoint: Path, found: dict[str, str], expected: dict[str, str]) -> None:
-    """Refuse the checkpoint of another training: by both values, or by name where they are hashes."""
-    for name, value in expected.items():
-        if (other := found.get(name)) != value:
-            hashed = name in runs.graph_fingerprint(graph)
-            this, that = (f"this {name}", f"another {name}") if hashed else (f"{name} {value}", f"{name} {other}")
-            remedy = "Resume with what it was begun with, or choose another folder."
-            raise InputError(str(checkpoint), f"a checkpoint of {this}", f"one of {that}", remedy)

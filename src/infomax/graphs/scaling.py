@@ -12,6 +12,7 @@ from scipy import sparse
 
 from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Features, Graph
+from infomax.graphs.stored import StoredFeatures, row_blocks
 
 Scale = Literal["auto", "rows", "columns", "none"]
 
@@ -52,7 +53,9 @@ class Scaler:
         return cls.fit(graph.features if seen is None else graph.features[seen], kind)
 
     def transform(self, features: Features) -> Features:
-        """Scaled features ``[N, F]``; sparse features stay sparse."""
+        """Scaled features ``[N, F]``; sparse features stay sparse, and stored ones are scaled as they are read."""
+        if isinstance(features, StoredFeatures):
+            return StoredFeatures(features.array, self)
         if self.kind == "rows":
             total = np.asarray(features.sum(axis=1)).reshape(-1, 1)
             factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(np.float32)
@@ -67,7 +70,8 @@ class Scaler:
 
 def warn_if_zero(features: Features, scaler: Scaler) -> None:
     """Warn where scaled features ``[N, F]`` are all zero: so will be all vectors."""
-    if (features.data if sparse.issparse(features) else features).any():
+    blocks = [features.data] if sparse.issparse(features) else row_blocks(features)
+    if any(block.any() for block in blocks):
         return
     reason, remedy = "all features are zero", ""
     if scaler.kind == "columns":
@@ -86,7 +90,9 @@ def check_scale(kind: Scale) -> Scale:
 def _moments(features: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and variance ``[F]`` of the columns, by squared deviations: a difference of squares would cancel."""
     if not sparse.issparse(features):
-        return features.mean(axis=0, dtype=np.float64), features.var(axis=0, dtype=np.float64)
+        n = features.shape[0]
+        mean = np.sum([block.sum(axis=0, dtype=np.float64) for block in row_blocks(features)], axis=0) / n
+        return mean, np.sum([((block - mean) ** 2).sum(axis=0) for block in row_blocks(features)], axis=0) / n
     (n, f), columns = features.shape, features.indices
     mean = np.bincount(columns, features.data, f) / n
     zeros = n - np.bincount(columns, minlength=f)
@@ -108,6 +114,9 @@ def _times(features: Any, factor: NDArray[Any]) -> Features:
 
 
 def _bag_like(features: Any) -> bool:
-    values = features.data if sparse.issparse(features) else features
-    filled = int(np.count_nonzero(values))
-    return bool((values >= 0).all()) and filled <= 0.5 * features.shape[0] * features.shape[1]
+    filled = 0
+    for block in [features.data] if sparse.issparse(features) else row_blocks(features):
+        if (block < 0).any():
+            return False
+        filled += int(np.count_nonzero(block))
+    return bool(filled <= 0.5 * features.shape[0] * features.shape[1])

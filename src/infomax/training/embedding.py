@@ -28,7 +28,7 @@ def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.
     propagation, h = view.propagation, None
     assert isinstance(propagation, Propagation)  # noqa: S101  flipped edges are negatives, which nobody embeds
     n, block = propagation.n, block or BLOCK[propagation.operand.matrix.device.type]
-    with _evaluating(encoder):
+    with evaluating(encoder):
         for k in range(encoder.depth):
             whole = view.fresh()
             blocks = (BlockView(whole, propagation, start, min(start + block, n)) for start in range(0, n, block))
@@ -59,7 +59,7 @@ def smooth(h: torch.Tensor, propagation: Propagation, hops: int) -> torch.Tensor
 
 
 @contextmanager
-def _evaluating(encoder: Encoder) -> Iterator[None]:
+def evaluating(encoder: Encoder) -> Iterator[None]:
     """Every part of the encoder in evaluation mode; afterwards each in the mode it had."""
     modes = {part: part.training for part in encoder.modules()}
     encoder.eval()

@@ -12,6 +12,7 @@ from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.kernels.transfer import free_bytes
 from infomax.views.sampling import level_sizes
+from infomax.views.stored import BYTES
 
 
 def training_bytes(graph: Graph, dim: int, *, gpu: bool = False, fan_out: tuple[int, ...] = (), batch: int = 0) -> int:
@@ -24,6 +25,10 @@ def training_bytes(graph: Graph, dim: int, *, gpu: bool = False, fan_out: tuple[
     features = 52 * int(graph.features.nnz) if sparse_features else 12 * n * f
     if gpu and batch and not sparse_features:
         features = 0  # what does not fit stays on the host
+    if (
+        batch and not fan_out and not gpu and graph.folder is not None
+    ):  # read from disk; per node its degree and its scales, per batch its rows
+        return stored_bytes(graph) + 4 * min(batch, n) * (18 * d + 8 * f) + 20 * (f * d + 4 * d * d)
     edges = 72
     if fan_out:
         # Half as much again, for the gaps that an allocator leaves between freed blocks.
@@ -43,6 +48,11 @@ def embedding_bytes(graph: Graph, out_dim: int) -> int:
     n, f = graph.num_nodes, graph.num_features
     features = 24 * int(graph.features.nnz) if sparse.issparse(graph.features) else 8 * n * f
     return 12 * n * out_dim + features + 28 * (int(graph.adjacency.nnz) + n)
+
+
+def stored_bytes(graph: Graph) -> int:
+    """Peak bytes of reading a graph folder: a few numbers per node, and the rows of a batch."""
+    return 32 * graph.num_nodes + 4 * BYTES
 
 
 def available_bytes(device: torch.device) -> int:

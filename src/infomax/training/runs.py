@@ -1,7 +1,7 @@
 """A run folder: everything needed to embed, evaluate or resume. It can be moved.
 
 config.json             the settings, the seed, the versions, and a description of the graph with its hash
-graph.npz               the graph, its node ids, labels and splits
+graph.npz               the graph, its node ids, labels and splits; config.json names a graph folder instead
 model.safetensors       the weights, the scaler and the feature names, hashed; it exists once training has ended
 health.json             the report on the training
 checkpoint.safetensors  the state of an unfinished training
@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from numbers import Real
@@ -30,6 +30,7 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.errors import InputError
+from infomax.graphs.folder import folder_hash, is_folder
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
 from infomax.io import locking
@@ -92,7 +93,8 @@ def begin(
     old = () if resumed else (MODEL, CHECKPOINT)
     for name in old:  # first of all: an old model must not stay beside a new graph
         (folder / name).unlink(missing_ok=True)
-    write_npz(graph, folder / GRAPH)
+    if graph.folder is None:
+        write_npz(graph, folder / GRAPH)
     config = {
         "format": FORMAT,
         "versions": {
@@ -104,8 +106,11 @@ def begin(
         "seed": seed,
         "device": str(device),
         "settings": settings,
-        "graph": described | {"sha256": file_hash(folder / GRAPH)},
+        "graph": described
+        | {"sha256": file_hash(folder / GRAPH) if graph.folder is None else folder_hash(graph.folder)},
     }
+    if graph.folder is not None:
+        config["graph_folder"] = str(graph.folder)
     write_json(folder / CONFIG, config)
     return config_hash(config)
 
@@ -174,13 +179,27 @@ def read(folder: Path) -> Run:
 
 def read_training_graph(folder: Path) -> Graph:
     """The graph that a run was trained on, refused where it is not the one that config.json describes."""
-    described = read_json(folder / CONFIG).get("graph")
+    config = read_json(folder / CONFIG)
+    described, elsewhere = config.get("graph"), config.get("graph_folder")
+    if elsewhere is not None:
+        return _open_graph_folder(folder / CONFIG, Path(str(elsewhere)), described)
     path = folder / GRAPH
     if not path.is_file():
         raise InputError(str(path), "the graph of the run", "no such file", _RESTORE)
     if not isinstance(described, dict) or described.get("sha256") != file_hash(path):
         raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", _RESTORE)
     return read_npz(path)
+
+
+def _open_graph_folder(config: Path, path: Path, described: Any) -> Graph:
+    """The graph folder that a run was trained on, refused where it has moved or changed."""
+    if not is_folder(path):
+        remedy = f'Move it back, or write where it is now into {config}, "graph_folder".'
+        raise InputError(str(path), "the graph folder that the run was trained on", "none there", remedy)
+    if not isinstance(described, dict) or described.get("sha256") != folder_hash(path):
+        remedy = "Restore it, or train again on this one."
+        raise InputError(str(path), "the graph folder that the run was trained on", "one that has changed", remedy)
+    return Graph.open(path)
 
 
 def refuse_model(folder: Path) -> None:
@@ -202,6 +221,8 @@ def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) 
 
 def graph_fingerprint(graph: Graph) -> dict[str, str]:
     """A hash of each part of a graph that a training uses."""
+    if graph.folder is not None:
+        return {"graph": folder_hash(graph.folder)}
     return {
         "graph": digest(graph.adjacency, graph.features),
         "grouping": digest(graph.groups),
@@ -218,6 +239,28 @@ def digest(*values: Any) -> str:
             array = np.ascontiguousarray(part)
             content.update(json.dumps(array.tolist()).encode() if array.dtype == object else array.data)
     return content.hexdigest()
+
+
+def refuse_other(graph: Graph, checkpoint: Path, found: dict[str, str], expected: dict[str, str]) -> None:
+    """Refuse the checkpoint of another training: by both values, or by name where they are hashes."""
+    for name, value in expected.items():
+        if (other := found.get(name)) != value:
+            hashed = name in graph_fingerprint(graph)
+            this, that = (f"this {name}", f"another {name}") if hashed else (f"{name} {value}", f"{name} {other}")
+            remedy = "Resume with what it was begun with, or choose another folder."
+            raise InputError(str(checkpoint), f"a checkpoint of {this}", f"one of {that}", remedy)
+
+
+def check_sizes(where: str, run: Run, own: Collection[str]) -> None:
+    """Refuse sizes that the weights of a run cannot have, before a model of that size is built."""
+    settings, numbers = run.config["settings"], sum(tensor.numel() for tensor in run.weights.values())
+    sizes = [(run.config["seed"], "seed", 0, 2**64), (settings["dim"], "dim", 1, numbers)]
+    for part, name, most in (("encoder", "layers", len(run.weights)), ("readout", "clusters", numbers)):
+        if part not in own:
+            sizes.append((settings[part].get(name, 1), name, 1, most))
+    for value, name, least, most in sizes:
+        if not isinstance(value, int) or not least <= value <= most:
+            raise InputError(f"{where}, {name}", f"a whole number from {least} to {most}", repr(value))
 
 
 def config_hash(config: dict[str, Any]) -> str:

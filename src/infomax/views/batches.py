@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,10 +16,12 @@ from torch import Tensor
 
 from infomax.errors import whole
 from infomax.graphs.graph import Graph
+from infomax.graphs.stored import StoredAdjacency, StoredFeatures
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation, uniform
-from infomax.views.operands import Operand, SparseOperand, csr, multiply, tensors, to_gather
+from infomax.views.operands import SparseOperand, csr, multiply, tensors, to_gather
 from infomax.views.propagation import Rule
+from infomax.views.stored import StoredTable
 from infomax.views.view import Corruption, View
 from infomax.views.whole import Products
 
@@ -85,13 +88,14 @@ class BatchView:
 
     hops: Hops
     products: Products
+    """Of all features, which may be a `StoredTable`."""
     permutation: Permutation | None = None
     """Node i carries the features of node ``permutation(i)``; None: its own."""
     inputs: dict[bool, Tensor] = field(default_factory=dict, init=False)
     """What the first layer multiplies by Θ, pooled or not; a changed copy of the view begins with none."""
 
     @property
-    def features(self) -> Operand:
+    def features(self) -> Any:
         """X, before any shuffle."""
         return self.products.features
 
@@ -114,13 +118,16 @@ class BatchView:
     def _first(self, weight: Tensor, *, pooled: bool) -> Tensor:
         """X Θ or P X Θ of the nodes that the first layer computes."""
         nodes, x = self.hops.levels[-1], self.features
-        if not isinstance(x, Tensor):
+        if isinstance(x, SparseOperand):
             return self._first_sparse(nodes, x, weight, pooled=pooled)
         # Dense features are pooled before the product, so that the outermost hop is never laid out.
         if pooled not in self.inputs:
             if pooled:
-                offsets = self.hops.offsets(nodes)
-                self.inputs[pooled] = self.hops.graph.pool(nodes, offsets, x, self.permutation)
+                graph, offsets = self.hops.graph, self.hops.offsets(nodes)
+                if isinstance(x, StoredTable):
+                    self.inputs[pooled] = x.pool(graph, nodes, offsets, self.permutation)
+                else:
+                    self.inputs[pooled] = graph.pool(nodes, offsets, x, self.permutation)
             else:
                 self.inputs[pooled] = _rows(x, self._carried(nodes)).to(weight.dtype)
         return multiply(self.inputs[pooled], weight)
@@ -163,7 +170,11 @@ class Batches:
         cap: int = CAP,
     ) -> None:
         self.neighbourhoods = read_neighbourhoods(graph, rule, device, whole("cap", cap, 1))
-        self.features = to_gather(graph.features, device, dense_share=0, dense_bytes=DENSE_BYTES)
+        self.features: Any  # an Operand or a StoredTable
+        if isinstance(graph.features, StoredFeatures) and device.type == "cpu":
+            self.features = StoredTable(graph.features)
+        else:
+            self.features = to_gather(graph.features, device, dense_share=0, dense_bytes=DENSE_BYTES)
         self.corruption, self.depth = corruption, 1
         self.n, self.batch = graph.num_nodes, min(whole("batch", batch, 1), graph.num_nodes)
         self.everything = torch.arange(self.n if self.batch == self.n else 0, device=device)
@@ -195,21 +206,25 @@ class Batches:
 def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int) -> Neighbourhoods:
     """The neighbourhoods of a graph, on the device; in a directed one, those whose arrows point at a node."""
     received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
-    degree = 1 + received.sum(axis=1, dtype=np.float64)
-    left, right = (degree**-0.5, degree**-0.5) if rule == "symmetric" else (1 / degree, np.ones_like(degree))
+    stored = isinstance(received, StoredAdjacency)
+    degree = 1 + (received.sums() if stored else received.sum(axis=1, dtype=np.float64))
+    left = (degree**-0.5 if rule == "symmetric" else 1 / degree).astype(np.float32)
+    right = left if rule == "symmetric" else np.ones_like(left)
     return Neighbourhoods(
-        torch.from_numpy(received.indptr.astype(np.int64)).to(device),
+        torch.from_numpy(np.asarray(received.indptr, dtype=np.int64)).to(device),
         torch.from_numpy(received.indices).to(device),
         torch.from_numpy(received.data).to(device) if graph.weighted else None,
-        torch.from_numpy(left.astype(np.float32)).to(device),
-        torch.from_numpy(right.astype(np.float32)).to(device),
+        torch.from_numpy(left).to(device),
+        torch.from_numpy(right).to(device),
         cap,
         capped=bool((np.diff(received.indptr) > cap).any()),
     )
 
 
-def _rows(table: Tensor, rows: Tensor) -> Tensor:
-    """Rows of a table, which may lie on the host where the rows are asked for on a GPU."""
+def _rows(table: Tensor | StoredTable, rows: Tensor) -> Tensor:
+    """Rows of a table, which may lie on disk, or on the host where the rows are asked for on a GPU."""
+    if isinstance(table, StoredTable):
+        return table.gather(rows)
     return table[rows.to(table.device)].to(rows.device)
 
 

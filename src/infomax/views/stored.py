@@ -1,0 +1,62 @@
+"""Tables of rows on disk: a batch reads those that it needs, in the order in which they lie there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from infomax.kernels.neighbourhoods import Neighbourhoods
+from infomax.kernels.random import Permutation
+
+BYTES = 1 << 27
+"""About as many bytes of rows are held at once."""
+
+
+class StoredTable:
+    """A table ``[N, F]`` whose rows are read when a batch needs them.
+
+    ``array`` gives rows in memory when it is indexed: `StoredFeatures`, or a mapped array.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(N, F)``."""
+        return self.array.shape[0], self.array.shape[1]
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """Rows ``[n, F]``, float32."""
+        return torch.from_numpy(np.asarray(self.array[rows.numpy()], dtype=np.float32))
+
+    def pool(
+        self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None = None
+    ) -> Tensor:
+        """As `Neighbourhoods.pool`. Each row is read once, in ascending order; few nodes at once if they need many."""
+        out = torch.empty(len(nodes), self.shape[1])
+        for part in self._parts(graph, nodes):
+            starts, senders, values = graph.rows(nodes[part], offsets[part])
+            carried = senders if permutation is None else permutation(senders)
+            needed, places = torch.unique(carried, return_inverse=True)
+            rows = self.gather(needed)
+            out[part] = embedding_bag(
+                places, rows, starts, mode="sum", per_sample_weights=values, include_last_offset=True
+            )
+        return out
+
+    def _parts(self, graph: Neighbourhoods, nodes: Tensor) -> Iterator[slice]:
+        """Stretches of the nodes whose neighbourhoods have so many rows that they fit into `BYTES`."""
+        most = max(1, BYTES // (4 * self.shape[1]))
+        rows = ((graph.starts[nodes + 1] - graph.starts[nodes]).clamp(max=graph.cap) + 1).cumsum(0).numpy()
+        start = 0
+        while start < len(nodes):
+            before = rows[start - 1] if start else 0
+            stop = max(start + 1, int(np.searchsorted(rows, before + most, side="right")))
+            yield slice(start, stop)
+            start = stop

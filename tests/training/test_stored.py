@@ -1,0 +1,144 @@
+"""A graph folder trains and embeds as the same graph in memory does."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sample_graphs import random_graph
+
+from infomax import DGI, Graph
+from infomax.errors import InputError
+from infomax.graphs.scaling import Scaler
+from infomax.graphs.stored import StoredFeatures
+from infomax.io.folder import finish, write_arrays
+from infomax.kernels.device import choose_device
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, SkipMeanPool
+from infomax.training import runs, stored
+from infomax.views import stored as tables
+from infomax.views.batches import Batches
+
+ENCODERS = {"GCN": GCN, "deep": partial(GCN, layers=2), "skip": SkipMeanPool, "dense skip": DenseSkipMeanPool}
+
+
+def folder(path: Path, graph: Graph, *, halved: bool = False) -> Graph:
+    """The same graph, opened from a folder."""
+    path.mkdir()
+    finish(path, write_arrays(graph, path, halved=halved))
+    return Graph.open(path)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "changes"),
+    [
+        ("GCN", {}),
+        ("GCN", {"weighted": True}),
+        ("GCN", {"directed": True}),
+        ("deep", {}),
+        ("skip", {"weighted": True}),
+        ("dense skip", {"directed": True}),
+    ],
+)
+def test_vectors_are_those_of_the_graph_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, changes: dict[str, bool]
+) -> None:
+    monkeypatch.setattr(stored, "BLOCK", 50)
+    monkeypatch.setattr(tables, "BYTES", 20_000)  # several parts per block
+    graph = random_graph(n=120, dense=True, **changes)
+    disk = folder(tmp_path / "g.graph", graph)
+    mine, theirs = (DGI(8, preset="batches", encoder=ENCODERS[encoder], epochs=3).fit(g) for g in (disk, graph))
+    for smooth in (0, 2):
+        expected = theirs.transform(graph, smooth=smooth)
+        found = mine.transform(disk, smooth=smooth)
+        np.testing.assert_allclose(found.vectors, expected.vectors, atol=2e-6)
+        assert found.ids.tolist() == expected.ids.tolist()
+        rows = np.arange(0, 120, 7)
+        some = mine.transform(disk, smooth=smooth, rows=rows)
+        np.testing.assert_allclose(some.vectors, expected.vectors[rows], atol=2e-6)
+        assert some.ids.tolist() == graph.ids[rows].tolist()
+    assert mine.health_["effective_rank"] == pytest.approx(theirs.health_["effective_rank"], abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["auto", "rows", "columns", "none"])
+@pytest.mark.parametrize("halved", [False, True])
+def test_rows_are_scaled_as_they_are_read(tmp_path: Path, kind: Any, halved: bool) -> None:
+    graph = random_graph(n=50, dense=True)
+    disk = folder(tmp_path / "g.graph", graph, halved=halved)
+    features = graph.features.astype(np.float16).astype(np.float32) if halved else graph.features
+    scaler = Scaler.fit(disk.features, kind)
+    whole = Scaler.fit(features, kind)
+    assert scaler.kind == whole.kind
+    scaled = scaler.transform(disk.features)
+    assert isinstance(scaled, StoredFeatures)
+    for rows in (slice(3, 9), np.array([7, 1, 1]), np.arange(50) % 2 == 0):
+        np.testing.assert_allclose(scaled[rows], whole.transform(features)[rows], rtol=1e-6)
+        assert scaled[rows].dtype == np.float32
+
+
+def test_auto_takes_batches_and_other_presets_read_the_graph(tmp_path: Path) -> None:
+    graph = random_graph(n=60, dense=True)
+    disk = folder(tmp_path / "g.graph", graph)
+    assert DGI().choose_preset(disk, choose_device("cpu")) == ("batches", "the graph is read from disk")
+    model = DGI(4, epochs=2).fit(disk)
+    assert model.preset_.views is Batches
+    whole = DGI(4, preset="whole-graph", epochs=2)
+    np.testing.assert_allclose(
+        whole.fit(disk).transform(disk).vectors, whole.fit(graph).transform(graph).vectors, atol=1e-6
+    )
+
+
+def test_unseen_nodes_change_nothing(tmp_path: Path) -> None:
+    graph = random_graph(n=60, dense=True)
+    seen = np.arange(60) < 40
+    split = Graph.from_scipy(graph.adjacency, graph.features, splits={"seen": seen})
+    disk = folder(tmp_path / "g.graph", split)
+    assert disk.splits["seen"].tolist() == seen.tolist()
+    settings = {"preset": "batches", "epochs": 3}
+    np.testing.assert_allclose(
+        DGI(4, **settings).fit(disk).transform(disk).vectors,
+        DGI(4, **settings).fit(split).transform(split).vectors,
+        atol=1e-6,
+    )
+
+
+class Stop(KeyboardInterrupt):
+    """What ends a training early."""
+
+
+def test_a_run_names_its_graph_folder_and_resumes_in_the_same_bytes(tmp_path: Path) -> None:
+    disk = folder(tmp_path / "g.graph", random_graph(n=60, dense=True))
+    model = DGI(4, epochs=6).fit(disk, run=tmp_path / "whole")
+
+    def stop(training: Any) -> None:
+        if len(training.history) == 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        DGI(4, epochs=6).fit(disk, run=tmp_path / "halves", progress=stop)
+    DGI(4, epochs=6).fit(disk, run=tmp_path / "halves")
+    files = [(tmp_path / name / runs.MODEL).read_bytes() for name in ("whole", "halves")]
+    assert files[0] == files[1]
+    assert not (tmp_path / "whole" / runs.GRAPH).exists()
+    loaded = DGI.load(tmp_path / "whole")
+    assert loaded.graph_.folder == (tmp_path / "g.graph").resolve()
+    np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, model.transform(disk).vectors)
+
+
+def test_a_graph_folder_that_moved_or_changed_is_told(tmp_path: Path) -> None:
+    disk = folder(tmp_path / "g.graph", random_graph(n=60, dense=True))
+    DGI(4, epochs=1).fit(disk, run=tmp_path / "run")
+    (tmp_path / "g.graph").rename(tmp_path / "moved.graph")
+    with pytest.raises(InputError, match=r'g\.graph: expected the graph folder .* found none there\. .*"graph_folder"'):
+        DGI.load(tmp_path / "run")
+    config = tmp_path / "run" / runs.CONFIG
+    values = json.loads(config.read_text())
+    config.write_text(json.dumps(values | {"graph_folder": str(tmp_path / "moved.graph")}))
+    assert DGI.load(tmp_path / "run").graph_.num_nodes == 60
+    about = tmp_path / "moved.graph" / "graph.json"
+    about.write_text(about.read_text().replace('"infomax": "', '"infomax": "1'))
+    with pytest.raises(InputError, match=r"moved\.graph: .* found one that has changed"):
+        DGI.load(tmp_path / "run")
