@@ -202,7 +202,7 @@ def claim(path: Path, shape: tuple[int, ...], content: bytes = b"") -> None:
 @pytest.mark.parametrize("shape", [(2, 2**40), (2**62, 2**62), (2, 3)])
 def test_a_header_that_claims_more_than_there_is(path: Path, shape: tuple[int, ...]) -> None:
     claim(path, shape)
-    with pytest.raises(InputError, match=r'key "edges": expected an array of shape .* found less data'):
+    with pytest.raises(InputError, match=r'key "edges": expected an array of shape .* found less or more data'):
         read_npz(path)
 
 
@@ -246,3 +246,16 @@ def test_damage_is_never_read_as_another_graph(path: Path, compress: bool) -> No
             except InputError:
                 refused += 1
     assert refused > len(whole) / 11  # every cut and more
+
+
+def test_a_damaged_size_does_not_hide_damaged_numbers(path: Path) -> None:
+    """zipfile verifies a checksum only where an entry is read to its end."""
+    np.savez(path, edges=EDGES, features=np.ones((2, 50), np.float32))
+    content = bytearray(path.read_bytes())
+    content[content.rindex(np.ones(50, np.float32).tobytes())] ^= 1
+    entry = content.rindex(b"PK\x01\x02")  # the last in the table of contents: the features
+    for size in (entry + 20, entry + 24):  # the sizes that it claims, packed and unpacked
+        content[size + 2] += 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="less or more data"):
+        read_npz(path)

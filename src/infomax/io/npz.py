@@ -211,8 +211,9 @@ def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
         with archive.open(entry) as member:
             shape, size = _read_header(member)
             there = entry.file_size - member.tell()
-        if size > there or entry.file_size > _DEFLATED * entry.compress_size + 1000:
-            raise InputError(f'{path}, key "{key}"', f"an array of shape {list(shape)}", "less data than that")
+        # Only an entry that is read to its very end has its checksum verified.
+        if size != there or entry.file_size > _DEFLATED * entry.compress_size + 1000:
+            raise InputError(f'{path}, key "{key}"', f"an array of shape {list(shape)}", "less or more data than that")
         if key == "features" and len(shape) == 2 and shape[1] > MOST_FEATURES:
             raise InputError(f'{path}, key "{key}"', f"at most {MOST_FEATURES:,} columns", f"{shape[1]:,}")
         total += size
