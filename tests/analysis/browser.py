@@ -28,7 +28,7 @@ LAUNCH = (
 
 
 def find_chromium() -> str | None:
-    """The path of a Chromium or a Chrome, where there is one."""
+    """The path of Chromium or Chrome, if it is installed."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -78,7 +78,7 @@ class Page:
         self.folder.cleanup()
 
     def call(self, method: str, seconds: float = 60, **parameters: Any) -> Any:
-        """A command of the protocol, and its result."""
+        """Send a command of the protocol; return its result."""
         self.sent += 1
         number = self.sent
         message = {"id": number, "method": method, "params": parameters}
@@ -118,14 +118,14 @@ class Page:
             self.requests.append(values["request"]["url"])
 
     def value(self, script: str, seconds: float = 60) -> Any:
-        """What a script of the page gives, promises awaited."""
+        """Run a script in the page and return its value; promises are awaited."""
         reply = self.call("Runtime.evaluate", seconds, expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in reply:
             raise RuntimeError(json.dumps(reply["exceptionDetails"]))
         return reply["result"].get("value")
 
     def wait(self, script: str, seconds: float = 30) -> None:
-        """Wait until a script of the page gives something true."""
+        """Wait until a script in the page returns a true value."""
         until = time.monotonic() + seconds
         while not self.value(f"Boolean({script})"):
             if time.monotonic() > until:
@@ -133,7 +133,7 @@ class Page:
             time.sleep(0.05)
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        """A mouse event: moved, pressed, released or wheel."""
+        """Send a mouse event: moved, pressed, released or wheel."""
         names = {"moved": "mouseMoved", "pressed": "mousePressed", "released": "mouseReleased", "wheel": "mouseWheel"}
         self.call("Input.dispatchMouseEvent", type=names[kind], x=x, y=y, **more)
 
@@ -148,7 +148,7 @@ class Page:
         self.click(*self.value(f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])({box})"))
 
     def type(self, text: str) -> None:
-        """Type a text, or one key by its name, as Enter."""
+        """Type a text, or press a key by its name, such as Enter."""
         if text in ("Enter", "Escape", "ArrowDown"):
             code = {"Enter": 13, "Escape": 27, "ArrowDown": 40}[text]
             for kind in ("keyDown", "keyUp"):
@@ -157,7 +157,7 @@ class Page:
             self.call("Input.insertText", text=text)
 
     def touch(self, kind: str, *points: tuple[float, float]) -> None:
-        """A touch event: Start, Move or End, with every finger that is down."""
+        """Send a touch event (Start, Move or End) with all fingers that are down."""
         fingers = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
         self.call("Input.dispatchTouchEvent", type=f"touch{kind}", touchPoints=fingers)
 

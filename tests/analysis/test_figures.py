@@ -16,7 +16,7 @@ from infomax.evaluation.metrics import silhouette, singular_values
 
 @pytest.fixture
 def pairs() -> Pairs:
-    """Sixty examples of each kind; dimension 0 is biased, 1 tells them apart well, 2 a little, the others not."""
+    """Sixty positives and negatives; dimension 0 is biased, 1 separates them well, 2 a little, the others not."""
     generator = np.random.default_rng(0)
     positives, negatives = generator.normal(size=(2, 60, 6)).astype(np.float32)
     for vectors in (positives, negatives):

@@ -1,4 +1,4 @@
-"""The map in a real browser: what a person does with it, and that it is quiet meanwhile."""
+"""The map in a real browser: all interactions, without errors or network requests."""
 
 import json
 import time
@@ -18,7 +18,7 @@ HOSTILE = "<img src=x onerror=alert(1)></script>"
 
 @pytest.fixture(scope="module")
 def nodes():
-    """Three clusters of nodes: ids, vectors, and to which cluster each belongs."""
+    """Three clusters of nodes: ids, vectors, and the cluster of each node."""
     generator = np.random.default_rng(0)
     group = np.arange(N) % 3
     vectors = 6 * generator.normal(size=(3, 24))[group] + generator.normal(size=(N, 24))

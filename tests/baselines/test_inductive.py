@@ -1,4 +1,4 @@
-"""The inductive rows: plain loops, an estimate without bias, models that learn, and training that is blind."""
+"""The inductive baselines: equal to plain loops, unbiased, able to learn, and blind to unseen nodes."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ WIDE = dataclasses.replace(gcn.WIDE, epochs=3)
 
 
 def communities(groups: int = 4, size: int = 24, *, many: bool = False, separate: bool = False) -> Graph:
-    """Groups of two communities each, told apart by the features' mean over a neighbourhood, hardly by a node's own.
+    """Groups of two communities each, which differ in the mean of the features over a neighbourhood, hardly per node.
 
     The last group is unseen, and every fifth of the seen is for validation. ``many``: a label for each community, and
-    one that every node has; else one label a node.
+    one that every node has; otherwise one label per node.
     """
     rng = np.random.default_rng(0)
     n = groups * size
@@ -58,7 +58,7 @@ def communities(groups: int = 4, size: int = 24, *, many: bool = False, separate
 
 
 def plain_layer(layer: torch.nn.Module, own: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-    """One node ``[d]`` and its neighbours ``[k, d]``, as the paper writes it."""
+    """The layer for one node ``[d]`` and its neighbours ``[k, d]``, as in the paper."""
     if isinstance(layer, sage.GCN):
         return sum(others, own) / (len(others) + 1) @ layer.weight
     if isinstance(layer, sage.Mean):
@@ -96,7 +96,7 @@ def test_vectors_are_those_of_plain_loops_over_a_tree(name, generator):
 
 
 def test_pairs_lie_on_a_walk(generator):
-    """On a path 0 - 1 - ... - 9 and a node alone: all distances up to the length, nothing else, nobody with himself."""
+    """On a path 0 - 1 - ... - 9 and an isolated node: all distances up to the length, none beyond, none of 0."""
     path = Graph.from_arrays(np.stack([np.arange(9), np.arange(1, 10)]), np.ones((11, 1)))
     starts = torch.arange(11).repeat(200)
     nodes, passed = sage.walk_pairs(Neighbours.of(path, CPU), starts, 3, generator)
@@ -110,7 +110,7 @@ def test_pairs_lie_on_a_walk(generator):
 
 @pytest.mark.parametrize("name", sage.AGGREGATORS)
 def test_training_brings_walkers_together(name, generator):
-    """The objective over all pairs of the unseen part falls: nodes on a walk grow alike, others unlike."""
+    """Training lowers the loss over all pairs of the unseen part."""
     graph = communities()
     unseen = torch.arange(72, 96)
     nodes, passed = sage.walk_pairs(Neighbours.of(graph, CPU), unseen.repeat(20), 4, generator)
@@ -125,7 +125,7 @@ def test_training_brings_walkers_together(name, generator):
 
 
 def test_a_layer_sample_is_right_on_average(generator):
-    """The estimate of P H has P H as its expectation: within four standard errors at every entry."""
+    """The mean of the estimates is P H, within four standard errors at every entry."""
     propagation = Propagation.of(random_graph(weighted=True), "symmetric", CPU)
     importance = fast.Importance(propagation)
     h, batch = torch.randn(40, 3, generator=generator), torch.tensor([0, 5, 39, 17])
@@ -147,7 +147,7 @@ def test_importance_is_the_squared_length_of_a_column():
 
 
 def test_a_sample_of_every_node_is_the_whole_layer(generator):
-    """FastGCN's view, given each node once with the weights of P, is the view of the whole graph."""
+    """FastGCN's view with each node drawn once and the weights of P equals the view of the whole graph."""
     graph = random_graph(dense=True)
     propagation = Propagation.of(graph, "symmetric", CPU)
     model = fast.TwoLayers(12, 5, 3, generator)
@@ -156,7 +156,7 @@ def test_a_sample_of_every_node_is_the_whole_layer(generator):
 
 
 def test_patches_of_every_neighbour_are_the_whole_graph(generator):
-    """Average pooling on a ring, where a node has two neighbours: sampled both, the centres' logits are the graph's."""
+    """On a ring, where a node has two neighbours: if both are sampled, patches and graph give the same logits."""
     ring = np.arange(7)
     graph = Graph.from_arrays(np.stack([ring, (ring + 1) % 7]), np.random.default_rng(0).normal(size=(7, 3)))
     model = pooling.AveragePooling(3, 2, POOLING, generator)
@@ -171,7 +171,7 @@ def test_patches_of_every_neighbour_are_the_whole_graph(generator):
 @pytest.mark.parametrize("many", [False, True], ids=["one label", "many labels"])
 @pytest.mark.parametrize("method", ["patches", "graphs", "fastgcn", "gcn"])
 def test_supervised_rows_learn_and_carry_over(method, many):
-    """Trained on three groups, they name the communities of the fourth, which they have never seen."""
+    """Trained on three groups, they classify the communities of the fourth, which they have not seen."""
     graph = communities(many=many, separate=method == "graphs")
     codes, test = graph.labels["y"], graph.splits["test"]
     if method == "fastgcn":
@@ -198,7 +198,7 @@ ROWS = {
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("separate", [False, True], ids=["one graph", "many graphs"])
 def test_training_is_blind_to_the_unseen(row, separate, monkeypatch):
-    """NaN in every unseen node's features, other edges to it, other labels outside train: no weight moves a bit."""
+    """NaN features, other edges and other labels at unseen nodes leave all weights unchanged, bit for bit."""
     module, run, settings = ROWS[row]
     train, models = module.train, []
 
@@ -241,7 +241,7 @@ def test_average_pooling_keeps_what_does_best_on_validation_nodes():
 
 
 def test_vectors_of_unseen_nodes_hear_their_neighbours():
-    """An unseen node's vector is a forward pass over the whole graph: its neighbours' features count."""
+    """The vector of an unseen node is computed on the whole graph: it depends on its neighbours' features."""
     graph = communities()
     model = sage.train("mean", graph.seen(), SAGE, 0, CPU)
     node = graph.num_nodes - 1

@@ -1,4 +1,4 @@
-"""The transductive rows: closed solutions, plain loops, walks that stay on edges, and models that learn."""
+"""The transductive baselines: closed solutions, plain loops, walks along edges, and models that learn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def path(n: int) -> Graph:
 
 
 def communities(size: int = 30, seed: int = 0) -> tuple[Graph, np.ndarray]:
-    """Two communities, four labels each to train and to choose on; features that tell the half of the nodes."""
+    """Two communities with four labels each for training and validation; features that identify half of the nodes."""
     rng = np.random.default_rng(seed)
     codes = np.repeat([0, 1], size)
     likely = np.where(codes[:, None] == codes, 0.3, 0.01)
@@ -50,7 +50,7 @@ def right(graph: Graph, predicted: np.ndarray, codes: np.ndarray) -> float:
 
 
 def nearest(vectors: torch.Tensor, codes: np.ndarray, known: np.ndarray) -> float:
-    """The share of vectors, of the unknown if there are any, that lie nearest to the mean of their own community's."""
+    """The share of vectors (of unseen nodes, if any) that are nearest to the mean of their own community."""
     centres = torch.stack([vectors[known & (codes == code)].mean(0) for code in (0, 1)])
     asked = np.ones_like(known) if known.all() else ~known
     return float((torch.cdist(vectors, centres).argmin(1).numpy() == codes)[asked].mean())
@@ -170,7 +170,7 @@ CHOOSERS = {
 
 @pytest.mark.parametrize("row", CHOOSERS)
 def test_validation_nodes_choose_and_test_nodes_do_not(row):
-    """With other labels at validation nodes another model is kept; at test nodes they change nothing."""
+    """Other labels at validation nodes select another model; other labels at test nodes change nothing."""
     graph, codes = communities()
     graph = dataclasses.replace(graph, features=graph.features.toarray())
     kept, same, other = (

@@ -1,4 +1,4 @@
-"""DGI beside Random-Init and raw features: what is compared differs in what the row says, and in nothing else."""
+"""DGI beside Random-Init and raw features: the rows differ only in what their names say."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SCALED = {
 
 @pytest.mark.parametrize("name", SCALED)
 def test_scaling_never_looks_at_unseen_nodes(name, small):
-    """Huge features at every unseen node: what the seen are scaled to does not move a bit."""
+    """Huge features at all unseen nodes leave the scaled features of the seen nodes unchanged, bit for bit."""
     seen, features = small.splits["seen"], small.features.copy()
     features[~seen] = 1e6
     whole, poisoned = (SCALED[name](graph) for graph in (small, dataclasses.replace(small, features=features)))

@@ -1,4 +1,4 @@
-"""The paper's table: any part of it, gone on with after a stop, and three files that say the same."""
+"""The paper's table: any part of it, continued after a stop, in three files with the same content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHEAP = ("Raw features", "LP", "Random-Init")
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Graph:
-    """A random graph in the place of every data set but Reddit, which is not there."""
+    """A random graph in place of all data sets except Reddit, which is missing."""
     graph = random_graph(n=60)
     part = np.arange(60) % 3
     splits = {name: part == number for number, name in enumerate(("train", "validation", "test"))}
@@ -60,7 +60,7 @@ def test_scores_are_told_in_the_papers_units():
 
 
 def test_one_label_a_node_may_be_told_as_micro_f1(small, tmp_path, monkeypatch):
-    """On Reddit every row is a fraction, in the table and on its own, though a probe of one label counts accuracy."""
+    """On Reddit all rows are fractions, in the table and alone, though the probe for one label measures accuracy."""
     monkeypatch.setattr(comparison, "load_dataset", lambda name: small)
     quick = dataclasses.replace(EXPERIMENTS["reddit"], settings={"preset": "patches", "epochs": 1, "dim": 8})
     monkeypatch.setitem(EXPERIMENTS, "reddit", quick)
@@ -177,7 +177,7 @@ def test_a_mark_beyond_two_deviations_and_a_point_and_a_half(tmp_path, method, v
 
 
 class Checker(HTMLParser):
-    """Fails on tags that do not match and on anything fetched."""
+    """Fails on tags that do not match and on anything that would be loaded."""
 
     def __init__(self) -> None:
         super().__init__()
