@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
+
+from infomax.machine import peak_bytes
 
 WARM_UP = 2
 """Turns that are not counted."""
@@ -78,8 +78,7 @@ def with_peak(function: Callable[[], Result], device: str) -> tuple[Result, floa
 
 def peak_resident_gb() -> float:
     """The largest resident set so far."""
-    # Linux counts in kilobytes, macOS in bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
+    return peak_bytes() / 2**30
 
 
 def synchronise() -> None:

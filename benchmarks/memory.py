@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 # Nothing heavy here: Linux hands the peak of a process on to those it starts.
 from benchmarks.command import WHOLE_GRAPH, paper_dim, parser, report
+from infomax.machine import peak_bytes
 
 EPOCHS = 3
 
@@ -76,8 +76,7 @@ def peak_mb(device: str) -> float:
         import torch
 
         return torch.cuda.max_memory_allocated() / 2**20
-    # Linux counts in kilobytes, macOS in bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    return peak_bytes() / 2**20
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from infomax.graphs.scaling import Scale, Scaler, warn_if_zero
 from infomax.kernels.device import choose_device
 from infomax.kernels.initialisation import generators
 from infomax.kernels.transfer import to_host
+from infomax.machine import size
 from infomax.parts.corruptions import REPLAYABLE, shuffle_features
 from infomax.presets import PRESETS, Part, Preset, batch_sizes, restore
 from infomax.training import checkpoints, memory, runs
@@ -254,7 +255,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             return "batches", "the graph is read from disk"
         needed = training_bytes(self.settings("whole-graph"), graph, device)
         free = memory.available_bytes(device)
-        reason = f"the whole graph needs about {memory.size(needed)}, and {memory.size(free)} are free"
+        reason = f"the whole graph needs about {size(needed)}, and {size(free)} are free"
         return ("batches" if needed > free and swappable else "whole-graph"), reason
 
     def settings(self, preset: str | Preset | None = None) -> Preset:

@@ -19,9 +19,14 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What a mistyped command or option raises; typer has no public name for it."""
 
 
+OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "failed to map segment", "start new thread")
+"""Words by which libraries and the system say that memory is used up; few of them raise a MemoryError."""
+
+
 def main() -> None:
     """Run the command line: a user's mistake is one message and exit code 2, never a traceback."""
-    signal.signal(signal.SIGTERM, _end)
+    if hasattr(signal, "SIGTERM"):
+        signal.signal(signal.SIGTERM, _end)
     warnings.showwarning = _show_warning
     try:
         # An int is an exit code: 130 after a Ctrl-C.
@@ -30,10 +35,10 @@ def main() -> None:
         message = str(error)
     except UsageError as error:
         message = _usage(error)
-    except OSError as error:
-        message = str(error) if error.filename else f"standard output: {error.strerror}"
-        with suppress(OSError):
-            sys.stdout.close()  # else what it could not take fails again when the interpreter ends
+    except (MemoryError, OSError, ImportError, RuntimeError) as error:
+        message = _failure(error)
+        if not message:
+            raise
     print(f"infomax: {visible(message)}", file=sys.stderr)
     sys.exit(2)
 
@@ -41,6 +46,21 @@ def main() -> None:
 def _end(number: int, frame: FrameType | None) -> None:
     """End by an exception, so that half-written files are removed on the way out."""
     sys.exit(128 + number)
+
+
+def _failure(error: Exception) -> str:
+    """What to say about an error of the system; nothing about one of the program, which needs its traceback."""
+    reason = str(error).partition("\n")[0] or type(error).__name__
+    if isinstance(error, MemoryError) or any(words in reason for words in OUT_OF_MEMORY):
+        remedy = "Lower the dimension (--dim), or allow more memory."
+        return str(InputError("memory", "enough for this command", f"too little ({reason.rstrip('.')})", remedy))
+    if not isinstance(error, OSError):
+        return ""
+    if error.filename or not error.strerror:
+        return reason
+    with suppress(OSError):
+        sys.stdout.close()  # else what it could not take fails again when the interpreter ends
+    return f"standard output: {error.strerror}"
 
 
 def _show_warning(

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from infomax.machine import prepare_for_limit
 from infomax.version import __version__
 
 ORDER = (
@@ -46,3 +47,4 @@ def start(
     ] = False,
 ) -> None:
     """Deep Graph Infomax: learn one vector per node of a graph, without labels."""
+    prepare_for_limit()

@@ -29,7 +29,8 @@ def info(
     from scipy import sparse
 
     from infomax.graphs.stored import row_blocks
-    from infomax.training.memory import size, training_bytes
+    from infomax.machine import size
+    from infomax.training.memory import training_bytes
 
     source = open_graph(graph, labels, directed)
     degree = source.degrees()

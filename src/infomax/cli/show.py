@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from infomax.errors import visible
+from infomax.machine import size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from infomax.training.loop import Training
 
 LOG_SECONDS = 10.0
+STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name)]
+"""Signals that stop a training at its next pause."""
 
 
 class Screen:
@@ -119,13 +122,13 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
         if stopped and not training.finished:
             raise KeyboardInterrupt(f"stopped after epoch {done}. {resume}".rstrip())
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, stop) for number in STOPS}
     try:
         with Steps(title, None) as steps:
             yield follow
     except KeyboardInterrupt as interruption:
         log.print(f"infomax: {interruption}")
-        if stopped == signal.SIGTERM:
+        if stopped not in (0, signal.SIGINT):
             sys.exit(128 + stopped)
         raise
     finally:
@@ -135,8 +138,6 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
 
 def health(report: dict[str, Any]) -> None:
     """The health report as a short table."""
-    from infomax.training.memory import size
-
     rows: list[tuple[str, str]] = [("epochs", f"{report['epochs']} (weights of epoch {report['kept_epoch']})")]
     if "loss" in report:
         rows += [
@@ -150,6 +151,8 @@ def health(report: dict[str, Any]) -> None:
         ("training time", f"{report['seconds']:.1f} s"),
         ("peak memory of the process", size(report["peak_memory_bytes"])),
     ]
+    if "peak_gpu_memory_bytes" in report:
+        rows.append(("peak memory on the GPU", size(report["peak_gpu_memory_bytes"])))
     table("Health", ("", ""), rows)
 
 

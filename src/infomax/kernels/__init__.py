@@ -312,6 +312,6 @@ def _triton_kernels() -> ModuleType | None:
 def _numba_kernels() -> ModuleType | None:
     try:
         from infomax.kernels import cpu
-    except ImportError:
+    except (ImportError, OSError):  # the second if there is too little memory for the compiler
         return None
     return cpu

@@ -1,15 +1,14 @@
-"""The health of a training: is there a gradient, a summary, and life in every dimension?"""
+"""The report on a training: its curve, its time and memory, and how much of their width the vectors use."""
 
 from __future__ import annotations
 
-import resource
-import sys
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from infomax import machine
 from infomax.evaluation.metrics import dead_dimensions, effective_rank
 from infomax.training.loop import Training
 
@@ -25,8 +24,10 @@ def course(training: Training) -> dict[str, Any]:
         "kept_epoch": kept + 1 if history else 0,
         "stopped_early": bool(history) and len(history) < training.epochs,
         "seconds": round(training.seconds, 3),
-        "peak_memory_bytes": _peak_bytes(training.device),
+        "peak_memory_bytes": machine.peak_bytes(),
     }
+    if training.device.type == "cuda":
+        report["peak_gpu_memory_bytes"] = torch.cuda.max_memory_allocated(training.device)
     if history:
         last = history[kept]
         report |= {"loss": last.loss, "discriminator_accuracy": last.accuracy, "summary_spread": last.spread}
@@ -39,16 +40,10 @@ def course(training: Training) -> dict[str, Any]:
 
 
 def shape(vectors: NDArray[np.float32]) -> dict[str, Any]:
-    """How much of their width vectors ``[N, d]`` use, as JSON values; of many, about `LOOKED_AT` tell it for all."""
+    """How much of their width vectors ``[N, d]`` use, as JSON values; of many, about `LOOKED_AT` are looked at."""
     vectors = vectors[:: max(1, len(vectors) // LOOKED_AT)]
     return {
         "effective_rank": round(effective_rank(vectors), 2),
         "dead_dimensions": dead_dimensions(vectors),
         "dimensions": int(vectors.shape[1]),
     }
-
-
-def _peak_bytes(device: torch.device) -> int:
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,16 +1,15 @@
-"""How much memory a training needs, and how much there is: asked before, not found out after."""
+"""How much memory a training needs and how much is free: checked before it starts."""
 
 from __future__ import annotations
-
-import os
-from pathlib import Path
 
 import torch
 from scipy import sparse
 
+from infomax import machine
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.kernels.transfer import free_bytes
+from infomax.machine import size
 from infomax.views.sampling import level_sizes
 from infomax.views.stored import BYTES
 
@@ -59,14 +58,7 @@ def available_bytes(device: torch.device) -> int:
     """Bytes that a training may take on the device now."""
     if device.type == "cuda":
         return free_bytes(device)
-    free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    info = Path("/proc/meminfo")
-    if info.exists():
-        free += [1024 * int(line.split()[1]) for line in info.read_text().splitlines() if line.startswith("MemAvail")]
-    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-    if limit.exists() and used.exists() and limit.read_text().strip() != "max":
-        free.append(int(limit.read_text()) - int(used.read_text()))
-    return min(free)
+    return machine.free_bytes()
 
 
 def require(needed: int, device: torch.device) -> None:
@@ -77,14 +69,5 @@ def require(needed: int, device: torch.device) -> None:
             f"memory ({device.type})",
             f"{size(needed)} free for this graph at this width",
             size(free),
-            "Lower the dimension (--dim), or use a machine with more memory.",
+            "Lower the dimension (--dim), or allow more memory.",
         )
-
-
-def size(count: float) -> str:
-    """Bytes as a person reads them: 3.2 GB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
