@@ -16,6 +16,8 @@ from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from infomax.embeddings import Embeddings
+    from infomax.estimator import DGI
     from infomax.evaluation.splits import Splits
     from infomax.graphs.graph import Graph
 
@@ -41,11 +43,18 @@ def evaluate(
     smooth: Annotated[
         int | None, typer.Option(metavar="HOPS", help="Show a run's vectors smoothed over so many hops, too.", min=1)
     ] = None,
+    edges: Annotated[
+        bool,
+        typer.Option(
+            "--edges", help="Score how a run tells edges from random pairs of nodes. [default: without labels]"
+        ),
+    ] = False,
     json: Json = None,
 ) -> None:
     """Score vectors with a linear probe: by accuracy, or by micro-F1 where a node may have several labels.
 
-    A run is scored beside the same encoder untrained (Random-Init) and beside its raw features.
+    Without labels, score how well they tell edges from random pairs of nodes. A run is scored beside the same encoder
+    untrained (Random-Init) and beside its raw features.
     """
     from infomax.embeddings import Embeddings
     from infomax.errors import InputError
@@ -58,6 +67,12 @@ def evaluate(
     if not source.exists():
         raise InputError(str(source), "a run folder, or a file that embed wrote", "nothing of that name")
     scored = DGI.load(source) if source.is_dir() else Embeddings.read(source)
+    asked = bool(labels) or dataset is not None or probe is not None
+    if edges and asked:
+        raise InputError("evaluate", "--edges alone", "--labels, --dataset or --probe beside it")
+    if edges or (isinstance(scored, DGI) and not scored.graph_.labels and not asked):
+        _evaluate_edges(source, scored, smooth, json, began)
+        return
     graph, ids = (scored.graph_, scored.graph_.ids) if isinstance(scored, DGI) else (None, scored.ids)
     codes, own, names = _labels(ids, labels or [], dataset, graph, numbered=source.suffix == ".npy")
     splits, name = splits_for(codes, own)
@@ -71,6 +86,29 @@ def evaluate(
     show.scores(f"{', '.join(names)}: {probe} probe, {name}, {int(known(codes).sum()):,} labelled nodes", values)
     if json is not None:
         write_json(json, {"source": str(source), "labels": names, "probe": probe, "split": name, "rows": values})
+        show.wrote(json, began)
+
+
+def _evaluate_edges(source: Path, model: DGI | Embeddings, smooth: int | None, json: Path | None, began: float) -> None:
+    """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
+    from infomax.errors import InputError
+    from infomax.estimator import DGI
+    from infomax.io.json import write_json
+    from infomax.paper.links import compare_links
+
+    if not isinstance(model, DGI):
+        raise InputError("--edges", "a run folder, which holds the edges", f"the file {source}")
+    rows, count = compare_links(model, smooth)
+    held_out = model.graph_.held_out is not None
+    kind = "held out from training" if held_out else "seen in training"
+    show.links(f"{source}: {count:,} edges, {kind}, against as many random pairs of nodes", rows)
+    if not held_out:
+        show.out.print(
+            "These edges were seen in training: scores of new edges are lower. For a fair figure, train with "
+            "--hold-out-edges 0.1."
+        )
+    if json is not None:
+        write_json(json, {"source": str(source), "edges": count, "held_out": held_out, "rows": rows})
         show.wrote(json, began)
 
 

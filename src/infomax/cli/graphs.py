@@ -45,6 +45,7 @@ def info(
     rows: list[tuple[str, object]] = [
         ("nodes", f"{source.num_nodes:,}"),
         ("edges", f"{source.num_edges:,}{kind}"),
+        *([] if source.held_out is None else [("edges held out", f"{source.held_out.shape[1]:,}")]),
         *([("edges run from, to", ", ".join(source.edge_columns))] if source.edge_columns else []),
         ("features", f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} non-zero per node"),
         ("degree: mean, median, highest", f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"),

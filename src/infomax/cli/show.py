@@ -186,6 +186,15 @@ def _range(costs: Sequence[float]) -> str:
     return " to ".join(f"{cost:g}" for cost in dict.fromkeys((min(costs), max(costs)))) if costs else ""
 
 
+def links(title: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Rows of `paper.links.compare_links`: what scores a pair, and how well that puts edges first."""
+    cells = (
+        (row["method"], row["score"], *(f"{row[name]:.3f}" for name in ("auc", "average_precision")))
+        for row in rows
+    )  # fmt: skip
+    table(title, ("method", "score of a pair", "AUC", "average precision"), cells)
+
+
 def wrote(path: object, began: float) -> None:
     """The last line: what was written, and how long it took."""
     out.print(f"wrote {path} in {time.monotonic() - began:.1f} s")

@@ -67,6 +67,12 @@ def train(
             min=0,
         ),
     ] = None,
+    hold_out_edges: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", help="Set this share of the edges aside, such as 0.1: evaluate RUN --edges scores on them."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Decides the first weights and every corruption.")] = 0,
     device: Device = "auto",
     resume: Annotated[
@@ -104,6 +110,11 @@ def train(
     show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
     if source.edge_columns:
         show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
+    if hold_out_edges is not None:
+        before = source.num_edges
+        source = source.hold_out_edges(hold_out_edges, seed)
+        held_out = f"held out {before - source.num_edges:,} of {before:,} edges"
+        show.log.print(f"{held_out}; to score on them: infomax evaluate {out} --edges")
     chosen, reason = model.choose_preset(source, place, out)
     if preset == "auto":
         show.log.print(f"preset {chosen}: {reason}")

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from infomax.errors import InputError, shorten
 from infomax.graphs import checks
+from infomax.graphs.held_out import check_held_out, hold_out_edges
 from infomax.graphs.stored import StoredAdjacency
 
 Features: TypeAlias = Any
@@ -38,6 +39,7 @@ class Graph:
         splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named "seen", training sees
             those nodes and the edges among them, and nothing else.
         groups: ``[N]`` integers, the graph of each node where there are several; no edge joins two. None: one graph.
+        held_out: ``[2, H]`` rows, the edges that `hold_out_edges` took out of the adjacency. None: there are none.
     """
 
     adjacency: Any
@@ -47,6 +49,7 @@ class Graph:
     labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     groups: NDArray[np.int64] | None = None
+    held_out: NDArray[np.int64] | None = None
     directed: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many edges were left out as ``self_loops``, ``duplicates`` or ``zero_weights`` (rows of the edge table)."""
@@ -92,6 +95,9 @@ class Graph:
         rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
         stored = isinstance(self.adjacency, StoredAdjacency)
         adjacency = self.adjacency.loaded() if stored else self.adjacency
+        held_out = self.held_out
+        if held_out is not None:
+            held_out = np.searchsorted(rows, held_out[:, mask[held_out].all(axis=0)])
         return dataclasses.replace(
             self,
             adjacency=adjacency[rows][:, rows],
@@ -100,6 +106,7 @@ class Graph:
             labels={name: column[rows] for name, column in self.labels.items()},
             splits={name: column[rows] for name, column in self.splits.items()},
             groups=None if self.groups is None else self.groups[rows],
+            held_out=held_out,
             folder=None,
         )
 
@@ -117,6 +124,10 @@ class Graph:
                 str(folder), "a graph folder", found, "Make one: infomax prepare EDGES NODES --out FOLDER."
             )
         return open_folder(Path(folder))
+
+    def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
+        """The graph without a random share of its edges, which become ``held_out``: see `held_out.hold_out_edges`."""
+        return hold_out_edges(self, share, seed)
 
     def loaded(self) -> Graph:
         """The same graph with all of its arrays in memory."""
@@ -154,7 +165,7 @@ class Graph:
             weight: ``[E]`` non-negative; an edge of weight zero is left out.
             num_nodes: N, needed only where neither features nor ids give it.
             directed: keep the directions; messages then run from source to target.
-            columns: ids, feature_names, labels, splits, groups as in `Graph`.
+            columns: ids, feature_names, labels, splits, groups, held_out as in `Graph`.
         """
         edges = checks.check_array("edges", edges, "iu", "row numbers (integers)")
         if edges.size == 0:
@@ -186,6 +197,7 @@ class Graph:
         labels: Mapping[str, ArrayLike] | None = None,
         splits: Mapping[str, ArrayLike] | None = None,
         groups: ArrayLike | None = None,
+        held_out: ArrayLike | None = None,
     ) -> Graph:
         """A graph from a scipy matrix ``[N, N]`` (``A[i, j]``: the edge i -> j); the rest as in `from_arrays`.
 
@@ -214,6 +226,7 @@ class Graph:
             labels=checks.check_columns("labels", labels, n, checks.check_labels),
             splits=checks.check_columns("splits", splits, n, checks.check_mask),
             groups=None if groups is None else checks.check_groups(groups, matrix),
+            held_out=None if held_out is None else check_held_out(held_out, matrix),
             directed=directed,
             dropped=dropped,
         )

@@ -13,6 +13,7 @@ key                 shape
 ``label:NAME``      ``[N]``      text ("" = unknown) or integers (-1 = unknown); or ``[N, C]`` of 0/1
 ``split:NAME``      ``[N]``      bool
 ``groups``          ``[N]``      integers, the graph of each node where there are several; one graph where missing
+``held_out``        ``[2, H]``   row numbers, edges set aside to score vectors on; they are not among ``edges``
 ==================  ===========  =========================================================================
 
 A text column KEY is a numpy array of strings. numpy stores every string as wide as the longest, so `write_npz` writes
@@ -56,6 +57,7 @@ _KINDS = {
     "label:": ("biufU", "numbers or text"),
     "split:": ("b", "bool"),
     "groups": _INTEGERS,
+    "held_out": _INTEGERS,
 }
 
 
@@ -87,6 +89,7 @@ def read_npz(path: str | Path) -> Graph:
             labels=_named(columns, "label:"),
             splits=_named(columns, "split:"),
             groups=columns.get("groups"),
+            held_out=columns.get("held_out"),
         )
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
@@ -102,6 +105,8 @@ def _to_arrays(graph: Graph) -> Arrays:
     arrays |= _encode("feature_names", np.array(graph.feature_names, dtype=object))
     if graph.groups is not None:
         arrays["groups"] = graph.groups
+    if graph.held_out is not None:
+        arrays["held_out"] = _narrow(graph.held_out)
     for name, column in graph.labels.items():
         arrays |= _encode(f"label:{name}", column)
     return arrays | {f"split:{name}": mask for name, mask in graph.splits.items()}

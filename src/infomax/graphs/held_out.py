@@ -1,0 +1,64 @@
+"""Edges that are taken out of a graph before training, to score vectors on edges that they have not seen."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from infomax.errors import InputError
+from infomax.graphs.checks import check_array
+
+if TYPE_CHECKING:
+    from infomax.graphs.graph import Graph
+
+
+def hold_out_edges(graph: Graph, share: float, seed: int = 0) -> Graph:
+    """The graph without a random share of its edges, which become ``held_out``.
+
+    Two directed edges between the same nodes are held out together, since one would give away the other. Degree
+    features are counted anew. Nodes may become isolated. A graph that is mapped from a folder is read into memory.
+    """
+    from infomax.graphs.graph import degree_features, node_degrees
+
+    if graph.held_out is not None:
+        raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
+    graph = graph.loaded()
+    links, n = graph.adjacency.tocoo(), graph.num_nodes
+    low, high = np.sort(np.stack(links.coords).astype(np.int64), axis=0)
+    pairs = np.unique(low * n + high)
+    count = round(share * len(pairs)) if 0 < share < 1 else 0
+    if not 0 < count < len(pairs):
+        expected = f"a share between 0 and 1 that divides the {len(pairs):,} pairs of joined nodes in two"
+        raise InputError("share of edges to hold out", expected, str(share), "Use 0.1, for example.")
+    chosen = np.sort(np.random.default_rng(seed).choice(pairs, count, replace=False))
+    keep = ~np.isin(low * n + high, chosen)
+    adjacency = sparse.csr_array((links.data[keep], (links.row[keep], links.col[keep])), shape=links.shape)
+    features, names = degree_features(node_degrees(adjacency, graph.directed))
+    if graph.feature_names != tuple(names):
+        features = graph.features
+    return dataclasses.replace(graph, adjacency=adjacency, features=features, held_out=np.stack(np.divmod(chosen, n)))
+
+
+def check_held_out(held_out: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:
+    """Edges ``[2, H]`` that were held out; refuse one that is an edge of the graph all the same."""
+    edges, n = check_array("held_out", held_out, "iu", "row numbers (integers)", np.int64), adjacency.shape[0]
+    if edges.ndim != 2 or edges.shape[0] != 2 or (edges < 0).any() or (edges >= n).any():
+        found = f"shape {list(edges.shape)}, or rows outside"
+        raise InputError("held_out", f"an array of shape [2, H] with row numbers from 0 to {n - 1}", found)
+    known = are_joined(adjacency, edges)
+    if known.any():
+        source, target = edges[:, int(np.argmax(known))].tolist()
+        raise InputError("held_out", "no edge of the graph", f"the edge {source} -> {target}")
+    return edges
+
+
+def are_joined(adjacency: sparse.csr_array, pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the pairs ``[2, P]`` of nodes an edge joins, in one direction or the other: ``[P]``."""
+    if pairs.shape[1] == 0:  # scipy would return a matrix
+        return np.zeros(0, dtype=bool)
+    u, v = pairs
+    return np.asarray((adjacency[u, v] != 0) | (adjacency[v, u] != 0))

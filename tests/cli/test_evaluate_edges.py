@@ -1,0 +1,97 @@
+"""evaluate without labels: edges against random pairs, held out from training or not."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from shell import infomax, refused, write_graph
+
+from infomax import DGI
+from infomax.evaluation.links import cosines, draw_pairs, score
+
+SEEN = "These edges were seen in training"
+METHODS = ["DGI", "DGI", "Random-Init", "Random-Init", "Raw features", "Raw features", "Common neighbours"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_graph(tmp_path_factory.mktemp("graph") / "small")
+
+
+def train(folder, run, *words):
+    outcome = infomax("train", folder, "--labels", "kind", "--out", run, "--dim", 8, "--epochs", 10, *words)
+    assert outcome.code == 0, outcome.err
+    return outcome
+
+
+@pytest.fixture(scope="module")
+def labelled(folder, tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "labelled"
+    outcome = train(folder, run, "--hold-out-edges", "0.3")
+    assert "held out" in outcome.err
+    assert f"infomax evaluate {run} --edges" in outcome.err
+    return run
+
+
+@pytest.fixture(scope="module")
+def unlabelled(folder, tmp_path_factory):
+    """A run on the edges alone, so that there is no label."""
+    run = tmp_path_factory.mktemp("runs") / "unlabelled"
+    assert infomax("train", folder / "edges.csv", "--out", run, "--dim", 8, "--epochs", 10).code == 0
+    return run
+
+
+def test_without_labels_the_edges_are_scored_and_were_seen(unlabelled, tmp_path):
+    outcome = infomax("evaluate", unlabelled, "--json", tmp_path / "scores.json")
+    assert outcome.code == 0, outcome.err
+    assert "seen in training, against as many random pairs" in outcome.out
+    assert SEEN in outcome.out
+    found = json.loads((tmp_path / "scores.json").read_text())
+    assert found["held_out"] is False
+    assert [row["method"] for row in found["rows"]] == METHODS
+    for row in found["rows"]:
+        assert 0 <= row["auc"] <= 1
+        assert 0 <= row["average_precision"] <= 1
+
+
+def test_a_run_with_labels_is_scored_on_held_out_edges_where_asked(labelled, tmp_path):
+    outcome = infomax("evaluate", labelled, "--edges", "--json", tmp_path / "scores.json")
+    assert outcome.code == 0, outcome.err
+    assert "held out from training" in outcome.out
+    assert SEEN not in outcome.out
+    found = json.loads((tmp_path / "scores.json").read_text())
+    model = DGI.load(labelled)
+    pairs = draw_pairs(model.graph_.adjacency, model.graph_.held_out)
+    assert found["held_out"] is True
+    assert found["edges"] == (pairs.joined & ~pairs.fitted).sum()
+    assert [row["method"] for row in found["rows"]] == METHODS
+    expected = score(pairs, cosines(model.transform(model.graph_).vectors, pairs))
+    assert found["rows"][0]["auc"] == pytest.approx(expected.auc)
+    assert "labelled nodes" in infomax("evaluate", labelled).out  # labels come first where nothing is asked for
+
+
+def test_the_seed_decides_which_edges_are_held_out_and_info_counts_them(folder, labelled, tmp_path):
+    train(folder, tmp_path / "same", "--hold-out-edges", "0.3")
+    train(folder, tmp_path / "other", "--hold-out-edges", "0.3", "--seed", 1)
+    first, same, other = (DGI.load(run).graph_.held_out for run in (labelled, tmp_path / "same", tmp_path / "other"))
+    np.testing.assert_array_equal(first, same)
+    assert not np.array_equal(first, other)
+    described = infomax("info", labelled / "graph.npz").out
+    assert "edges held out" in described
+    assert str(first.shape[1]) in described
+
+
+@pytest.mark.parametrize("share", ["0", "1", "-0.1", "1.5", "nan", "0.0001"])
+def test_a_silly_share_is_refused(folder, tmp_path, share):
+    words = ("--labels", "kind", "--out", tmp_path / "run", "--hold-out-edges", share)
+    refused(infomax("train", folder, *words), "share of edges to hold out", "between 0 and 1", "Use 0.1")
+    assert not (tmp_path / "run").exists()
+
+
+def test_edges_are_scored_alone_and_of_a_run(labelled, tmp_path):
+    assert infomax("embed", labelled, "--out", tmp_path / "v.csv").code == 0
+    refused(infomax("evaluate", tmp_path / "v.csv", "--edges"), "--edges", "a run folder")
+    for words in (("--labels", "kind"), ("--dataset", "cora"), ("--probe", "paper")):
+        refused(infomax("evaluate", labelled, "--edges", *words), "--edges alone")
