@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import shutil
 from dataclasses import replace
@@ -215,7 +216,8 @@ def test_labels_come_from_whatever_a_graph_can_be_read_from(run, folder, tmp_pat
     networkx.write_graphml(nodes, tmp_path / "graph.graphml")
     parquet.write_table(arrow.read_csv(folder / "nodes.csv"), tmp_path / "nodes.parquet")
     sources = [f"{folder}/nodes.csv", folder, f"{folder}/edges.csv,{folder}/nodes.csv"]
-    sources += ["graph.npz", "graph.graphml", "nodes.parquet"]
+    (tmp_path / "nodes.csv.gz").write_bytes(gzip.compress((folder / "nodes.csv").read_bytes()))
+    sources += ["graph.npz", "graph.graphml", "nodes.parquet", "nodes.csv.gz"]
     found = []
     for source in sources:
         outcome = infomax("evaluate", "v.parquet", "--labels", f"{source}:kind", "--json", "scores.json")

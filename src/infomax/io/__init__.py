@@ -99,7 +99,7 @@ def read_labels(path: str | Path, column: str) -> dict[str, str]:
 def is_table(source: str | Path) -> bool:
     """Whether a name is that of one table of text or parquet, rather than of a whole graph."""
     path = Path(source)
-    return path.suffix.lower() in _TABLES and not path.is_dir() and (path.is_file() or "," not in str(source))
+    return text.extension(path) in _TABLES and not path.is_dir() and (path.is_file() or "," not in str(source))
 
 
 def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | None]:
