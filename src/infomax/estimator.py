@@ -25,12 +25,14 @@ from infomax.kernels.initialisation import generators
 from infomax.kernels.transfer import to_host
 from infomax.machine import size
 from infomax.parts.corruptions import REPLAYABLE, shuffle_features
-from infomax.presets import PRESETS, Part, Preset, batch_sizes, restore
+from infomax.presets import PRESETS, Part, Preset, batch_sizes, restore, uses_batches
+from infomax.progress import Progress
 from infomax.training import checkpoints, memory, runs
 from infomax.training.embedding import embed
 from infomax.training.embedding import smooth as smooth_over
 from infomax.training.health import LOOKED_AT, course, shape
 from infomax.training.loop import Training
+from infomax.training.parts import write_vectors
 from infomax.training.step import Model, has_closed_form
 from infomax.training.stored import all_vectors
 from infomax.views import Batches, WholeView
@@ -207,6 +209,18 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         embeddings = Embeddings(to_host(h), graph.ids)
         return embeddings if rows is None else Embeddings(embeddings.vectors[rows], graph.ids[rows])
 
+    def write_vectors(
+        self, graph: Graph, out: str | Path, *, smooth: int | None = None, half: bool = False, **report: Progress
+    ) -> None:
+        """Write the vectors of a graph folder to a file or a folder of parts, ``progress=`` told the nodes done."""
+        self._check_fitted()
+        check_feature_names("features", graph.feature_names, self.feature_names_)
+        if graph.folder is None:
+            raise InputError("graph", "one that was opened from a graph folder", "one in memory", "Use transform.")
+        memory.require(memory.stored_bytes(graph), torch.device("cpu"))
+        hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
+        write_vectors(self.model_.encoder, graph, self.scaler_, Path(out), smooth=hops, half=half, **report)
+
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """`fit`, then `transform` of the same graph."""
         return self.fit(graph).transform(graph)
@@ -327,11 +341,6 @@ def training_bytes(preset: Preset, graph: Graph, device: torch.device) -> int:
     """Peak bytes of a training with a preset on a device."""
     sizes = batch_sizes(preset.views)
     return memory.training_bytes(graph, preset.dim, gpu=device.type == "cuda", **sizes)
-
-
-def uses_batches(preset: Preset) -> bool:
-    """Whether a preset trains on exact batches."""
-    return batch_sizes(preset.views).keys() == {"batch"}
 
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:

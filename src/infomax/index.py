@@ -64,7 +64,7 @@ def open_index(folder: Path, ids: NDArray[Any], embed: Callable[[], Embeddings])
     """
     from usearch.index import Index
 
-    source = [runs.file_hash(folder / name) for name in (runs.MODEL, runs.GRAPH)]
+    source = [runs.file_hash(folder / name) for name in (runs.MODEL, runs.GRAPH) if (folder / name).exists()]
     recall = _recall(folder, source)
     if recall is not None:
         return NeighbourIndex(Index.restore(str(folder / INDEX), view=True), ids, recall)

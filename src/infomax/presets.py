@@ -208,6 +208,11 @@ def batch_sizes(views: Part) -> dict[str, Any]:
     return sizes
 
 
+def uses_batches(preset: Preset) -> bool:
+    """Whether a preset trains on exact batches."""
+    return _function(preset.views) is Batches
+
+
 def _describe(value: Any) -> Any:
     if not callable(value):
         return value

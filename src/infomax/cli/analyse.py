@@ -11,7 +11,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import read_aligned, source_column
-from infomax.cli.options import Device, RunArgument
+from infomax.cli.options import Device, RunArgument, in_memory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,6 +53,7 @@ def analyse(
         umap_library()  # if it is missing, say so before the work
     model = DGI.load(run)
     model.device = device
+    in_memory(model)
     groups = classes(model.graph_, labels)
     codes = None if groups is None else encode_labels(groups)[0]
     splits = [] if codes is None else splits_for(codes, model.graph_.splits, count=3)[0]

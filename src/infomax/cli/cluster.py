@@ -11,7 +11,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, writable
+from infomax.cli.options import Device, RunArgument, in_memory, writable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +45,7 @@ def cluster(
         raise InputError(str(out), f"one of {', '.join(FORMATS)}", f"the extension {out.suffix!r}")
     model = DGI.load(run)
     model.device = device
+    in_memory(model)
     embeddings = model.transform(model.graph_)
     if k == "auto":
         scores = clustering.choose_k(embeddings.vectors, seed=seed)

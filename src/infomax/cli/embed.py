@@ -10,11 +10,18 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, open_graph, writable
+from infomax.cli.options import Device, RunArgument, in_memory, open_graph, writable
 
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings
     from infomax.estimator import DGI
+
+
+def _writable(path: Path) -> Path:
+    """A file or a folder to write."""
+    if path.suffix:
+        writable(path)
+    return path
 
 
 @app.command()
@@ -29,8 +36,9 @@ def embed(
         Path,
         typer.Option(
             metavar="FILE",
-            callback=writable,
-            help="The file to write: .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec).",
+            callback=_writable,
+            help="The file to write: .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec). For a graph folder also a "
+            "folder of parquet files, written one at a time: vectors/",
         ),
     ],
     attach: Annotated[
@@ -46,6 +54,9 @@ def embed(
             metavar="HOPS", help="Smooth the vectors over so many hops, such as 5.  [default: the run's]", min=0
         ),
     ] = None,
+    half: Annotated[
+        bool, typer.Option("--half", help="Vectors of a graph folder in half precision, half the bytes.")
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Write the vectors of a graph's nodes, with their ids."""
@@ -57,9 +68,12 @@ def embed(
     if attach and graph is None:
         raise InputError("--attach", "GRAPH, the tables of the new nodes and their edges", "none")
     began = time.monotonic()
-    check_extension(out)
+    if out.suffix:
+        check_extension(out)
     model = DGI.load(run)
     model.device = device
+    if attach:
+        in_memory(model)
     source = model.graph_
     if graph is not None and attach:
         source = read_graph(graph, attach_to=source)
@@ -67,12 +81,21 @@ def embed(
         try:
             source = open_graph(graph, directed=source.directed, features=model.feature_names_)
         except InputError as error:
-            if error.found in map(shorten, source.ids.tolist()):  # an edge to a node of the run's graph
+            known = source.ids.tolist() if source.folder is None else []
+            if error.found in map(shorten, known):  # an edge to a node of the run's graph
                 remedy = f"{error.remedy} If it has only new nodes, add --attach."
                 raise InputError(error.where, error.expected, error.found, remedy) from error
             raise
         if model.graph_.weighted and not source.weighted:
             show.log.print("The edges of the training graph have weights, these have none: each counts as 1.")
+    if source.folder is not None and out.suffix.lower() in ("", ".parquet", ".npy"):
+        with show.Steps("embed", source.num_nodes, "Go on with the same command.") as steps:
+            model.write_vectors(source, out, smooth=smooth, half=half, progress=steps.at)
+        show.wrote(f"{out} ({source.num_nodes:,} nodes)", began)
+        return
+    check_extension(out)
+    if half:
+        raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
     embeddings = model.transform(source, smooth=smooth)
     if attach:
         embeddings = embeddings.part(source.splits["new"])

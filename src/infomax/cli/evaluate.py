@@ -166,4 +166,4 @@ def _own(graph: Graph | None, wanted: list[str]) -> LabelSource:
     if graph is None or unknown:
         known = f"one of {', '.join(graph.labels)}" if graph and graph.labels else "nodes.csv:COLUMN"
         raise InputError("--labels", known, unknown[0])
-    return LabelSource(graph.ids.tolist(), graph.labels, graph.splits)
+    return LabelSource(graph.ids, graph.labels, graph.splits)

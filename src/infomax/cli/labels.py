@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class LabelSource(NamedTuple):
     """Labels with the ids of their nodes: name -> ``[M]`` or ``[M, C]``; and splits ``[M]``, where there are any."""
 
-    ids: list[Any]
+    ids: Any
     labels: Mapping[str, NDArray[Any]]
     splits: Mapping[str, NDArray[Any]]
 
@@ -45,7 +45,7 @@ def read_source(source: str, columns: Sequence[str]) -> LabelSource:
         labels = {column: np.array(list(table.values()), dtype=object) for column, table in tables.items()}
         return LabelSource(list(tables[columns[0]]), labels, {})
     graph = open_graph(source, list(columns), features=())
-    return LabelSource(graph.ids.tolist(), graph.labels, graph.splits)
+    return LabelSource(graph.ids, graph.labels, graph.splits)
 
 
 def read_aligned(ids: NDArray[Any], source: str, column: str) -> NDArray[Any]:
@@ -55,7 +55,7 @@ def read_aligned(ids: NDArray[Any], source: str, column: str) -> NDArray[Any]:
 
 
 def aligned(
-    ids: NDArray[Any], known: list[Any], values: NDArray[Any], missing: object = None, *, numbered: bool = False
+    ids: NDArray[Any], known: Any, values: NDArray[Any], missing: object = None, *, numbered: bool = False
 ) -> NDArray[Any]:
     """The values ``[M, ...]`` of the known nodes as those of other nodes ``[N]``, by the text of their ids.
 
@@ -66,6 +66,9 @@ def aligned(
 
     from infomax.errors import InputError, shorten
 
+    if known is ids:  # of the same graph: those of a graph folder would fill the memory
+        return values
+    known = list(known)
     if numbered and list(map(str, known)) != list(map(str, ids.tolist())):
         expected, found = f"the nodes 0 to {len(ids) - 1:,} in their order", f"{len(known):,} ids"
         remedy = "An .npy holds no ids: embed to another format."

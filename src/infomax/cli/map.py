@@ -10,7 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, writable
+from infomax.cli.options import Device, RunArgument, in_memory, writable
 
 
 @app.command("map")
@@ -45,6 +45,7 @@ def draw_map(
     began = time.monotonic()
     model = DGI.load(run)
     model.device = device
+    in_memory(model)
     embeddings = model.transform(model.graph_)
     clusters = cluster(embeddings.vectors, best_k(choose_k(embeddings.vectors, seed=seed)), seed=seed)
     with show.Steps("map", None) as steps:

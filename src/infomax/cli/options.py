@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
 
 GraphArgument = Annotated[
@@ -48,6 +49,16 @@ PROBE_HELP = (
     "steps. validated: logistic regression with C chosen on validation nodes, for one label per node."
 )
 ProbeName = Annotated[str, typer.Option("--probe", metavar=PROBE_NAMES, help=PROBE_HELP)]
+
+
+def in_memory(model: DGI) -> None:
+    """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
+    from infomax.kernels.device import choose_device
+    from infomax.training import memory
+
+    if model.graph_.folder is not None:
+        memory.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))
+        model.graph_ = model.graph_.loaded()
 
 
 def open_graph(

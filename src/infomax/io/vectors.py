@@ -30,11 +30,15 @@ def check_extension(path: Path) -> None:
 
 
 def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors]:
-    """Ids ``[N]`` and vectors ``[N, d]`` of a file in the format of its extension.
+    """Ids ``[N]`` and vectors ``[N, d]`` of a file in the format of its extension, or of a folder of parquet parts.
 
     An npy has no ids: row numbers are used. In csv, tsv and kv ids have no type: they are integers if all are written
     as integers.
     """
+    if path.is_dir() and any(path.glob("part-*.parquet")):
+        parts = [read_vectors(part) for part in sorted(path.glob("part-*.parquet"))]
+        ids, vectors = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return check_ids(ids, len(vectors)), vectors
     reader = _by_extension(_READERS, path)
     if not path.is_file():
         raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")

@@ -79,15 +79,18 @@ def compare(
 
     Then the majority class. With ``smooth`` the first two are shown smoothed over so many hops as well.
     """
-    graph = model.graph_
+    graph, nodes = model.graph_, None
+    if graph.folder is not None:  # only the labelled nodes are read
+        nodes = np.flatnonzero(known(codes))
+        codes, splits = codes[nodes], [{name: mask[nodes] for name, mask in split.items()} for split in splits]
     untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit(graph)
     rows = []
     for method, part in (("DGI", model), ("Random-Init", untrained)):
         for suffix, hops in (("", None), *([(f", smoothed over {smooth} hops", smooth)] if smooth else [])):
             began = time.perf_counter()
-            vectors = part.transform(graph, smooth=hops).vectors
+            vectors = part.transform(graph, smooth=hops, rows=nodes).vectors
             rows.append(vectors_row(method + suffix, vectors, codes, splits, probe, began))
-    raw = raw_features(graph, codes, splits, probe, model.preset_.scale, metric=rows[0].metric)
+    raw = raw_features(graph, codes, splits, probe, model.preset_.scale, rows=nodes, metric=rows[0].metric)
     return [*rows, raw, majority(codes, splits)]
 
 
@@ -108,12 +111,17 @@ def raw_features(
     scale: Scale,
     device: torch.device | str = "cpu",
     *,
+    rows: NDArray[np.int64] | None = None,
     paper: Printed | None = None,
     metric: str = "accuracy",
 ) -> Row:
-    """The row of the scaled features themselves: one score per initialisation of the probe, each a mean over splits."""
+    """The row of the scaled features themselves: one score per initialisation of the probe, each a mean over splits.
+
+    ``rows`` are those of the nodes that the codes and the splits tell of; None: all.
+    """
     began = time.perf_counter()
     features = Scaler.of_seen(graph, scale).transform(graph.features)
+    features = features if rows is None else features[rows]
     scores = [probe(features, codes, split, device=device) for split in splits]
     values = np.mean([score.values for score in scores], axis=0)
     return _with_splits(summarise("Raw features", values.tolist(), time.perf_counter() - began, paper, metric), scores)

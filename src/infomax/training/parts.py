@@ -1,0 +1,147 @@
+"""Vectors of a graph folder, written to disk some nodes at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError
+from infomax.graphs.folder import folder_hash
+from infomax.graphs.graph import Graph
+from infomax.graphs.scaling import Scaler
+from infomax.io.atomic import make_folder, remove_leftovers, replacing
+from infomax.io.folder import ArrayWriter
+from infomax.io.json import read_json, to_json, write_json
+from infomax.io.locking import locked
+from infomax.io.parquet import need_pyarrow
+from infomax.parts.encoders import Encoder
+from infomax.progress import Progress, silent
+from infomax.training.stored import StoredEncoder, blocks
+
+PART = 1 << 20
+"""Nodes per file of a folder of parts."""
+ABOUT, LAYERS = "_parts.json", ".layers"  # names that readers of folders of parquet files skip
+FORMATS = (".parquet", ".npy")
+"""Files that are written without all vectors in memory."""
+
+Rows = Callable[[int, int], NDArray[np.float32]]
+"""The vectors of the nodes from start to stop."""
+
+
+def write_vectors(
+    encoder: Encoder,
+    graph: Graph,
+    scaler: Scaler,
+    out: Path,
+    *,
+    smooth: int = 0,
+    half: bool = False,
+    progress: Progress = silent,
+) -> None:
+    """Write the vectors of all nodes: to one file, .parquet or .npy, or to a folder of parts, ``part-00000.parquet``...
+
+    A part that is there is not made again, so the same call goes on where an earlier one was interrupted.
+
+    Args:
+        encoder: the trained encoder.
+        graph: a graph that was opened from a folder.
+        scaler: how its features are scaled.
+        out: a file, or a folder where it has no extension.
+        smooth: hops to smooth the vectors over.
+        half: in half precision.
+        progress: called with the number of nodes that are done.
+    """
+    stored, n = StoredEncoder(encoder, graph, scaler), graph.num_nodes
+    if out.suffix:
+        work = out.with_name(f".{out.name}-layers")
+        rows = _passes(stored, work, smooth)
+        with replacing(out) as temporary:
+            writer = _write_parquet if out.suffix.lower() == ".parquet" else _write_npy
+            writer(temporary, graph, rows, 0, n, half, progress)
+        shutil.rmtree(work, ignore_errors=True)
+        return
+    make_folder(out)
+    with locked(out / ".lock", out):
+        _same_vectors(out, _described(encoder, graph, scaler, smooth, half))
+        names = [out / f"part-{number:05d}.parquet" for number in range(-(-n // PART))]
+        if all(path.exists() for path in names):
+            return
+        rows = _passes(stored, out / LAYERS, smooth)
+        for number, path in enumerate(names):
+            if not path.exists():
+                remove_leftovers(path, all_of_them=True)
+                with replacing(path) as temporary:
+                    first = number * PART
+                    _write_parquet(temporary, graph, rows, first, min(first + PART, n), half, progress)
+        shutil.rmtree(out / LAYERS, ignore_errors=True)
+
+
+def _passes(stored: StoredEncoder, work: Path, smooth: int) -> Rows:
+    """All vectors, made ready layer by layer where the encoder is deep or vectors are smoothed."""
+    if smooth or stored.encoder.depth > 1:
+        make_folder(work)
+    return stored.layers(work, smooth)
+
+
+def _described(encoder: Encoder, graph: Graph, scaler: Scaler, smooth: int, half: bool) -> dict[str, Any]:
+    """What decides the vectors."""
+    content = hashlib.sha256(to_json([scaler.kind, scaler.mean, scaler.deviation]).encode())
+    for name, weight in encoder.state_dict().items():
+        content.update(name.encode() + weight.cpu().numpy().tobytes())
+    assert graph.folder is not None  # noqa: S101  only graph folders are embedded part by part
+    made = {"encoder": content.hexdigest(), "graph": folder_hash(graph.folder)}
+    return made | {"nodes": graph.num_nodes, "smooth": smooth, "half": half, "nodes_per_part": PART}
+
+
+def _same_vectors(out: Path, described: dict[str, Any]) -> None:
+    """Refuse a folder that holds other vectors; note what these are in a new one."""
+    if (out / ABOUT).exists():
+        found = read_json(out / ABOUT, "Remove the folder, or choose another.")
+        if found != described:
+            names = ", ".join(name for name, value in described.items() if found.get(name) != value)
+            remedy = "Remove the folder, or choose another."
+            raise InputError(str(out), "a new folder, or parts of the same vectors", f"others (by {names})", remedy)
+        return
+    if any(out.glob("part-*.parquet")):
+        raise InputError(str(out), "a new folder", "one with parts of other vectors", "Choose another.")
+    write_json(out / ABOUT, described)
+
+
+def _write_parquet(path: Path, graph: Graph, rows: Rows, start: int, stop: int, half: bool, progress: Progress) -> None:
+    """Columns ``id`` and ``vector`` of the nodes from start to stop."""
+    pyarrow, parquet = need_pyarrow(path)
+    ids: Any = graph.ids
+    writer = None
+    try:
+        for first, last, block in _blocks(rows, start, stop, half, progress):
+            flat = pyarrow.array(block.ravel())
+            vector = pyarrow.FixedSizeListArray.from_arrays(flat, block.shape[1])
+            table = pyarrow.table({"id": ids.arrow(first, last), "vector": vector})
+            # Numbers that hardly repeat are neither gathered in a dictionary nor packed.
+            writer = writer or parquet.ParquetWriter(path, table.schema, use_dictionary=False, compression="none")
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _write_npy(path: Path, graph: Graph, rows: Rows, start: int, stop: int, half: bool, progress: Progress) -> None:
+    width = rows(start, min(start + 1, stop)).shape[1]
+    with ArrayWriter(path, np.float16 if half else np.float32, width) as writer:
+        for _, _, block in _blocks(rows, start, stop, half, progress):
+            writer.append(block)
+
+
+def _blocks(
+    rows: Rows, start: int, stop: int, half: bool, progress: Progress
+) -> Iterator[tuple[int, int, NDArray[Any]]]:
+    for first, last in blocks(start, stop):
+        block = rows(first, last)
+        yield first, last, block.astype(np.float16) if half else block
+        progress(last, "nodes")

@@ -1,0 +1,119 @@
+"""Every command on a graph folder, and an embedding that is killed on its way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shell import infomax, refused, write_graph
+
+from infomax import DGI, Embeddings, Graph
+from infomax.training import parts, stored
+
+pytest.importorskip("duckdb", reason="prepare sorts with it")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph in tables, the same in a graph folder, and a run trained on the folder."""
+    place = tmp_path_factory.mktemp("large")
+    tables = write_graph(place / "tables")
+    edges, nodes = tables / "edges.csv", tables / "nodes.csv"
+    assert infomax("prepare", edges, nodes, "--out", place / "g.graph", "--labels", "kind").code == 0
+    outcome = infomax("train", place / "g.graph", "--out", place / "run", "--dim", 8, "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    assert "preset batches: the graph is read from disk" in outcome.err
+    return place
+
+
+def test_a_graph_folder_is_described(place: Path) -> None:
+    folder, tables = infomax("info", place / "g.graph"), infomax("info", place / "tables", "--labels", "kind")
+    assert folder.code == 0
+    assert folder.out.splitlines()[1:] == tables.out.splitlines()[1:]
+
+
+@pytest.mark.parametrize("smooth", [0, 2])
+@pytest.mark.parametrize("name", ["vectors.parquet", "vectors.npy", "vectors.csv", "parts"])
+def test_vectors_are_written_a_block_at_a_time(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, smooth: int
+) -> None:
+    monkeypatch.setattr(parts, "PART", 25)
+    monkeypatch.setattr(stored, "BLOCK", 10)
+    outcome = infomax("embed", place / "run", "--out", tmp_path / name, "--smooth", smooth)
+    assert outcome.code == 0, outcome.err
+    model = DGI.load(place / "run")
+    expected = model.transform(model.graph_, smooth=smooth)
+    found = Embeddings.read(tmp_path / name)
+    np.testing.assert_allclose(found.vectors, expected.vectors, atol=1e-6)
+    if name != "vectors.npy":
+        assert found.ids.tolist() == expected.ids.tolist()
+    assert {path.name for path in tmp_path.iterdir()} == {name}
+    if name == "parts":
+        assert len(list((tmp_path / name).glob("part-*.parquet"))) == 3
+        assert not (tmp_path / name / parts.LAYERS).exists()
+
+
+def test_half_precision(place: Path, tmp_path: Path) -> None:
+    assert infomax("embed", place / "run", "--out", f"{tmp_path}/half/", "--half").code == 0
+    model = DGI.load(place / "run")
+    found = Embeddings.read(tmp_path / "half").vectors
+    np.testing.assert_allclose(found, model.transform(model.graph_).vectors, rtol=2e-3, atol=1e-4)
+    refused(infomax("embed", place / "run", "--out", tmp_path / "v.csv", "--half"), "--half", "a graph folder")
+
+
+def test_parts_of_other_vectors_are_refused(place: Path, tmp_path: Path) -> None:
+    assert infomax("embed", place / "run", "--out", tmp_path / "v").code == 0
+    assert infomax("embed", place / "run", "--out", tmp_path / "v").code == 0  # there is nothing left to do
+    outcome = infomax("embed", place / "run", "--out", tmp_path / "v", "--smooth", 1)
+    refused(outcome, "parts of the same vectors", "others (by smooth)", "Remove the folder")
+
+
+def test_the_other_commands(place: Path, tmp_path: Path) -> None:
+    outcome = infomax("evaluate", place / "run")
+    assert outcome.code == 0, outcome.err
+    assert "60 labelled nodes" in outcome.out
+    assert infomax("neighbours", place / "run", "007", "-k", 3).code == 0
+    assert infomax("cluster", place / "run", "-k", 3).code == 0
+    assert infomax("map", place / "run", "--out", tmp_path / "map.html").code == 0
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "edges.csv").write_text("source,target\nnew,007\n")
+    (new / "nodes.csv").write_text("id,x,y,z\nnew,0.1,0.2,0.3\n")
+    outcome = infomax("embed", place / "run", new, "--attach", "--out", tmp_path / "new.csv")
+    assert outcome.code == 0, outcome.err
+    assert Embeddings.read(tmp_path / "new.csv").ids.tolist() == ["new"]
+
+
+def test_embedding_killed_at_any_moment_ends_in_the_same_bytes(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "PART", 8)
+    monkeypatch.setattr(stored, "BLOCK", 4)
+    code = (
+        "import sys, time; from infomax import DGI; from infomax.training import parts, stored\n"
+        "parts.PART, stored.BLOCK = 8, 4\n"
+        "model = DGI.load(sys.argv[1]); print(flush=True)\n"
+        "slow = lambda done, note='', total=None: time.sleep(0.02)\n"
+        "model.write_vectors(model.graph_, sys.argv[2], smooth=2, progress=slow)\n"
+    )
+    embed = ("embed", place / "run", "--smooth", 2, "--out")
+    assert infomax(*embed, tmp_path / "whole").code == 0
+    command = [sys.executable, "-c", code, str(place / "run"), str(tmp_path / "killed")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        while not (tmp_path / "killed" / "part-00002.parquet").exists():
+            time.sleep(0.005)
+        process.kill()
+    before = {path.name for path in (tmp_path / "killed").glob("part-*")}
+    assert "part-00007.parquet" not in before
+    kept = (tmp_path / "killed" / "part-00001.parquet").stat().st_mtime_ns
+    assert infomax(*embed, tmp_path / "killed").code == 0
+    assert (tmp_path / "killed" / "part-00001.parquet").stat().st_mtime_ns == kept
+    contents = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "killed")]
+    assert contents[0] == contents[1]
+    assert len(contents[0]) == -(-Graph.open(place / "g.graph").num_nodes // 8) + 1
