@@ -78,16 +78,16 @@ def table(name: str, runs: int, device: str, rows: dict[str, dict[str, Any]]) ->
 
 
 def growth(sizes: list[float], device: str) -> None:
-    """Print accuracy against steps on generated graphs: 20 edges per node, 64 features, vectors of 128."""
+    """Print accuracy against steps on generated graphs: 20 edges per node, 300 features, vectors of 256."""
     for size in sizes:
         began = time.perf_counter()
-        graph = generated.read(scale=size / generated.NODES, features=64, degree=20)
+        graph = generated.read(scale=size / generated.NODES, features=300, degree=20)
         graph = dataclasses.replace(graph, splits={k: mask for k, mask in graph.splits.items() if k != "seen"})
         codes, splits = labelled(graph)
         splits = {part: fewer(dict.fromkeys(splits, splits[part]), LABELS)["train"] for part in splits}
         print(f"\n{graph!r}, made in {time.perf_counter() - began:.0f} s", flush=True)
-        for steps in (0, 50, 100, 200, 300):
-            model = DGI(128, preset="batches", epochs=steps, device=device).fit(graph)
+        for steps in (0, 100, 200, 300):
+            model = DGI(256, preset="batches", epochs=steps, device=device).fit(graph)
             began = time.perf_counter()
             vectors = model.transform(graph).vectors
             embedded = time.perf_counter() - began
