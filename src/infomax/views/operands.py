@@ -19,6 +19,8 @@ from infomax.kernels.transfer import BLOCK, free_bytes, to_device
 
 # Torch announces once a process that CSR tensors are young; the operations used here are tested against dense ones.
 warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
+# A product may well be the first thing that autograd's own thread asks of a GPU.
+warnings.filterwarnings("ignore", message="Attempting to run cuBLAS, but there was no current CUDA context")
 # Features are never written to.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
 
