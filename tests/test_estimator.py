@@ -1,4 +1,4 @@
-"""The door for Python: scikit-learn's law, the stated results of odd graphs, and swapped parts."""
+"""The estimator: the rules of scikit-learn, the results of odd graphs, and swapped parts."""
 
 from __future__ import annotations
 

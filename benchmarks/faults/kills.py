@@ -63,10 +63,10 @@ def kill_at_random(folder: Path, seed: int, kills: int, epochs: int = 200) -> Tr
     began = time.monotonic()
     run(train, folder / "timed", epochs)
     seconds = time.monotonic() - began
-    rng = np.random.default_rng(seed)
-    for number in range(0, kills, 3):
-        cut = folder / f"cut-{number}"
-        moments = [round(float(moment), 4) for moment in rng.uniform(0, seconds, min(3, kills - number))]
+    rng, tried, number = np.random.default_rng(seed), 0, 0
+    while tried < kills:
+        cut, number = folder / f"cut-{number}", number + 1
+        moments = [round(float(moment), 4) for moment in rng.uniform(0, seconds, 3)]
         what = f"killed after {moments} s"
         for moment in moments:
             if (cut / runs.MODEL).exists():  # it had ended before it was killed
@@ -75,6 +75,7 @@ def kill_at_random(folder: Path, seed: int, kills: int, epochs: int = 200) -> Tr
             process.join(moment)
             process.kill()
             process.join()
+            tried += 1
             yield 1, list(_readable(cut, whole, what))
         yield 0, list(_ends(cut, whole, epochs, what))
 

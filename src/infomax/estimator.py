@@ -1,4 +1,4 @@
-"""DGI: the door for Python, after scikit-learn's law."""
+"""DGI: the Python interface, an estimator in the style of scikit-learn."""
 
 from __future__ import annotations
 

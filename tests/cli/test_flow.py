@@ -37,7 +37,7 @@ def run(folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def vectors(folder, run):
-    """What the library gives for the same run: every door must lead to it."""
+    """What the library gives for the same run: every command must give the same."""
     return DGI.load(run).transform(read_graph(folder, labels="kind")).vectors
 
 

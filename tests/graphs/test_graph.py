@@ -256,7 +256,7 @@ class TestPyG:
 @pytest.mark.parametrize("edges", [[[0, 0], [1, 1]], [[0, 0], [1, 2]], [[1, 2], [0, 0]]], ids=["twice", "out", "in"])
 def test_weights_whose_sum_overflows_are_refused(edges, directed):
     Graph.from_arrays(edges, np.eye(3), weight=[1e38, 1e38], directed=directed)
-    with pytest.raises(InputError, match=r"weights of row 0: expected .* float32 can hold .* Divide all weights"):
+    with pytest.raises(InputError, match=r"edges of node \"0\": expected .* float32 can hold .* Divide all weights"):
         Graph.from_arrays([[*edges[0], 1], [*edges[1], 2]], np.eye(3), weight=[2e38, 2e38, 1], directed=directed)
 
 

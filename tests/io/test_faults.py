@@ -55,6 +55,11 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
     "negative weight": ("source,target,weight\na,b,-1\n", None, ['line 2, column "weight": ', 'found "-1"']),
     "NaN weight": ("source,target,weight\na,b,NaN\n", None, ['line 2, column "weight": ', 'found "NaN"']),
     "infinite weight": ("source,target,weight\na,b,inf\n", None, ['line 2, column "weight": ', 'found "inf"']),
+    "weights that overflow": (
+        "source,target,weight\na,b,2e38\na,c,2e38\n",
+        None,
+        ['edges.csv, edges of node "a": ', "float32 can hold", "4e+38", "Divide all weights"],
+    ),
     "empty weight": ("source,target,weight\na,b,\n", None, ['line 2, column "weight": ', "an empty cell"]),
     "unknown source": (
         "source,target\na,b\nzoe,b\n",

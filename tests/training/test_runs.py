@@ -49,7 +49,7 @@ class TestOneWriter:
         refusals = []
 
         def second(training):
-            with pytest.raises(InputError, match="no other process that writes it") as caught:
+            with pytest.raises(InputError, match="a place that no other process is writing") as caught:
                 DGI(dim=8, epochs=1, seed=1).fit(graph, run=tmp_path / "run")
             refusals.append(caught.value.where)
 
@@ -63,7 +63,7 @@ class TestOneWriter:
 
     def test_saving_over_a_training_is_refused(self, tmp_path, graph):
         model = DGI(dim=4, epochs=0).fit(graph)
-        with runs.locked(tmp_path), pytest.raises(InputError, match="no other process"):
+        with runs.locked(tmp_path), pytest.raises(InputError, match="no other process is writing"):
             model.save(tmp_path, overwrite=True)
 
     def test_a_killed_process_leaves_a_folder_that_can_be_locked(self, tmp_path):
@@ -75,7 +75,7 @@ class TestOneWriter:
         command = [sys.executable, "-c", script, str(lock)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
             assert holder.stdout.readline() == b"held\n"
-            with pytest.raises(InputError, match="no other process"), locked(lock, tmp_path):
+            with pytest.raises(InputError, match="no other process is writing"), locked(lock, tmp_path):
                 pytest.fail("held by two")
             holder.kill()
         with locked(lock, tmp_path):

@@ -88,6 +88,7 @@ def train(
     if resume and (out / runs.MODEL).exists():
         show.out.print(f"{out} holds a finished run already: nothing to resume.")
         return
+    runs.refuse_busy(out)
     if not resume:
         runs.refuse_model(out)
     if preset == "auto" and (steps is not None or batch is not None):

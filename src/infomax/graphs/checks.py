@@ -109,11 +109,10 @@ def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_arra
     if not directed:
         matrix = sparse.csr_array(matrix.maximum(matrix.T))
     matrix.sort_indices()
-    _check_sums(matrix)
     return matrix, {"self_loops": int(loops.sum()), "duplicates": duplicates, "zero_weights": int(zeros.sum())}
 
 
-def _check_sums(matrix: sparse.csr_array) -> None:
+def check_sums(matrix: sparse.csr_array, ids: NDArray[Any]) -> None:
     """Refuse weights whose sum at a node, incoming or outgoing, float32 cannot hold: the node would vanish."""
     limit = float(np.finfo(np.float32).max)
     if float(matrix.data.max(initial=0)) * matrix.nnz < limit:
@@ -123,8 +122,10 @@ def _check_sums(matrix: sparse.csr_array) -> None:
     for sums in (np.bincount(rows, data, n), np.bincount(matrix.indices, data, n)):
         bad = np.flatnonzero(~(sums < limit))
         if len(bad):
-            expected, found = "weights at a node whose sum float32 can hold (below 3.4e38)", f"{sums[bad[0]]:.3g}"
-            raise InputError(f"weights of row {bad[0]}", expected, found, "Divide all weights by one number.")
+            expected, found = "weights whose sum float32 can hold (below 3.4e38)", f"{sums[bad[0]]:.3g}"
+            raise InputError(
+                f"edges of node {shorten(ids[bad[0]])}", expected, found, "Divide all weights by one number."
+            )
 
 
 def check_features(features: Any, n: int) -> Any:

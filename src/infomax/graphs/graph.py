@@ -213,6 +213,8 @@ class Graph:
             if feature_names is not None:
                 raise InputError("feature_names", "features that have these names", "none")
             features, feature_names = degree_features(node_degrees(matrix, directed))
+        known = np.arange(n) if ids is None else checks.check_ids(ids, n)
+        checks.check_sums(matrix, known)
         values = checks.check_features(features, n)
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
@@ -221,7 +223,7 @@ class Graph:
         return cls(
             adjacency=matrix,
             features=values,
-            ids=np.arange(n) if ids is None else checks.check_ids(ids, n),
+            ids=known,
             feature_names=tuple(map(str, feature_names)),
             labels=checks.check_columns("labels", labels, n, checks.check_labels),
             splits=checks.check_columns("splits", splits, n, checks.check_mask),

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from infomax.errors import InputError
 
+_FREE = "a place that no other process is writing"
+
 
 @contextmanager
 def locked(lock: Path, where: Path, *, wait: bool = False) -> Iterator[None]:
@@ -23,7 +25,7 @@ def locked(lock: Path, where: Path, *, wait: bool = False) -> Iterator[None]:
         file.acquire(timeout=-1 if wait else 0)
     except Timeout:
         remedy = "Wait until it has ended, or choose another place."
-        raise InputError(str(where), "no other process that writes it", "one that does", remedy) from None
+        raise InputError(str(where), _FREE, "one that another process is writing", remedy) from None
     except OSError as error:
         raise InputError(str(where), "a place where files can be locked", error.strerror or str(error)) from error
     try:

@@ -80,16 +80,20 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
     # Text files have no types, so an integer id and its text are the same id.
     position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
     _refuse_missing_header(edges, position)
-    graph = Graph.from_arrays(
-        edges.ends if nodes is None else _find(edges, nodes, position, f"listed in {nodes.path} ({_kind(ids)} ids)"),
-        None if nodes is None else nodes.features,
-        weight=edges.weight,
-        num_nodes=len(ids),
-        directed=directed,
-        ids=ids,
-        feature_names=None if nodes is None or nodes.features is None else nodes.feature_names,
-        labels=None if nodes is None else nodes.labels,
-    )
+    ends = edges.ends if nodes is None else _find(edges, nodes, position, f"listed in {nodes.path} ({_kind(ids)} ids)")
+    try:
+        graph = Graph.from_arrays(
+            ends,
+            None if nodes is None else nodes.features,
+            weight=edges.weight,
+            num_nodes=len(ids),
+            directed=directed,
+            ids=ids,
+            feature_names=None if nodes is None or nodes.features is None else nodes.feature_names,
+            labels=None if nodes is None else nodes.labels,
+        )
+    except InputError as error:
+        raise InputError(f"{edges.path}, {error.where}", error.expected, error.found, error.remedy) from error
     return graph if edges.named else replace(graph, edge_columns=edges.names)
 
 

@@ -202,6 +202,13 @@ def _open_graph_folder(config: Path, path: Path, described: Any) -> Graph:
     return Graph.open(path)
 
 
+def refuse_busy(folder: Path) -> None:
+    """Refuse a run folder that another process is writing."""
+    if (folder / LOCK).exists():
+        with locking.locked(folder / LOCK, folder):
+            pass
+
+
 def refuse_model(folder: Path) -> None:
     """Refuse to overwrite a run that holds a model or an unfinished training."""
     choices = "Choose another folder, or remove this one"
