@@ -58,7 +58,10 @@ def main(words: list[str] | None = None) -> None:
     for name, command in stages.items():
         rows.append({"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])})
         print(
-            "{stage:9} {seconds:8.1f} s  RSS {rss:6.2f} GB  RssAnon {anonymous:6.2f} GB".format(**rows[-1]), flush=True
+            "{stage:9} {seconds:8.1f} s  CPU {cpu:8.1f} s  RSS {rss:6.2f} GB  RssAnon {anonymous:6.2f} GB".format(
+                **rows[-1]
+            ),
+            flush=True,
         )
     if options.json is not None:
         options.json.write_text(json.dumps({"nodes": int(options.nodes), "rows": rows}, indent=2) + "\n")
@@ -101,10 +104,10 @@ def _ids(numbers: NDArray[np.int64]) -> Any:
 
 
 def measured(command: list[str]) -> dict[str, Any]:
-    """Run a command to its end: seconds, and the peaks of its resident and of its anonymous memory in GB."""
+    """Run a command to its end: seconds, CPU seconds, and the peaks of resident and of anonymous memory in GB."""
     import psutil
 
-    began, rss, anonymous = time.perf_counter(), 0, 0
+    began, rss, anonymous, worked = time.perf_counter(), 0, 0, 0.0
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     watched = psutil.Process(process.pid)
     while process.poll() is None:
@@ -116,12 +119,13 @@ def measured(command: list[str]) -> dict[str, Any]:
                 anonymous = max(anonymous, int(lines.get("RssAnon", "0").split()[0]) * 1024)
             else:
                 rss = max(rss, watched.memory_info().rss)
+            worked = max(worked, sum(watched.cpu_times()[:2]))
         except (OSError, psutil.Error):
             pass
         time.sleep(0.02)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return {"seconds": time.perf_counter() - began, "rss": rss / 1e9, "anonymous": anonymous / 1e9}
+    return {"seconds": time.perf_counter() - began, "cpu": worked, "rss": rss / 1e9, "anonymous": anonymous / 1e9}
 
 
 if __name__ == "__main__":
