@@ -1,6 +1,6 @@
 """A campaign of faults: killed trainings, damaged files, crafted archives.
 
-    python -m benchmarks.faults                       # all of it, some 20 minutes on two cores
+    python -m benchmarks.faults                       # all of it, some 20 minutes on two idle cores
     python -m benchmarks.faults --trainings 3 --operations 5 --files 500
 
 Four parts, all drawn from one seed:

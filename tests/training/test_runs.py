@@ -190,6 +190,12 @@ class TestFilesBelongTogether:
         with pytest.raises(InputError, match=r'health\.json: expected a report with a number "epochs"'):
             DGI.load(run)
 
+    @pytest.mark.parametrize("curve", [None, [], {}, {"loss": []}, {"loss": ["low"]}], ids=str)
+    def test_a_report_without_its_curve_is_refused(self, run, curve):
+        edit(run / runs.HEALTH, curve=curve)
+        with pytest.raises(InputError, match=r'health\.json: expected a report with a curve "loss"'):
+            DGI.load(run)
+
     def test_a_missing_graph_is_told(self, run):
         (run / runs.GRAPH).unlink()
         with pytest.raises(InputError, match=r"graph\.npz: expected the graph of the run, found no such file"):

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax import machine
 from infomax.errors import InputError
 from infomax.graphs.checks import MOST_FEATURES
 from infomax.graphs.graph import Features, Graph
@@ -208,8 +209,6 @@ def read_arrays(path: Path) -> Arrays:
 
 def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
     """Refuse arrays that do not fit, by their headers: a small compressed file may hold very large arrays."""
-    import psutil
-
     total = 0
     for entry in archive.infolist():
         key = entry.filename.removesuffix(".npy")
@@ -222,9 +221,9 @@ def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
         if key == "features" and len(shape) == 2 and shape[1] > MOST_FEATURES:
             raise InputError(f'{path}, key "{key}"', f"at most {MOST_FEATURES:,} columns", f"{shape[1]:,}")
         total += size
-    free = psutil.virtual_memory().available
+    free = machine.free_bytes()
     if total > free:
-        raise InputError(str(path), f"arrays of at most {free:,} bytes, the free memory", f"{total:,} bytes")
+        raise InputError(str(path), f"arrays of at most {machine.size(free)}, the free memory", machine.size(total))
 
 
 def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], int]:

@@ -298,8 +298,15 @@ def _scaler(path: Path, kind: Any, tensors: dict[str, Tensor], width: int) -> Sc
 
 
 def _read_health(path: Path) -> dict[str, Any]:
+    """The report of a training, refused where one of the numbers that commands show is missing."""
     health = read_json(path)
-    for name in _REPORTED:
+    trained = ("loss", "discriminator_accuracy", "summary_spread") if "loss" in health else ()
+    for name in (*_REPORTED, *trained):
         if not isinstance(health.get(name), Real):
             raise InputError(str(path), f'a report with a number "{name}"', repr(health.get(name)), _RESTORE)
+    curve = health.get("curve")
+    for name in trained:
+        values = curve.get(name) if isinstance(curve, dict) else None
+        if not isinstance(values, list) or not values or not all(isinstance(value, Real) for value in values):
+            raise InputError(str(path), f'a report with a curve "{name}"', "none", _RESTORE)
     return health
