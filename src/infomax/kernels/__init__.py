@@ -1,4 +1,4 @@
-"""The few operations worth writing better than autograd: plain torch here, numba in `cpu`, Triton in `gpu`."""
+"""Operations that are faster hand-written than by autograd: plain torch here, numba in `cpu`, Triton in `gpu`."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from infomax.kernels.host import on_one_thread
 from infomax.kernels.trees import Tree
 
 LARGE = 1 << 19
-"""Numbers in a matrix from which on it pays on a CPU to load a compiler and its kernels, which takes a second."""
+"""Matrix entries above which loading numba's kernels on a CPU pays; loading takes about a second."""
 
 
 def prepare(matrix: Tensor) -> Any:
-    """A CSR matrix as `product` multiplies by it best."""
+    """Convert a CSR matrix to the form in which `product` is fastest."""
     kernels = _gpu(matrix.values())
     return kernels.Sparse(matrix) if kernels else matrix
 
 
 def product(matrix: Any, y: Tensor) -> Tensor:
-    """A prepared CSR matrix ``[M, N]`` times a dense ``[N, D]``; see `infomax.views.operands` for its gradient."""
+    """Multiply a prepared CSR matrix ``[M, N]`` by a dense ``[N, D]``; `infomax.views.operands` has the gradient."""
     if kernels := _gpu(y) or _cpu(y, matrix.shape[0]):
         return kernels.product(matrix, y)  # type: ignore[no-any-return]
     if y.is_cuda:
         return matrix @ y  # type: ignore[no-any-return]
-    # With a reduction the result is written once; without, it is cleared, added to and copied.
+    # With a reduction torch writes the result once; without one it clears it, adds to it and copies it.
     return torch.sparse.mm(matrix, y.contiguous(), reduce="sum")  # type: ignore[no-any-return]
 
 
 def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
-    """From H ``[n, d]``: each inner node's own row, and the mean over it and its children, ``[m, d]`` each.
+    """Return, from H ``[n, d]``, each inner node's own row and the mean over it and its children, ``[m, d]`` each.
 
-    ``share`` ``[m]`` is what the children's mean weighs against the node itself.
+    ``share`` ``[m]`` is the weight of the children's mean; the node itself has the rest.
     """
     if kernels := _gpu(h):
         return kernels.PoolTree.apply(h, tree, share)  # type: ignore[no-any-return]
@@ -49,9 +49,9 @@ def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
-    """The same from a table ``[T, d]``, node i carrying row ``rows[i]``; the outermost level is never laid out.
+    """Do as `pool_tree` from a table ``[T, d]``, node i having row ``rows[i]``; the outermost level is not stored.
 
-    The table may be in half precision; what comes of it is in that of ``share``. It may be on the host: `reaches_host`.
+    The table may be in half precision; the result has the dtype of ``share``. It may be on the host: `reaches_host`.
     """
     if (kernels := _gpu(share)) and not table.requires_grad:
         return kernels.gather_tree(table, rows, tree, share)  # type: ignore[no-any-return]
@@ -61,36 +61,36 @@ def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple
 
 
 def reaches_host(device: torch.device) -> bool:
-    """Whether `gather_tree` on a device reads a table in page-locked memory of the host."""
+    """Whether `gather_tree` on a device can read a table in page-locked host memory."""
     return device.type == "cuda" and _triton_kernels() is not None
 
 
 def permutation(n: int, generator: torch.Generator) -> Tensor:
-    """A random permutation ``[n]``."""
+    """Draw a random permutation ``[n]``."""
     if generator.device.type == "cuda" and (kernels := _triton_kernels()):
         return kernels.permutations(1, n, generator)[0]  # type: ignore[no-any-return]
     return torch.randperm(n, generator=generator, device=generator.device)
 
 
 def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
-    """Random permutations, ``[count, n]``."""
+    """Draw random permutations, ``[count, n]``."""
     if generator.device.type == "cuda" and (kernels := _triton_kernels()):
         return kernels.permutations(count, n, generator)  # type: ignore[no-any-return]
     return torch.rand(count, n, generator=generator, device=generator.device).argsort(dim=1)
 
 
 def permute(y: Tensor, rows: Tensor) -> Tensor:
-    """``y[rows]`` for a permutation; its gradient is a gather too, not a scatter."""
+    """Return ``y[rows]`` for a permutation; the gradient is a gather too, not a scatter."""
     return _Permute.apply(y, rows)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def column_sum(x: Tensor) -> Tensor:
-    """Sum over rows, ``[N, d] -> [d]``, as a product with ones: three times as fast as ``sum(0)`` on a CPU."""
+    """Sum over rows, ``[N, d] -> [d]``, as a product with ones, which is faster than ``sum(0)`` on a CPU."""
     return x.new_ones(len(x)) @ x
 
 
 def bias_prelu(bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
-    """PReLU with one slope over the parts side by side plus a bias, ``[n, d_1], ... -> [n, d_1 + ...]``."""
+    """Concatenate the parts, add a bias, apply PReLU with one slope: ``[n, d_1], ... -> [n, d_1 + ...]``."""
     if kernels := _gpu(parts[0]):
         return kernels.BiasPReLU.apply(bias, slope, *parts)  # type: ignore[no-any-return]
     z = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
@@ -105,13 +105,13 @@ def bias_prelu(bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
 def pair_loss(
     z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """All that follows the last linear map: PReLU, sigmoid-mean readout, bilinear scores, cross-entropy; both ways.
+    """Compute loss and gradients from the last linear map on: PReLU, sigmoid-mean readout, scores, cross-entropy.
 
-    With h = PReLU(z + b), s = σ(mean h), v = W s, scores h_i·v + o and g_i their gradient over N + M, the gradient of
-    h_i is g_i v, and for positives a row c more, from the summary: nothing but the PReLU's mask needs a matrix.
+    With h = PReLU(z + b), s = σ(mean h), v = W s, scores h_i·v + o and g_i the gradient of the mean loss by score i,
+    the gradient of h_i is g_i v; positives add a row c, from the summary. Only the PReLU's mask needs a matrix.
 
     Returns:
-        loss, discriminator accuracy and summary spread, ``[3]``; and the loss's gradient by each argument. z and
+        loss, discriminator accuracy and summary spread, ``[3]``; and the gradient of the loss by each argument. z and
         z_negative may be overwritten.
     """
     if kernels := _gpu(z) or _cpu(z):
@@ -143,9 +143,9 @@ def pair_loss(
 def shuffle_loss(
     matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """`pair_loss` of a graph and its shuffle, z = P Y and P Y[rows], with the gradient by Y in place of those by z.
+    """Compute `pair_loss` of a graph and its shuffle, z = P Y and P Y[rows], with one gradient by Y, not two by z.
 
-    ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared; the others are as there.
+    ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared; the others are as in `pair_loss`.
     """
     if kernels := _gpu(y) or _cpu(y):
         return kernels.shuffle_loss(matrix, transpose, rows, y, *others)  # type: ignore[no-any-return]
@@ -156,7 +156,7 @@ def shuffle_loss(
 
 
 def inverse(rows: Tensor) -> Tensor:
-    """The inverse of a permutation ``[n]``."""
+    """Invert a permutation ``[n]``."""
     return torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
 
 
@@ -164,7 +164,7 @@ def inverse(rows: Tensor) -> Tensor:
 def note(
     record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
 ) -> None:
-    """Add a step's record ``[3]``; after the last step of an epoch, the epoch's mean. See `infomax.training.ledger`."""
+    """Add a step's record ``[3]`` to the sums; after an epoch's last step, store its mean. See `Ledger`."""
     if kernels := _gpu(record):
         kernels.note(record, sums, curve, lowest, counts, steps, patience, last)
         return
@@ -190,8 +190,8 @@ def adam(
     kept: list[Tensor] | None = None,
     waited: Tensor | None = None,
 ) -> None:
-    """A step of Adam, counted; if ``waited`` is 0 and there is room, the weights before it are ``kept``."""
-    # The kernels walk through memory: a gradient must lie there as its weight does.
+    """Do and count one step of Adam; if ``waited`` is 0 and ``kept`` is given, copy the weights to it beforehand."""
+    # The kernels index memory directly: a gradient needs the same layout as its weight.
     gradients = [
         gradient if gradient.stride() == weight.stride() else torch.empty_like(weight).copy_(gradient)
         for weight, gradient in zip(weights, gradients, strict=True)
@@ -199,7 +199,7 @@ def adam(
     arguments = weights, gradients, means, variances, count, lr, kept, waited
     if kernels := _gpu(weights[0]):
         kernels.adam(*arguments)
-    elif "infomax.kernels.cpu" in sys.modules and not count.is_cuda:  # whose threads torch's would be in the way of
+    elif "infomax.kernels.cpu" in sys.modules and not count.is_cuda:  # torch's threads would slow down ours
         on_one_thread(_adam, *arguments)
     else:
         _adam(*arguments)
@@ -222,7 +222,7 @@ def _adam(
         elif waited == 0:
             torch._foreach_copy_(kept, weights)
     count += 1
-    # What `torch.optim.Adam` runs, which takes 1.5 s to import a compiler first.
+    # The function that `torch.optim.Adam` runs; the class itself first imports a compiler, which takes 1.5 s.
     torch._fused_adam_(
         weights,
         gradients,
@@ -241,12 +241,12 @@ def _adam(
 
 
 def _leaky(u: Tensor, slope: Tensor) -> Tensor:
-    """PReLU; on a CPU by the scalar kernel, which takes a fifth of the time of ``prelu``'s own."""
+    """Apply PReLU; on a CPU by the kernel for a scalar slope, which is faster than ``prelu``."""
     return torch.prelu(u, slope) if u.is_cuda else functional.leaky_relu(u, slope.item())
 
 
 def _through(grad: Tensor, u: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradient of a PReLU's input, of the bias in it, and of the slope."""
+    """Return the gradients of a PReLU's input, of its bias and of its slope."""
     slope_grad = torch.dot(grad.reshape(-1), u.clamp(max=0).reshape(-1)).view(1)
     if u.is_cuda:
         grad = torch.where(u > 0, grad, grad * slope)
@@ -280,22 +280,22 @@ class _Permute(torch.autograd.Function):
 
 
 def _gpu(x: Tensor) -> ModuleType | None:
-    """The Triton kernels, where there are a GPU, float32 and Triton."""
+    """Return the Triton kernels if x is float32 on a GPU and Triton is installed."""
     return _triton_kernels() if x.is_cuda and x.dtype == torch.float32 else None
 
 
 def _cpu(x: Tensor, rows: int = 0) -> ModuleType | None:
-    """The numba kernels, where there is numba; small work is done before they are loaded."""
+    """Return the numba kernels if numba is installed and the work is at least `LARGE` entries on a CPU."""
     return _numba_kernels() if not x.is_cuda and max(rows, len(x)) * x.shape[1] >= LARGE else None
 
 
 def triton_for(x: Tensor) -> ModuleType | None:
-    """The Triton kernels, where x is on a GPU in float32 or integers and there is Triton."""
+    """Return the Triton kernels if x is float32 or integer on a GPU and Triton is installed."""
     return _triton_kernels() if x.is_cuda and x.dtype in (torch.float32, torch.int32, torch.int64) else None
 
 
 def worth_compiling(x: Tensor, numbers: int) -> bool:
-    """Whether x is on a CPU, and so many numbers are to be computed that it pays to load numba's kernels."""
+    """Whether x is on a CPU and the work, in numbers to compute, is large enough to load numba's kernels."""
     return not x.is_cuda and numbers >= LARGE and _numba_kernels() is not None
 
 
@@ -312,6 +312,6 @@ def _triton_kernels() -> ModuleType | None:
 def _numba_kernels() -> ModuleType | None:
     try:
         from infomax.kernels import cpu
-    except (ImportError, OSError):  # the second if there is too little memory for the compiler
+    except (ImportError, OSError):  # OSError: too little memory for the compiler
         return None
     return cpu

@@ -1,7 +1,7 @@
-"""The kernels of `infomax.kernels` on a CPU, compiled by numba: each reads and writes its matrices once.
+"""The kernels of `infomax.kernels` on a CPU, compiled by numba, with few passes over memory.
 
-Rows are shared out among as many threads as torch has. Sums over rows are made a thread at a time and then over the
-threads, so the same number of threads gives the same bits.
+Rows are divided among as many threads as torch has. Sums over rows are computed per thread and then over the threads,
+so the same number of threads gives the same bits.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from torch import Tensor
 from infomax.kernels.host import empty, start_again_after_fork
 
 PIECE = 256
-"""Rows that are added up in single precision; a longer sum would lose its small terms."""
+"""Rows that are summed in single precision; a longer sum would lose small terms."""
 
 BLOCK, FEWEST = 1 << 20, 4
-"""Bytes of a dense factor that stay in a core's cache; entries a row and block from which on such blocks pay."""
+"""Bytes of a dense factor that stay in a core's cache; entries per row and block above which such blocks pay."""
 
 
 def _compiled(function):
-    """The function, compiled; the machine code is kept beside this file or in the user's cache, if one can be written.
+    """Compile a function; the machine code is cached beside this file or in the user's cache, if one is writable.
 
-    Sums may be reordered, so that they run on vector units; a NaN stays one.
+    Sums may be reordered, so that they use vector instructions; NaN is preserved.
     """
     settings = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
     try:
         return njit(cache=True, **settings)(function)
-    except RuntimeError:  # nowhere to keep it
+    except RuntimeError:  # no writable cache
         return njit(**settings)(function)
 
 
 @_compiled
 def _add(row, columns, values, y, e, stop):
-    """Add the entries e to stop of a row of a product; four at a time, to read and write the sum less often."""
+    """Add entries e to stop to a row of a product; four at a time, to read and write the sum less often."""
     while e + 4 <= stop:
         a, b, c, d = values[e], values[e + 1], values[e + 2], values[e + 3]
         p, q, r, s = y[columns[e]], y[columns[e + 1]], y[columns[e + 2]], y[columns[e + 3]]
@@ -57,7 +57,7 @@ def _add(row, columns, values, y, e, stop):
 
 @_compiled
 def _product(starts, columns, values, y, height, out, begin, end):
-    """Rows begin to end of a product, by blocks of rows of y that stay in the cache while all rows ask for them."""
+    """Compute rows begin to end of a product, in blocks of rows of y that stay in the cache for all these rows."""
     out[begin:end] = 0
     reached = starts[begin:end].copy()
     for border in range(height, len(y) + height, height):
@@ -71,7 +71,7 @@ def _product(starts, columns, values, y, height, out, begin, end):
 
 @_compiled
 def _pair_gradient(starts, columns, values, grad, grad_negative, rows, out, begin, end):
-    """The products with both gradients; the j-th row of the second belongs to node ``rows[j]``."""
+    """Multiply by both gradients and add; row j of the second product belongs to node ``rows[j]``."""
     for j in range(begin, end):
         i = rows[j]
         out[i] = 0
@@ -81,7 +81,7 @@ def _pair_gradient(starts, columns, values, grad, grad_negative, rows, out, begi
 
 @_compiled
 def _activated(z, bias, slope, begin, end):
-    """The sum of h = PReLU(z + b) over rows, ``[d]``."""
+    """Sum h = PReLU(z + b) over rows, ``[d]``."""
     sums = np.zeros(len(bias))
     for first in range(begin, end, PIECE):
         part = np.zeros_like(bias)
@@ -96,7 +96,7 @@ def _activated(z, bias, slope, begin, end):
 
 @_compiled
 def _scored(z, bias, slope, v, offset, sign, total, g, begin, end):
-    """Loss and number of right scores, and g h over rows, ``[d]``; g is the gradient by each score."""
+    """Return loss, number of correct scores and the sum of g h over rows, ``[d]``; g is the gradient by each score."""
     loss, right, sums, h = 0.0, 0, np.zeros(len(bias)), np.empty_like(bias)
     for first in range(begin, end, PIECE):
         part = np.zeros_like(bias)
@@ -120,7 +120,7 @@ def _scored(z, bias, slope, v, offset, sign, total, g, begin, end):
 
 @_compiled
 def _through(z, bias, slope, g, v, c, begin, end):
-    """Turn z into its gradient, that of h being g v + c; the gradients of bias and slope."""
+    """Replace z by its gradient, where that of h is g v + c; return the gradients of bias and slope."""
     sums, slope_grad = np.zeros(len(bias)), 0.0
     for first in range(begin, end, PIECE):
         part = np.zeros_like(bias)
@@ -137,7 +137,7 @@ def _through(z, bias, slope, g, v, c, begin, end):
 
 
 def product(matrix: Tensor, y: Tensor) -> Tensor:
-    """A CSR matrix ``[M, N]`` with ascending columns times a dense ``[N, D]``."""
+    """Multiply a CSR matrix ``[M, N]`` with ascending columns by a dense ``[N, D]``."""
     height = max(1, BLOCK // (y.element_size() * y.shape[1]))
     pieces = matrix.shape[0] * -(-len(y) // height)
     return _multiply(*_csr(matrix), y, height if matrix.values().numel() >= FEWEST * pieces else max(len(y), 1))
@@ -149,7 +149,7 @@ def pair_loss(
     """As `infomax.kernels.pair_loss`; z and z_negative are overwritten by their gradients."""
     n, total = len(z), len(z) + len(z_negative)
     b, a, o = bias.numpy(), slope.numpy()[0], offset.numpy()[()]
-    # By einsum, not by BLAS, whose threads would go on spinning on the cores that ours need.
+    # einsum, not BLAS: threads of BLAS keep spinning on the cores that ours need.
     w, s = weight.numpy(), expit(sum(_rows(_activated, z, b, a)) / n).astype(b.dtype)
     v = np.einsum("ij,j->i", w, s)
     slants = [np.empty(len(part), b.dtype) for part in (z, z_negative)]
@@ -175,7 +175,7 @@ def pair_loss(
 def shuffle_loss(
     matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As `infomax.kernels.shuffle_loss`; a shuffle renumbers columns, or rows: nothing is moved."""
+    """As `infomax.kernels.shuffle_loss`; a shuffle renumbers columns or rows, without copying Y."""
     starts, columns, values = _csr(matrix)
     z, z_negative = product(matrix, y), _multiply(starts, rows.numpy()[columns], values, y, len(y))
     record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
@@ -185,7 +185,7 @@ def shuffle_loss(
 
 
 def _multiply(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, y: Tensor, height: int) -> Tensor:
-    """A product, by blocks of so many rows of y; columns must ascend if there is more than one."""
+    """Multiply, in blocks of ``height`` rows of y; columns must ascend if there is more than one block."""
     dense = y.contiguous().numpy()
     out = empty((len(starts) - 1, y.shape[1]), dense.dtype)
     _share(_product, _even(starts), starts, columns, values, dense, height, out)
@@ -197,19 +197,19 @@ def _csr(matrix: Tensor) -> tuple[np.ndarray, ...]:
 
 
 def _even(starts: np.ndarray) -> list[int]:
-    """Bounds of the threads' rows, with about as many entries each."""
+    """Divide rows among the threads so that each has about as many entries; returns the bounds."""
     shares = np.linspace(0, starts[-1], torch.get_num_threads() + 1)[1:-1]
     return [0, *np.searchsorted(starts, shares).tolist(), len(starts) - 1]
 
 
 def _rows(kernel: Callable[..., Any], z: Tensor, *arguments: Any) -> list[Any]:
-    """What a kernel finds in each thread's rows of z."""
+    """Run a kernel on each thread's rows of z; returns the results."""
     bounds = np.linspace(0, len(z), torch.get_num_threads() + 1).astype(np.int64).tolist()
     return _share(kernel, bounds, z.numpy(), *arguments)
 
 
 def _share(kernel: Callable[..., Any], bounds: list[int], *arguments: Any) -> list[Any]:
-    """A kernel on each range of rows, a thread a range."""
+    """Run a kernel on each range of rows, one thread per range; returns the results."""
     own, *others = pairwise(bounds)
     futures = [_threads(len(bounds)).submit(kernel, *arguments, *rows) for rows in others]
     return [kernel(*arguments, *own), *(future.result() for future in futures)]

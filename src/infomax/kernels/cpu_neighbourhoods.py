@@ -14,7 +14,7 @@ LOW = np.uint64(0xFFFFFFFF)
 
 @_compiled
 def _image(x, keys, n, low, high):
-    """The image of x under the permutation that the keys choose."""
+    """Return the image of x under the permutation given by the keys."""
     x = np.uint64(x)
     lower, upper = (ONE << low) - ONE, (ONE << high) - ONE
     while True:
@@ -41,7 +41,7 @@ def _images(numbers, keys, n, low, high, out, begin, end):
 
 @_compiled
 def _pool_rows(starts, senders, weights, left, right, cap, nodes, offsets, table, keys, n, low, high, out, begin, end):
-    """Rows begin to end of the pooled table."""
+    """Compute rows begin to end of the pooled table."""
     for i in range(begin, end):
         node, row = nodes[i], out[i]
         first, degree = starts[node], starts[node + 1] - starts[node]

@@ -1,4 +1,4 @@
-"""The device to compute on."""
+"""Choice of the device to compute on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from infomax.errors import InputError
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of that name; ``auto`` is the GPU where there is one."""
+    """Return the device with this name; ``auto`` is the GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if str(name).partition(":")[0] not in ("cpu", "cuda"):

@@ -1,4 +1,4 @@
-"""Memory and threads on a CPU: arrays that are used again, and torch on a single thread."""
+"""Memory and threads on a CPU: reused arrays, and torch on a single thread."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ T = TypeVar("T")
 
 
 class Workspace:
-    """Blocks of memory for the large arrays of a training step; the next step gets the same blocks again.
+    """Blocks of memory for the large arrays of a training step, reused by the next step.
 
-    Otherwise each step would ask the operating system for fresh pages, which cost more than most work on them. A block
-    is free again when nothing refers to the array in it, so no array is overwritten while somebody can still read it.
+    Otherwise each step would get fresh pages from the operating system, which cost more than most work on them. A block
+    is free again when nothing refers to the array in it, so no array is overwritten while it can still be read.
     """
 
     def __init__(self) -> None:
         self.free: list[NDArray[np.uint8]] = []
         """Blocks that no array uses, the smallest first."""
         self.returned: deque[NDArray[np.uint8]] = deque()
-        """The same, not sorted in yet: an array may be given up at any moment, also in the midst of `_block`."""
+        """Free blocks not sorted in yet: an array may be released at any moment, even during `_block`."""
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """An array with arbitrary contents, as of `numpy.empty`."""
+        """Return an array with arbitrary contents, as `numpy.empty` does."""
         dtype = np.dtype(dtype)
         return np.asarray(_Loan(self._block(math.prod(shape) * dtype.itemsize), shape, dtype, self.returned))
 
     def _block(self, size: int) -> NDArray[np.uint8]:
-        """The smallest free block of so many bytes or more; if there is none, a new one in place of the largest."""
+        """Return the smallest free block of at least ``size`` bytes; if none, a new block replaces the largest."""
         while self.returned:
             insort(self.free, self.returned.popleft(), key=len)
         position = bisect_left(self.free, size, key=len)
@@ -51,7 +51,7 @@ class Workspace:
 
 
 class _Loan:
-    """A block in use by an array, by views of that array and by tensors that share its memory: all hold on to this."""
+    """A block in use by an array, its views and tensors that share its memory: all of them refer to this object."""
 
     def __init__(
         self, block: NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any], returned: deque[NDArray[np.uint8]]
@@ -73,7 +73,7 @@ _workspace: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
 
 @contextmanager
 def workspace() -> Iterator[None]:
-    """Let `empty` use freed arrays again in this block of code; other threads and the rest of the process do not."""
+    """Let `empty` reuse freed arrays within this context; other threads are not affected."""
     token = _workspace.set(Workspace())
     try:
         yield
@@ -82,13 +82,13 @@ def workspace() -> Iterator[None]:
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """An array with arbitrary contents: from the `workspace` if there is one, else from NumPy."""
+    """Return an array with arbitrary contents: from the `workspace` if there is one, else from NumPy."""
     current = _workspace.get()
     return np.empty(shape, dtype) if current is None else current.empty(shape, dtype)
 
 
 def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function on a thread where torch starts no others, and return what it returns.
+    """Call a function on a thread where torch starts no other threads, and return its result.
 
     Torch's threads wait for more work by spinning, on cores that the threads of our own kernels need.
     """
@@ -104,10 +104,10 @@ def _single_threaded() -> ThreadPoolExecutor:
 def _started() -> ThreadPoolExecutor:
     threads = torch.get_num_threads()
     pool = ThreadPoolExecutor(1)
-    # Torch sets a new thread to the common number when it is first asked there, so ask before setting it to one.
+    # Torch gives a new thread the global number of threads at its first query there, so query before setting it to one.
     pool.submit(torch.get_num_threads).result()
     pool.submit(torch.set_num_threads, 1).result()
-    torch.set_num_threads(threads)  # the common number; the pool's thread keeps its own
+    torch.set_num_threads(threads)  # the global number; the pool's thread keeps its own
     return pool
 
 

@@ -8,7 +8,7 @@ from torch import nn
 
 
 def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.Generator]:
-    """Two independent generators from one seed: for initial weights, on the CPU, and for all else, on the device.
+    """Return two independent generators from one seed: on the CPU for initial weights, on the device for all else.
 
     Weights are drawn on the CPU so that a seed gives the same ones on every device.
     """

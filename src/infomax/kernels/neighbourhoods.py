@@ -1,4 +1,4 @@
-"""Complete neighbourhoods of some nodes of a large graph, read row by row from the graph itself."""
+"""Complete neighbourhoods of some nodes of a large graph, read from its adjacency."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from infomax.kernels.random import Permutation
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """The normalised adjacency P = diag(left) (A + I) diag(right), of which any rows can be read.
+    """Any rows of the normalised adjacency P = diag(left) (A + I) diag(right).
 
-    Of a node with more than ``cap`` neighbours, so many are taken, each with the same chance and none twice, and weigh
-    degree / cap times as much: P X stays right on average.
+    Of a node with more than ``cap`` neighbours, ``cap`` are sampled, each with equal probability and none twice, and
+    weighted by degree / cap: the expectation of P X is unchanged.
 
     Shapes:
         starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
@@ -36,10 +36,10 @@ class Neighbourhoods:
     """Whether any node has more neighbours than the cap."""
 
     def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows of P, each node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``.
+        """Return rows of P, each node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``.
 
         Shapes:
-            nodes, offsets: ``[B]``; an offset from 0 to 1 decides which neighbours of a large neighbourhood are taken.
+            nodes, offsets: ``[B]``; an offset from 0 to 1 decides which neighbours are taken if there are too many.
         """
         first = self.starts[nodes]
         degree = self.starts[nodes + 1] - first
@@ -48,7 +48,7 @@ class Neighbourhoods:
         owner = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), count + 1)
         place = torch.arange(len(owner), device=nodes.device) - starts[owner] - 1  # -1 is the node itself
         stretch = (degree.double() / count.clamp(min=1))[owner]
-        # One neighbour from each of `cap` stretches of equal length, all at the same offset.
+        # One neighbour from each of `cap` intervals of equal length, all at the same offset.
         at = torch.where(stretch > 1, ((offsets.double()[owner] + place) * stretch).long(), place)
         at = first[owner] + at.clamp_(min=0)
         itself = place < 0
@@ -60,9 +60,9 @@ class Neighbourhoods:
         return starts, senders, self.left[nodes][owner] * weight * self.right[senders]
 
     def pool(self, nodes: Tensor, offsets: Tensor, table: Tensor, permutation: Permutation | None) -> Tensor:
-        """Rows of P times a constant table ``[N, F]``, ``[B, F]``; node i carries row ``permutation(i)``, or its own.
+        """Multiply rows of P by a constant table, ``[N, F] -> [B, F]``; node i has row ``permutation(i)``, or its own.
 
-        The table may be in half precision, and for a GPU in page-locked memory of the host.
+        The table may be in half precision, and for a GPU in page-locked host memory.
         """
         if kernels := triton_for(self.left):
             return kernels.pool_rows(self, nodes, offsets, table, permutation)  # type: ignore[no-any-return]
@@ -80,5 +80,5 @@ class Neighbourhoods:
 
 
 def _look_up(column: Tensor, at: Tensor) -> Tensor:
-    """Entries of a column; zeros where there is no entry at all."""
+    """Return entries of a column; zeros if the column is empty."""
     return column[at.clamp(max=len(column) - 1)] if len(column) else at.new_zeros(at.shape)

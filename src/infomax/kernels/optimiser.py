@@ -11,7 +11,7 @@ from infomax import kernels
 
 
 class Adam:
-    """The weights, running means of their gradients and of the squares of these, and the number of steps made."""
+    """Adam: the weights, running means of their gradients and of the squared gradients, and the number of steps."""
 
     def __init__(self, weights: Sequence[Tensor], lr: float) -> None:
         self.weights, self.lr = [weight.detach() for weight in weights], lr
@@ -20,5 +20,5 @@ class Adam:
         self.count = torch.zeros((), device=self.weights[0].device)
 
     def step(self, gradients: Sequence[Tensor], kept: list[Tensor] | None = None, waited: Tensor | None = None) -> None:
-        """Descend; see `kernels.adam` for the weights kept."""
+        """Update the weights; see `kernels.adam` for ``kept`` and ``waited``."""
         kernels.adam(self.weights, gradients, self.means, self.variances, self.count, self.lr, kept, waited)

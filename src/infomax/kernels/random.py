@@ -1,4 +1,4 @@
-"""Random permutations and random numbers as functions: any entry by itself, without an array of all."""
+"""Random permutations and random numbers as functions: any entry is computed alone, without an array of all."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MASK = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Permutation:
-    """A Feistel network: each half of a number's bits, in turn, is masked by a hash of the other half.
+    """A random permutation of 0 to n - 1 by a Feistel network: each half of the bits is XORed with a hash of the other.
 
-    That permutes the numbers of so many bits. A number that lands at n or above walks on until it is below.
+    The network permutes all numbers of a given bit length. Where the result is n or above, it is applied again.
 
     Shapes:
         keys: ``[ROUNDS]`` int32
@@ -28,24 +28,24 @@ class Permutation:
 
     @classmethod
     def draw(cls, n: int, generator: torch.Generator) -> Permutation:
-        """A permutation of 0 to n - 1, chosen by the generator."""
+        """Draw a permutation of 0 to n - 1."""
         shape, device = (ROUNDS,), generator.device
         return cls(n, torch.randint(-(2**31), 2**31, shape, generator=generator, device=device, dtype=torch.int32))
 
     @property
     def bits(self) -> tuple[int, int]:
-        """Bits of the lower and of the upper half."""
+        """Number of bits of the lower and of the upper half."""
         bits = max((self.n - 1).bit_length(), 6)
         return bits // 2, bits - bits // 2
 
     def first(self, count: int) -> Tensor:
-        """The images of 0 to count - 1: so many different numbers below n, at random."""
+        """Return the images of 0 to count - 1: ``count`` different random numbers below n."""
         if kernels := triton_for(self.keys):
             return kernels.first_images(self.keys, self.n, count, *self.bits)  # type: ignore[no-any-return]
         return self(torch.arange(count, device=self.keys.device))
 
     def __call__(self, numbers: Tensor) -> Tensor:
-        """The image of each number, int64 of the same shape."""
+        """Return the image of each number, int64 of the same shape."""
         if worth_compiling(self.keys, 8 * ROUNDS * numbers.numel()):
             from infomax.kernels.cpu_neighbourhoods import images
 
@@ -71,7 +71,7 @@ class Permutation:
 
 
 def uniform(numbers: Tensor, seed: Tensor) -> Tensor:
-    """A float32 from 0 to 1 for each number: a hash of the number and the seed, two rounds of multiply and shift."""
+    """Return a float32 in [0, 1) for each number: a hash of the number and the seed, by multiplications and shifts."""
     x = (numbers + seed) * -7046029254386353131
     x = (x ^ ((x >> 32) & MASK)) * -4658895280553007687
     x = (x ^ ((x >> 29) & 0x7FFFFFFFF)) * -7723592293110705685

@@ -1,4 +1,4 @@
-"""A step recorded once and replayed: a CUDA graph, so that a GPU never waits for Python."""
+"""Record a step once as a CUDA graph and replay it, so that the GPU does not wait for Python."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ WARM_UP = 2
 
 
 class Replay:
-    """A function of (batch, last) that, after a few plain calls, is recorded and from then on replayed.
+    """A function of (batch, last) that is called a few times, then recorded, and from then on replayed.
 
-    The function must do the same work at every call: shapes fixed, no look at values. The plain calls are real ones, on
-    a stream of their own as recording asks for; batches of another length, and the other value of ``last``, stay plain.
+    The function must do the same work at every call: fixed shapes, no branches on values. The first calls run normally,
+    on a separate stream as recording requires. Batches of another length, or with another value of ``last``, are never
+    replayed.
     """
 
     def __init__(self, function: Callable[[Tensor, bool], None], generator: torch.Generator) -> None:
@@ -29,9 +30,9 @@ class Replay:
         self.stream = torch.cuda.Stream(generator.device)
 
     def __call__(self, batch: Tensor, last: bool) -> None:
-        """Do the function's work on a batch."""
+        """Run the function on a batch."""
         odd = self.batch is None or batch.shape != self.batch.shape or last != self.last
-        if self.batch is None or (odd and self.calls == 1):  # a training that goes on may begin with an epoch's last
+        if self.batch is None or (odd and self.calls == 1):  # a resumed training may begin with an epoch's last step
             self.batch, self.last = batch.clone(), last
         if odd or self.calls < WARM_UP:
             self._plain(batch, last)
@@ -60,10 +61,10 @@ class Replay:
 
 
 def record(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, function: Callable[[], None]) -> None:
-    """Record what a function does.
+    """Record a function as a CUDA graph.
 
-    An older graph must not be freed meanwhile. `torch.cuda.graph` collects all garbage first, which takes a tenth of a
-    second; here none is collected.
+    No older graph may be freed meanwhile. `torch.cuda.graph` therefore collects all garbage first, which takes 0.1 s;
+    here garbage collection is switched off instead.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -81,7 +82,7 @@ def record(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, function: Cal
 
 
 def repeat(function: Callable[[], None], times: int, device: torch.device) -> None:
-    """Call a function so many times; on a GPU it is called once and then replayed, so it must always do the same."""
+    """Call a function several times; on a GPU it is called, recorded and replayed, so it must always do the same."""
     if device.type != "cuda" or times < 3:
         for _ in range(times):
             function()

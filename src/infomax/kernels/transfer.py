@@ -1,4 +1,4 @@
-"""Between the memory of the host and that of a GPU: through a page-locked block, several times as fast as straight."""
+"""Copies between host and GPU memory, through a page-locked block, which is several times as fast as without."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BLOCK = 1 << 14
 
 
 def to_device(x: NDArray[Any], device: torch.device) -> Tensor:
-    """An array ``[N, F]`` as a tensor; on a CPU the two share their memory."""
+    """Copy an array ``[N, F]`` to a device; on a CPU the tensor shares the array's memory."""
     source = torch.from_numpy(x)
     if device.type != "cuda":
         return source
@@ -25,7 +25,7 @@ def to_device(x: NDArray[Any], device: torch.device) -> Tensor:
 
 
 def to_host(h: Tensor) -> NDArray[np.float32]:
-    """A tensor ``[N, d]`` as an array; from a GPU it comes into NumPy's memory, which has large pages."""
+    """Copy a tensor ``[N, d]`` from a GPU to an array that NumPy allocates; on a CPU the two share memory."""
     if not h.is_cuda:
         return h.numpy()
     out = np.empty(h.shape, np.float32)
@@ -36,6 +36,6 @@ def to_host(h: Tensor) -> NDArray[np.float32]:
 
 
 def free_bytes(gpu: torch.device) -> int:
-    """Bytes of a GPU that nobody holds, or torch for whoever asks next."""
+    """Free GPU bytes, including torch's unused cache."""
     held = torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
     return int(torch.cuda.mem_get_info(gpu)[0]) + held

@@ -1,4 +1,4 @@
-"""The shape of a batch of patches: who is whose child."""
+"""The shape of a batch of patches: the children and the parent of each node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Tree:
-    """Trees of n nodes, level after level; all but the outermost level, m nodes, have children, who stand together.
+    """Trees of n nodes, level by level; the m nodes above the outermost level have children, which are contiguous.
 
     Shapes:
         first, count: ``[m]``, the first child of a node, and how many it has
@@ -25,7 +25,7 @@ class Tree:
 
     @classmethod
     def of(cls, sizes: tuple[int, ...], device: torch.device) -> Tree:
-        """The trees whose levels have these sizes."""
+        """Build the trees whose levels have these sizes."""
         count = [torch.full((size,), below // size) for size, below in pairwise(sizes)]
         inner = torch.cat(count) if count else torch.zeros(0, dtype=torch.int64)
         first = sizes[0] + inner.cumsum(0) - inner

@@ -1,7 +1,7 @@
-"""The kernels of `infomax.kernels` on a GPU, in Triton: each reads and writes its matrices once.
+"""The kernels of `infomax.kernels` on a GPU, in Triton, with few passes over memory.
 
-Sums over rows are made in two stages, block by block and then over the blocks, so that a result does not depend on the
-order in which blocks end: the same seed gives the same bits.
+Sums over rows have two stages, first per block and then over the blocks, so that a result does not depend on the order
+in which blocks finish: the same seed gives the same bits.
 """
 
 from infomax.kernels.gpu.activations import BiasPReLU

@@ -1,4 +1,4 @@
-"""PReLU with its bias."""
+"""Bias and PReLU in one pass, with their gradients."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _prelu_backward(z, bias, slope, grad, out, sums, n, d, stride, ROWS: tl.cons
 
 
 class BiasPReLU(torch.autograd.Function):
-    """PReLU with one slope over the parts side by side plus a bias, ``[n, d_1], ... -> [n, d_1 + ...]``."""
+    """Concatenate the parts, add a bias, apply PReLU with one slope: ``[n, d_1], ... -> [n, d_1 + ...]``."""
 
     @staticmethod
     def forward(ctx: Any, bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:  # noqa: D102

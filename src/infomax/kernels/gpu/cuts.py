@@ -1,4 +1,4 @@
-"""Long rows of a sparse matrix cut to pieces, so that nobody waits for them."""
+"""Long rows of a sparse matrix cut into pieces, so that no program runs much longer than the others."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from torch import Tensor
 class Cut:
     """A CSR matrix ``[M, N]`` whose long rows are cut.
 
-    Piece p has the entries ``first[p] : last[p]``. The first M pieces begin the rows; the other E are what is left of
-    the H long rows, in order.
+    Piece p has the entries ``first[p] : last[p]``. The first M pieces are the beginnings of the rows; the other E are
+    the rest of the H long rows, in order.
 
     Shapes:
         first, last: ``[M + E]``; columns, values: ``[nnz]``
-        long: ``[H]``, the long rows; left: ``[H + 1]``, where the pieces left of each begin, counted from M
+        long: ``[H]``, the long rows; left: ``[H + 1]``, where the other pieces of each begin, counted from M
     """
 
     rows: int
@@ -32,7 +32,7 @@ class Cut:
 
     @classmethod
     def of(cls, matrix: Tensor, longest: int) -> Cut:
-        """The matrix, its rows cut to pieces of so many entries."""
+        """Cut the rows of a matrix into pieces of at most ``longest`` entries."""
         starts, m = matrix.crow_indices(), matrix.shape[0]
         begin, end = starts[:-1], starts[1:]
         pieces = ((end - begin + longest - 1) // longest - 1).clamp(min=0)
@@ -47,13 +47,13 @@ class Cut:
 
     @property
     def pieces(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """What a kernel reads."""
+        """The arrays that a kernel reads."""
         return self.first, self.last, self.columns, self.values
 
 
 @triton.jit
 def _fold(out, spare, long, left, target, height, d, COLUMNS: tl.constexpr):
-    """Add what is left of a long row to it: to row ``target[i]`` of ``out`` instead of i where there is a target."""
+    """Add the other pieces of long row i to row i of ``out``, or to row ``target[i]`` if there is a target."""
     at = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     layer = tl.program_id(2).to(tl.int64) * height * d
     row = tl.load(long + tl.program_id(0))
@@ -67,7 +67,7 @@ def _fold(out, spare, long, left, target, height, d, COLUMNS: tl.constexpr):
 
 
 def fold(matrix: Cut, out: Tensor, spare: Tensor, target: Tensor | None) -> None:
-    """Add what is left of long rows to ``out``, ``[rows, d]`` or several of them."""
+    """Add the other pieces of long rows to ``out``, ``[rows, d]`` or several of these."""
     if len(matrix.long):
         d, layers = out.shape[-1], out.shape[0] if out.dim() == 3 else 1
         grid = len(matrix.long), blocks(d), layers
@@ -75,10 +75,10 @@ def fold(matrix: Cut, out: Tensor, spare: Tensor, target: Tensor | None) -> None
 
 
 def shape(d: int) -> dict[str, int]:
-    """A program that has a row to itself, or 256 columns of it: one warp, which waits for no other."""
+    """Launch settings of a program that computes one row, or 256 columns of it, with one warp."""
     return {"COLUMNS": min(max(triton.next_power_of_2(d), 32), 256), "num_warps": 1}
 
 
 def blocks(d: int) -> int:
-    """How many such programs make up a row."""
+    """Number of such programs per row."""
     return int(triton.cdiv(d, shape(d)["COLUMNS"]))

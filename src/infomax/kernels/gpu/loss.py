@@ -1,8 +1,8 @@
-"""The contrast of two views, forth and back, from their last linear map on.
+"""Loss of a pair of views and its gradients, from their last linear map on.
 
-With h = PReLU(u), u = z + b, all that the loss and its gradient need of z are three sums over nodes a column: of
-max(u, 0), of min(u, 0) and of [u > 0]. Once over the positives, for the summary, and once weighed by the gradient g of
-each score, for the weights. So z is read three times, and a gradient of its size is made only where it is used.
+With h = PReLU(u), u = z + b, all that the loss and its gradient need of z are three sums over nodes per column: of
+max(u, 0), of min(u, 0) and of [u > 0]. They are taken once over the positives, for the summary, and once weighted by
+the gradient g of each score, for the weights. The gradient by z is computed only where it is used.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from infomax.kernels.gpu.sums import column_sums
 
 ROWS, COLUMNS = 32, 128
 SCORED = 2
-"""Rows that a program scores at once."""
+"""Rows that a program scores at a time."""
 SUMMING, SCORING = 1024, 512
-"""About so many programs a view, of one warp each, so that nothing in them waits for another."""
+"""Programs per view, approximately; of one warp each, so that none waits for another."""
 SQUARE = 4096
-"""Numbers of W that a program reads at once."""
+"""Entries of W that a program reads at a time."""
 
 
 @triton.jit
@@ -170,9 +170,9 @@ def _through(z, bias, slope, g, v, c, n, d, ROWS: tl.constexpr, COLUMNS: tl.cons
 
 @dataclass(frozen=True)
 class Judgement:
-    """What came of the scores.
+    """The outcome of the scores: the step's record and the gradients.
 
-    The gradient of h is ``g_i v`` at the i-th node, and for positives a row ``c`` more, from the summary.
+    The gradient of h is ``g_i v`` at node i; positives add a row ``c``, from the summary.
 
     Shapes:
         record: ``[3]``; g: ``[N + M]``; v, c: ``[d]``
@@ -187,7 +187,7 @@ class Judgement:
 
 
 def judge(z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor) -> Judgement:
-    """Score two views, ``[N, d]`` and ``[M, d]``, and all of the gradient that does not have their size."""
+    """Score two views, ``[N, d]`` and ``[M, d]``; returns the record and all gradients except those by the views."""
     (n, d), m = z.shape, len(z_negative)
     width = triton.next_power_of_2(d)
     repeats, blocks = _cut(n, ROWS, SUMMING)
@@ -251,6 +251,6 @@ def shuffle_loss(
 
 
 def _cut(n: int, rows: int, programs: int) -> tuple[int, int]:
-    """How often a program repeats its rows so that about so many of them cover n, and how many they are."""
+    """Return how many groups of rows each program handles so that about ``programs`` cover n rows, and their number."""
     repeats = max(1, triton.cdiv(n, rows * programs))
     return repeats, triton.cdiv(n, rows * repeats)

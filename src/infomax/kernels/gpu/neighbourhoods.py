@@ -12,12 +12,12 @@ from torch import Tensor
 from infomax.kernels.gpu.permutations import BLOCK, ROUNDS, _stir
 
 COLUMNS, CHUNK, WARPS = 128, 32, 1
-"""Columns of the table and neighbours that a program reads at once: the fastest of 60 choices at Reddit's shape."""
+"""Columns and neighbours that a program reads at a time, and its warps: the fastest of 60 choices at Reddit's shape."""
 
 
 @triton.jit
 def _image(x, keys, n, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr):
-    """The images of numbers below n."""
+    """Return the images of numbers below n."""
     x = _stir(x, keys, low, high, ROUNDS)
     while tl.max((x >= n).to(tl.int32), 0) > 0:
         x = tl.where(x >= n, _stir(x, keys, low, high, ROUNDS), x)
@@ -54,7 +54,7 @@ def _pool_rows(
     COLUMNS: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """One row of the pooled table, some of its columns; the node itself comes after its neighbours."""
+    """Compute some columns of one row of the pooled table; the node itself is added after its neighbours."""
     i, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     node = tl.load(nodes + i)
     first = tl.load(starts + node)
@@ -64,7 +64,7 @@ def _pool_rows(
     for begin in range(0, count + 1, CHUNK):
         place = begin + tl.arange(0, CHUNK)
         itself, stretch = place == count, 1.0
-        if offsets is not None:  # noqa: SIM102  the one is known when compiling
+        if offsets is not None:  # noqa: SIM102  this condition is known at compile time
             if degree > cap:
                 wide = degree.to(tl.float64) / cap
                 place = ((tl.load(offsets + i).to(tl.float64) + place) * wide).to(tl.int64)

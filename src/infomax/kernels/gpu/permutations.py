@@ -13,7 +13,7 @@ BLOCK = 64
 
 @triton.jit
 def _stir(x, keys, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr):
-    """A Feistel network over low + high bits: each half in turn is masked by a hash of the other."""
+    """Apply a Feistel network over low + high bits: each half in turn is XORed with a hash of the other."""
     left, right = x >> low, x & ((1 << low) - 1)
     for step in tl.static_range(ROUNDS):
         h = (left if step % 2 else right).to(tl.uint32) * 0x9E3779B1 + tl.load(keys + step).to(tl.uint32)
@@ -32,7 +32,7 @@ def _permute(keys, out, n, blocks, low: tl.constexpr, high: tl.constexpr, ROUNDS
     i, which = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK), tl.program_id(0) // blocks
     keys += which * ROUNDS
     x = _stir(i.to(tl.int64), keys, low, high, ROUNDS)
-    # Whoever lands beyond n walks on along its cycle until it is back: what is left is a permutation of n.
+    # Apply the network again where the result is n or above (cycle walking): a permutation of 0 to n - 1 remains.
     while tl.max(((x >= n) & (i < n)).to(tl.int32), 0) > 0:
         x = tl.where(x >= n, _stir(x, keys, low, high, ROUNDS), x)
     tl.store(out + which.to(tl.int64) * n + i, x, i < n)

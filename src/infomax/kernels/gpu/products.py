@@ -1,4 +1,4 @@
-"""Sparse times dense: alone, and a graph beside its shuffle."""
+"""Sparse times dense: one product, and the two products of a graph and its shuffle."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from infomax.kernels.gpu import tiles
 from infomax.kernels.gpu.cuts import Cut, blocks, fold, shape
 
 LONGEST = 32
-"""Entries of a row that one program adds up. What a longer one has left is cut to pieces, added up beside it."""
+"""Entries of a row that one program sums. The rest of a longer row is cut into pieces for other programs."""
 
 
 class Sparse:
-    """A CSR matrix ``[M, N]`` as the kernels want it; each form is made when first asked for."""
+    """A CSR matrix ``[M, N]`` in the forms that the kernels need; each is computed at first use."""
 
     def __init__(self, matrix: Tensor) -> None:
         self.matrix = matrix
 
     @cached_property
     def cut(self) -> Cut:
-        """For a program a row."""
+        """For one program per row."""
         return Cut.of(self.matrix, LONGEST)
 
     @cached_property
     def tiles(self) -> tiles.Tiles:
-        """For a program a slice."""
+        """For one program per slice of columns and share of rows."""
         return tiles.Tiles.of(self.matrix)
 
 
 @triton.jit
 def _fetch(place, there):
-    """Volatile, so that the compiler leaves loads where they are written: many on their way before the first is needed.
+    """Load with volatile semantics, so that the compiler does not move it: many loads start before the first is used.
 
-    Left alone, it puts each beside its use, and a row then waits for its neighbours one after another.
+    Otherwise the compiler moves each load next to its use, and a row waits for its neighbours one after another.
     """
     return tl.load(place, there, 0, volatile=True)
 
 
 @triton.jit
 def _product(first, last, columns, values, y, rows, inverse, out, n, d, COLUMNS: tl.constexpr, CHUNK: tl.constexpr):
-    """A piece times Y; the second half of a grid of two layers times ``Y[rows]``."""
+    """Multiply a piece by Y; in a grid of two layers, the second layer multiplies by ``Y[rows]``."""
     piece, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     shuffled = tl.program_id(2) == 1
     begin, end = tl.load(first + piece), tl.load(last + piece)
@@ -63,14 +63,14 @@ def _product(first, last, columns, values, y, rows, inverse, out, n, d, COLUMNS:
         for step in tl.static_range(CHUNK):
             total += found[step] * weights[step]
     tl.store(out + (tl.program_id(2).to(tl.int64) * tl.num_programs(0) + piece) * d + at, total, at < d)
-    if rows is not None:  # noqa: SIM102  the one is known when compiling
+    if rows is not None:  # noqa: SIM102  this condition is known at compile time
         if shuffled & (tl.program_id(1) == 0) & (piece < n):
             tl.store(inverse + tl.load(rows + piece), piece)
 
 
 @triton.jit
 def _through(begin, end, columns, values, z, bias, slope, g, v, c, d, at, CHUNK: tl.constexpr):
-    """A piece times the gradient of z, which is made on the way."""
+    """Multiply a piece by the gradient of z, which is computed on the fly."""
     total = tl.zeros_like(v)
     for place in range(begin, end, CHUNK):
         nodes, weights, slants, found = (), (), (), ()
@@ -108,7 +108,7 @@ def _pair_gradient(
     COLUMNS: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """Rows of both views; then the pieces left of the one, and those left of the other."""
+    """Compute rows of both views; then the other pieces of the first view's long rows, then those of the second."""
     row, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     b, along, push = tl.load(bias + at, at < d, 0.0), tl.load(v + at, at < d, 0.0), tl.load(c + at, at < d, 0.0)
     a, total = tl.load(slope), tl.zeros((COLUMNS,), tl.float32)
@@ -123,7 +123,7 @@ def _pair_gradient(
 
 
 def product(matrix: Sparse, y: Tensor) -> Tensor:
-    """A matrix ``[M, N]`` times a dense ``[N, d]``."""
+    """Multiply a matrix ``[M, N]`` by a dense ``[N, d]``."""
     y, d = y.contiguous(), y.shape[1]
     if tiles.fits(y):
         return tiles.product(matrix.tiles, y)
@@ -135,7 +135,7 @@ def product(matrix: Sparse, y: Tensor) -> Tensor:
 
 
 def pair(matrix: Sparse, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """``P Y`` and ``P Y[rows]``, ``[N, d]`` each, and the inverse of the permutation ``rows`` ``[N]``."""
+    """Return ``P Y`` and ``P Y[rows]``, ``[N, d]`` each, and the inverse of the permutation ``rows`` ``[N]``."""
     y, (n, d), cut = y.contiguous(), y.shape, matrix.cut
     z, inverse = y.new_empty(2, len(cut.first), d), torch.empty_like(rows)
     _product[len(cut.first), blocks(d), 2](*cut.pieces, y, rows, inverse, z, n, d, CHUNK=4, **shape(d))
@@ -155,7 +155,7 @@ def pair_gradient(
     v: Tensor,
     c: Tensor,
 ) -> Tensor:
-    """The gradient of Y ``[N, d]`` behind `pair`; see `infomax.kernels.gpu.loss.Judgement`."""
+    """Return the gradient by Y ``[N, d]`` of what follows `pair`; see `infomax.kernels.gpu.loss.Judgement`."""
     (n, d), cut = z.shape, transpose.cut
     left = len(cut.first) - n
     out = z.new_empty(n + 2 * left, d)

@@ -1,4 +1,4 @@
-"""The end of a step: what is written down, and Adam."""
+"""The end of a step: its record, and Adam."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _note(record, sums, curve, lowest, counts, capacity, steps, patience, LAST: 
 
 @triton.jit
 def _power(base, count):
-    """``base ** count`` in float64."""
+    """Return ``base ** count`` in float64."""
     power = tl.full((), 1.0, tl.float64)
     square = power * base
     while count > 0:

@@ -1,4 +1,4 @@
-"""Sums over blocks, always in one order."""
+"""Sums over blocks, always in the same order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _total(parts, out, blocks, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr)
 
 
 def column_sums(parts: Tensor) -> Tensor:
-    """``[B, W] -> [W]``."""
+    """Sum over rows in a fixed order, ``[B, W] -> [W]``."""
     out = parts.new_empty(parts.shape[1])
     _total[(triton.cdiv(parts.shape[1], COLUMNS),)](parts, out, *parts.shape, ROWS, COLUMNS, num_warps=8)
     return out

@@ -1,7 +1,7 @@
-"""Sparse times dense where the dense factor is short, and so read many times: X Θ and Xᵀ G of a citation graph.
+"""Sparse times dense where the dense factor has few rows, each read many times: X Θ and Xᵀ G of a citation graph.
 
-A row at a time, every entry costs a row of Y from the L2 cache, which is all that such a product waits for. Here each
-multiprocessor keeps to one slice of Y's columns, of which the cache beside it holds a good part.
+With one program per row, every entry reads a row of Y from the L2 cache, and these reads limit the speed. Here each
+program reads one slice of Y's columns only, a good part of which fits into the L1 cache of its multiprocessor.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from infomax.kernels.gpu.cuts import Cut, fold
 LONGEST = 64
 PIECES, CHUNK = 64, 4
 SLICES, SHARES = 8, 16
-"""Of the columns, of the rows: a program each, all at once on any GPU with 128 multiprocessors."""
+"""Slices of the columns and shares of the rows: one program for each pair, 128 in all."""
 SHORT = 1 << 12
-"""Rows of Y up to which this pays."""
+"""Rows of Y up to which tiles are faster."""
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """A CSR matrix whose rows, cut, are dealt out to tiles of `PIECES`, entry k of all of them side by side.
+    """A CSR matrix whose cut rows are grouped in tiles of `PIECES` pieces, entry k of all of them contiguous.
 
-    Tiles are of pieces alike in length, the longest first, and dealt to and fro so that shares come out alike. What a
-    piece has less than its tile is filled with zeros at column 0.
+    A tile has pieces of similar length, the longest first. Shares take tiles in alternating order, so that all have
+    similar work. Pieces shorter than their tile are padded with zeros at column 0.
 
     Shapes:
         pieces: ``[T * PIECES]``, -1 where there is none
-        begin: ``[T]``, where a tile's entries are; length: ``[T]``, of its pieces, a multiple of `CHUNK`
-        columns, values: ``[sum of length * PIECES]`` and a chunk more, which is read ahead and not used
+        begin: ``[T]``, where a tile's entries begin; length: ``[T]``, of its pieces, a multiple of `CHUNK`
+        columns, values: ``[sum of length * PIECES]`` plus one chunk, which is prefetched and not used
     """
 
     cut: Cut
@@ -45,7 +45,7 @@ class Tiles:
 
     @classmethod
     def of(cls, matrix: Tensor) -> Tiles:
-        """The matrix in tiles."""
+        """Convert a CSR matrix to tiles."""
         cut = Cut.of(matrix, LONGEST)
         sizes = cut.last - cut.first
         order = sizes.argsort(descending=True)
@@ -86,7 +86,7 @@ def _tiled(
     CHUNK: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """A share of the tiles times a slice of Y; the next chunk of columns and values is fetched while Y's rows come."""
+    """Multiply a share of the tiles by a slice of Y; the next columns and values are fetched while Y's rows load."""
     i, at = tl.arange(0, PIECES), tl.program_id(0) % SLICES * WIDTH + tl.arange(0, WIDTH)
     for tile in range(tl.program_id(0) // SLICES, tiles, SHARES):
         piece, first, end = tl.load(pieces + tile * PIECES + i), tl.load(begin + tile), tl.load(length + tile)
@@ -109,12 +109,12 @@ def _tiled(
 
 
 def fits(y: Tensor) -> bool:
-    """Whether Y ``[N, d]`` is short, and its slices as wide as a warp reads at once."""
+    """Whether Y ``[N, d]`` has few rows and a supported width."""
     return len(y) <= SHORT and y.shape[1] in (512, 1024)
 
 
 def product(matrix: Tiles, y: Tensor) -> Tensor:
-    """A matrix ``[M, N]`` times a dense ``[N, d]``."""
+    """Multiply a matrix ``[M, N]`` by a dense ``[N, d]``."""
     y, d = y.contiguous(), y.shape[1]
     cut, out = matrix.cut, y.new_empty(len(matrix.cut.first), d)
     arrays = matrix.pieces, matrix.begin, matrix.length, matrix.columns, matrix.values

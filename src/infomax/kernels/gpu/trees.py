@@ -53,7 +53,7 @@ def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple
     d, inner = table.shape[1], len(tree.first)
     own, out = share.new_empty(inner, d), share.new_empty(inner, d)
     grid = (inner, triton.cdiv(d, WIDE))
-    warps = table.element_size() // 2  # 16 bytes a thread
+    warps = table.element_size() // 2  # 16 bytes per thread
     _tree_pool[grid](table, rows, tree.first, tree.count, share, own, out, d, True, WIDE, 5, num_warps=warps)
     return own, out
 
