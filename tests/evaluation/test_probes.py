@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from sklearn.linear_model import LogisticRegression
 from torch.nn import functional
 
 from infomax.errors import InputError
-from infomax.evaluation.logistic import logistic_path
 from infomax.evaluation.probes import PROBES, first_weights, fit_linear, linear_gradient, paper_probe, validated_probe
 from infomax.paper.comparison import majority
 
@@ -29,8 +27,10 @@ def case():
 
 
 @pytest.mark.skipif("INFOMAX_DATA" not in os.environ, reason="needs the Planetoid files: set INFOMAX_DATA")
-@pytest.mark.parametrize(("name", "printed"), [("cora", 47.9), ("citeseer", 49.3), ("pubmed", 69.1)])
-def test_raw_features_score_as_the_paper_prints(name, printed):
+@pytest.mark.parametrize(
+    ("name", "printed", "validated"), [("cora", 47.9, 60.3), ("citeseer", 49.3, 61.3), ("pubmed", 69.1, 74.0)]
+)
+def test_raw_features_score_as_the_paper_prints(name, printed, validated):
     from infomax.datasets import load_dataset
     from infomax.evaluation.splits import encode_labels
 
@@ -41,6 +41,7 @@ def test_raw_features_score_as_the_paper_prints(name, printed):
     score = paper_probe(sparse.csr_array(rows), codes, graph.splits)
     assert 100 * score.value == pytest.approx(printed, abs=0.4)
     assert 0 < 100 * score.values.std() < 0.6
+    assert 100 * validated_probe(sparse.csr_array(rows), codes, graph.splits).value == pytest.approx(validated, abs=0.8)
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -181,17 +182,6 @@ def test_the_seed_decides(case):
     assert one.value == pytest.approx(one.values.mean())
 
 
-def test_the_validated_probe_regularises_noise_more_than_signal():
-    # Many columns, few nodes and a faint signal need a small C; a fine distinction in few columns needs a large one.
-    noisy = validated_probe(*blobs(n=80, d=200, spread=9.0))
-    generator = np.random.default_rng(0)
-    line = 0.2 * (generator.uniform(-1, 1, size=(800, 1)) + 10)
-    _, _, splits = blobs(n=800)
-    fine = validated_probe(line.astype(np.float32), (line[:, 0] > 2.1).astype(np.int64), splits)
-    assert fine.value > 0.95
-    assert fine.chosen["C"] > noisy.chosen["C"]
-
-
 def test_many_labels_give_pooled_f1():
     generator = np.random.default_rng(0)
     hidden = generator.normal(size=(600, 6))
@@ -236,45 +226,12 @@ def test_on_a_gpu_no_step_waits_for_the_host(case):
     assert here == pytest.approx(there, abs=0.01)
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1e-3, 30.0, 1e6])
-def test_the_validated_score_does_not_depend_on_the_scale(factor):
-    vectors, codes, splits = blobs(n=600, d=30, spread=4.0)
-    vectors = vectors.astype(np.float32)
-    vectors[::50] = 0
-    expected = validated_probe(vectors, codes, splits)
-    found = validated_probe(vectors * np.float32(factor), codes, splits)
-    assert found.chosen == expected.chosen
-    assert (found.predictions != expected.predictions).mean() < 0.005
-    assert expected.value > 0.5
-
-
-def test_nor_on_a_rotation_nor_on_a_shift():
-    vectors, codes, splits = blobs(n=600, d=30, spread=4.0)
-    vectors = (vectors * np.logspace(-2, 1, 30)).astype(np.float32)
-    turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(30, 30)))
-    expected = validated_probe(vectors, codes, splits)
-    for other in (vectors @ turn.astype(np.float32), vectors + np.float32(3)):
-        found = validated_probe(other, codes, splits)
-        assert found.chosen == expected.chosen
-        assert (found.predictions != expected.predictions).mean() < 0.01
-
-
-@pytest.mark.parametrize(("n", "d"), [(300, 20), (60, 200)], ids=["tall", "wide"])
-@pytest.mark.parametrize("rotated", [True, False])
-def test_the_path_ends_where_scikit_learn_does(n, d, rotated, monkeypatch):
-    if not rotated:
-        monkeypatch.setattr("infomax.evaluation.logistic.LARGEST_BASIS", 0)
-    vectors, codes, _ = blobs(n=n, d=d, spread=4.0)
-    x = vectors.astype(np.float32) - vectors.mean(0).astype(np.float32)
-    y = functional.one_hot(torch.from_numpy(codes)).float()
-    for cost, weights, bias in logistic_path(torch.from_numpy(x), y, (0.01, 1.0)):
-        theirs = LogisticRegression(C=cost, max_iter=5000, tol=1e-8).fit(x, codes)
-        ours = torch.softmax(torch.from_numpy(x) @ weights + bias, 1).numpy()
-        assert abs(ours - theirs.predict_proba(x)).max() < 0.02
-
-
-def test_the_majority_class_is_the_training_nodes():
-    codes = np.array([0, 0, 1, 1, 1, 0])
-    train = np.array([True, True, True, False, False, False])
-    row = majority(codes, [{"train": train, "test": ~train}])
-    assert row.mean == pytest.approx(100 / 3)
+def test_the_majority_class_is_that_of_training_and_validation_nodes():
+    """Training nodes are often as many of each class: validation nodes tell which is frequent."""
+    codes = np.array([0, 1, 1, 1, 0, 1, -1])
+    parts = np.array([0, 0, 1, 1, 1, 2, 2])
+    splits = {name: parts == part for part, name in enumerate(("train", "validation", "test"))}
+    assert majority(codes, [splits]).mean == 100
+    assert majority(codes, [{"train": parts == 0, "test": parts == 2}]).mean == 0
+    flags = np.array([[1, 0], [0, 1], [1, 0], [1, 1], [0, 0], [1, 1], [-1, 0]])
+    assert majority(flags, [splits]).mean == pytest.approx(2 / 3)

@@ -1,67 +1,153 @@
-"""Logistic regression for any device: many strengths of regularisation, each starting from the one before."""
+"""Logistic regression for many strengths of regularisation, each fit starting from the one before.
+
+The loss is the sum of the cross-entropies plus ``|weights|^2 / (2 C)``, as scikit-learn's; biases are not regularised.
+So that C means the same for long and for short vectors, x is centred and divided by one number, the root mean square
+distance of its rows from their mean.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from torch import Tensor
+from scipy import sparse
 
 LARGEST_BASIS = 2048
-"""Rows or columns up to which the principal axes of x are computed."""
-PRECISION = 1e-6
-"""Relative fall of the loss at which a fit ends; accuracies no longer change there."""
+"""Rows or columns up to which the principal axes of a dense x are computed."""
+DENSE_BASIS, DENSE = 512, 1 << 24
+"""Rows or columns up to which a sparse x of at most so many entries, zeros included, is made dense for that."""
+PRECISION = 1e-3
+"""Largest entry of the gradient at which a fit ends; accuracies hardly change after it."""
+BLOCK = 16_384
 
 
-def logistic_path(x: Tensor, y: Tensor, costs: Iterable[float]) -> Iterator[tuple[float, Tensor, Tensor]]:
-    """Softmax regressions on x ``[n, d]`` for each cost C: C, weights ``[d, K]`` and biases ``[K]``.
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """A linear classifier: ``weights`` ``[d, K]``, ``bias`` ``[K]`` and the codes ``[K]`` of the classes."""
 
-    Each minimises the mean cross-entropy plus ``|weights|^2 / (2 C n)``, as scikit-learn does; y ``[n, K]`` is 0/1, and
-    every class has a row. L-BFGS runs along the principal axes of x, scaled by the curvature of the loss there, so it
-    takes tens of passes whatever the shape of x.
+    weights: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    classes: NDArray[Any]
+
+    def logits(self, x: Any) -> NDArray[np.float64]:
+        """Logits ``[n, K]`` of rows ``[n, d]``, dense or CSR."""
+        logits: NDArray[np.float64] = x @ self.weights + self.bias
+        return logits
+
+    def predict(self, x: Any) -> NDArray[Any]:
+        """Codes ``[n]`` of rows ``[n, d]``."""
+        codes: NDArray[Any] = self.classes[self.logits(x).argmax(axis=1)]
+        return codes
+
+
+def logistic_path(x: Any, codes: NDArray[Any], costs: Iterable[float]) -> Iterator[tuple[float, Regression]]:
+    """The regression of rows x ``[n, d]``, dense or CSR, on codes ``[n]`` for each cost C.
+
+    L-BFGS runs on weights whose unit is chosen so that the loss curves about equally along each column. The columns of
+    a dense x are rotated to its principal axes before, so it takes tens of passes whatever the shape of x.
     """
-    axes, variances = _principal_axes(x)
-    z = x if axes is None else x @ axes
-    share = y.mean(0)
-    curvature, weights, bias = share * (1 - share), z.new_zeros(z.shape[1], y.shape[1]), z.new_zeros(1, y.shape[1])
+    classes, targets = np.unique(codes, return_inverse=True)
+    problem = _Problem.of(x, targets)
+    weights = np.zeros((problem.rows.shape[1] + 1, len(classes)))
     for cost in costs:
-        decay = 1 / (cost * len(x))
-        scale = torch.cat([(variances[:, None] * curvature + decay).rsqrt(), curvature.rsqrt()[None]])
-        weights, bias = _minimise(z, y, decay, scale, torch.cat([weights, bias])).split([z.shape[1], 1])
-        yield cost, weights if axes is None else axes @ weights, bias[0]
+        weights = problem.minimise(cost, weights)
+        yield cost, Regression(*problem.unscaled(weights), classes)
 
 
-def _minimise(z: Tensor, y: Tensor, decay: float, scale: Tensor, start: Tensor) -> Tensor:
-    """Weights and, in the last row, biases ``[d + 1, K]`` with the lowest loss."""
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What is fitted, in coordinates in which L-BFGS needs few passes.
 
-    def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        parameters = torch.from_numpy(flat).to(z).view_as(scale) * scale
-        weights = parameters[:-1]
-        logits = torch.addmm(parameters[-1], z, weights)
-        normaliser = logits.logsumexp(1)
-        error = torch.exp(logits - normaliser[:, None]).sub_(y).div_(len(z))
-        value = (normaliser.sum() - (y * logits).sum()) / len(z) + decay / 2 * weights.square().sum()
-        gradient = torch.cat([z.T @ error + decay * weights, error.sum(0, keepdim=True)]) * scale
-        return float(value), gradient.double().cpu().numpy().ravel()
+    Shapes:
+        rows: ``[n, r]``, dense or CSR, float32; shift: ``[r]``, to be subtracted from each row.
+        variances: ``[r]``, the mean square of each shifted column.
+        targets: ``[n]``, from 0 to K - 1.
+        mean: ``[d]``; axes: ``[d, r]``, None if r = d: ``rows - shift = (x - mean) @ axes / scale``.
+    """
 
-    first = (start / scale).double().cpu().numpy().ravel()
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": PRECISION})
-    return torch.from_numpy(found.x).to(z).view_as(scale) * scale
+    rows: Any
+    shift: NDArray[np.float32]
+    variances: NDArray[np.float64]
+    targets: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    axes: NDArray[np.float64] | None
+    scale: float
+
+    @classmethod
+    def of(cls, x: Any, targets: NDArray[np.int64]) -> _Problem:
+        n, d = x.shape
+        if sparse.issparse(x) and min(n, d) <= DENSE_BASIS and n * d <= DENSE:
+            x = x.toarray()
+        mean = np.asarray(x.mean(axis=0, dtype=np.float64))
+        if sparse.issparse(x) or min(n, d) > LARGEST_BASIS:
+            # The mean is subtracted in the products only: a sparse x would be filled.
+            variances = np.maximum(_mean_squares(x) - mean**2, 0)
+            scale = _scale(variances, mean)
+            rows, shift = (x / scale).astype(np.float32), (mean / scale).astype(np.float32)
+            return cls(rows, shift, variances / scale**2, targets, mean, None, scale)
+        blocks = [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]  # so that no copy in float64 is large
+        if n < d:
+            squares, sides = np.linalg.eigh((x - mean) @ (x - mean).T)
+        else:
+            squares, axes = np.linalg.eigh(sum((x[block] - mean).T @ (x[block] - mean) for block in blocks))
+        kept = squares > 1e-10 * squares.max(initial=0)  # along the others, rows differ by rounding
+        axes = (x - mean).T @ (sides[:, kept] / np.sqrt(squares[kept])) if n < d else axes[:, kept]
+        scale = _scale(squares[kept] / n, mean)
+        rows = np.concatenate([(x[block] - mean) @ axes / scale for block in blocks], dtype=np.float32)
+        shift = np.zeros(len(axes.T), dtype=np.float32)
+        return cls(rows, shift, squares[kept] / n / scale**2, targets, mean, axes, scale)
+
+    def minimise(self, cost: float, start: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights and, in the last row, biases ``[r + 1, K]`` with the lowest loss."""
+        from scipy.optimize import minimize
+
+        n, decay = len(self.targets), 1 / (cost * len(self.targets))
+        share = np.bincount(self.targets) / n
+        curvature = np.outer(np.append(self.variances, 1), share * (1 - share))
+        decays = np.append(np.full(len(self.variances), decay), 0)[:, None]
+        unit = 1 / np.sqrt(curvature + decays)
+        everyone, transposed = np.arange(n), self.rows.T
+
+        def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            values = unit * flat.reshape(unit.shape)
+            weights = values.astype(np.float32)
+            logits = self.rows @ weights[:-1] + (weights[-1] - self.shift @ weights[:-1])
+            logits -= logits.max(axis=1, keepdims=True)
+            own = logits[everyone, self.targets].sum(dtype=np.float64)
+            np.exp(logits, out=logits)
+            total = logits.sum(axis=1, keepdims=True)
+            value = (np.log(total).sum(dtype=np.float64) - own) / n + np.vdot(decays * values, values) / 2
+            logits /= total
+            logits[everyone, self.targets] -= 1
+            error = logits.sum(axis=0)
+            slopes = np.vstack([transposed @ logits - np.outer(self.shift, error), error])
+            return float(value), (unit * (slopes / n + decays * values)).ravel()
+
+        options = {"gtol": PRECISION, "ftol": PRECISION**2, "maxiter": 500}
+        found = minimize(loss, (start / unit).ravel(), jac=True, method="L-BFGS-B", options=options)
+        best: NDArray[np.float64] = unit * found.x.reshape(unit.shape)
+        return best
+
+    def unscaled(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Weights ``[d, K]`` and biases ``[K]`` for rows as x has them."""
+        own = (weights[:-1] if self.axes is None else self.axes @ weights[:-1]) / self.scale
+        return own, weights[-1] - self.mean @ own
 
 
-def _principal_axes(x: Tensor) -> tuple[Tensor | None, Tensor]:
-    """The principal axes ``[d, r]`` of x and the mean square of x along each; for a very large x, None and columns."""
-    n, d = x.shape
-    if min(n, d) > LARGEST_BASIS:
-        return None, x.square().mean(0)
-    wide = n < d
-    products = x @ x.T if wide else x.T @ x
-    variances, axes = torch.linalg.eigh(products.double() / n)
-    kept = variances > variances[-1] * 1e-10
-    variances, axes = variances[kept], axes[:, kept]
-    if wide:
-        axes = x.T.double() @ axes / (variances * n).sqrt()
-    return axes.to(x), variances.to(x)
+def _mean_squares(x: Any) -> NDArray[np.float64]:
+    """Mean square ``[d]`` of each column of ``[n, d]``, dense or CSR."""
+    if sparse.issparse(x):  # not by x.power, which sorts indices that its result shares with x
+        sums = np.bincount(x.indices, np.square(x.data, dtype=np.float64), x.shape[1]).astype(np.float64)
+    else:
+        sums = np.einsum("nd,nd->d", x, x, dtype=np.float64)
+    squares: NDArray[np.float64] = sums / x.shape[0]
+    return squares
+
+
+def _scale(variances: NDArray[np.float64], mean: NDArray[np.float64]) -> float:
+    """Root mean square distance of rows from their mean ``[d]``; 1 if it is only rounding."""
+    spread = float(variances.sum())
+    return spread**0.5 if spread > 1e-13 * (mean @ mean) else 1.0

@@ -19,7 +19,6 @@ from infomax.errors import InputError
 from infomax.evaluation.logistic import logistic_path
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.splits import Splits, known
-from infomax.kernels.host import on_one_thread
 from infomax.kernels.initialisation import glorot
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.replay import repeat
@@ -32,9 +31,8 @@ Device: TypeAlias = str | torch.device
 STEPS, LEARNING_RATE = 100, 0.01
 COSTS = tuple(10.0**power for power in range(-3, 8))
 """Costs C of the validated probe, from strong to weak regularisation, for vectors of mean square length 1."""
-SMALL = 1 << 20
-PATIENCE = 2
-"""Costs in a row that are no better than the best one before the search ends."""
+ENOUGH, PATIENCE = 100.0, 2
+"""The cost from which the search may end, and the costs in a row that are then no better than the best."""
 BLOCK = 4096
 
 
@@ -151,46 +149,31 @@ def validated_probe(
 
     Vectors are centred and divided by one number, the root mean square distance of the training rows from their mean,
     so that the score does not depend on the scale of the vectors, nor on a rotation or a shift. All rows are divided by
-    the same number, so what a linear map can read from the length of a vector stays readable.
+    the same number, so what a linear map can read from the length of a vector stays readable; with rows of unit length
+    it would be lost, and of vectors with a single column all but the sign.
 
-    Costs are tried from the strongest regularisation on, until two in a row are no better than the best; of equals the
-    strongest wins. The problem is convex: the result does not depend on a seed.
+    Costs are tried from the strongest regularisation on. From `ENOUGH` on the search ends once `PATIENCE` costs in a
+    row are no better than the best, if that is better than the first: below some cost all predict the same class. Of
+    equally accurate costs the one nearest to 1 is chosen. The problem is convex, so the seed changes nothing; it is
+    small, so the CPU solves it whatever the device.
     """
-    # Products this small wait longer for a second thread than they gain from it.
-    rows = int(splits["train"].sum()) if "train" in splits else 0
-    small = torch.device(device).type == "cpu" and rows * vectors.shape[1] < SMALL
-    arguments = vectors, codes, splits, device
-    return on_one_thread(_validated, *arguments) if small else _validated(*arguments)
+    from threadpoolctl import threadpool_limits
 
-
-def _validated(vectors: Vectors, codes: NDArray[Any], splits: Splits, device: Device) -> Score:
     if codes.ndim == 2:
         raise InputError("validated probe", "one label per node", "several", "Use the paper's probe.")
     train, validation, test = (_rows(vectors, codes, splits, name) for name in ("train", "validation", "test"))
-    classes, targets = np.unique(codes[train], return_inverse=True)
-    if len(classes) < 2:
+    if len(np.unique(codes[train])) < 2:
         raise InputError("split 'train'", "nodes of at least two classes", "one class")
-    x = _dense(vectors, train, device)
-    mean = x.mean(0)
-    x = x - mean
-    scale = x.square().sum(1, dtype=torch.float64).mean().sqrt().to(x)
-    scale = torch.where(scale > 0, scale, 1)
-    y = torch.nn.functional.one_hot(torch.from_numpy(targets)).to(x)
-
-    def predict(rows: NDArray[np.int64], weights: Tensor, bias: Tensor) -> NDArray[Any]:
-        blocks = [(_dense(vectors, block, device) - mean) / scale @ weights + bias for block in _blocks(rows)]
-        found: NDArray[Any] = classes[torch.cat(blocks).argmax(1).cpu().numpy()]
-        return found
-
-    best, chosen, worse = -1.0, 0.0, 0
-    for cost, weights, bias in logistic_path(x / scale, y, COSTS):
-        found = float(accuracy(predict(validation, weights, bias), codes[validation]))
-        worse = 0 if found > best else worse + 1
-        if worse == 0:
-            best, chosen, model = found, cost, (weights, bias)
-        elif worse == PATIENCE:
-            break
-    predictions = predict(test, *model)[None]
+    held_out, tried, right, best = _host(vectors, validation), [], [], 0
+    with threadpool_limits(1):  # a second thread makes products this small slower, not faster
+        for cost, model in logistic_path(_host(vectors, train), codes[train], COSTS):
+            tried.append((cost, model))
+            right.append(float(accuracy(model.predict(held_out), codes[validation])))
+            best = max(range(len(tried)), key=lambda at: (right[at], -abs(np.log10(tried[at][0]))))
+            if cost >= ENOUGH and len(tried) - 1 - best >= PATIENCE and right[best] > right[0]:
+                break
+    chosen, model = tried[best]
+    predictions = np.concatenate([model.predict(_host(vectors, rows)) for rows in _blocks(test)])[None]
     return Score("accuracy", accuracy(predictions, codes[test]), predictions, {"C": chosen})
 
 

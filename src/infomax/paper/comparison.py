@@ -128,15 +128,19 @@ def raw_features(
 
 
 def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = "Majority class") -> Row:
-    """The row of whoever always answers what most training nodes have: one class, or of many labels the usual ones."""
+    """The row of a guess that is the same for all nodes: the most frequent class, or each label that most nodes have.
+
+    Counted on training and validation nodes, since training nodes are often as many of each class.
+    """
     began, scores = time.perf_counter(), []
     for split in splits:
-        train, test = (codes[split[part] & known(codes)] for part in ("train", "test"))
+        counted = codes[np.any([split[part] for part in PARTS[:2] if part in split], axis=0) & known(codes)]
+        test = codes[split["test"] & known(codes)]
         if codes.ndim == 2:
-            answer = np.broadcast_to(train.mean(0) > 0.5, test.shape)[None]
+            answer = np.broadcast_to(counted.mean(0) > 0.5, test.shape)[None]
             scores.append(Score("micro-F1", micro_f1(answer, test), answer))
         else:
-            answer = np.full((1, len(test)), np.bincount(train).argmax())
+            answer = np.full((1, len(test)), np.bincount(counted).argmax())
             scores.append(Score("accuracy", accuracy(answer, test), answer))
     row = summarise(method, [mean_over(scores)], time.perf_counter() - began, None, scores[0].metric)
     return _with_splits(row, scores)
