@@ -18,6 +18,7 @@ from infomax import DGI, Graph, read_graph
 from infomax.io.npz import write_npz
 
 DIM = 8
+ROWS = ["DGI", "Random-Init", "Raw features", "Majority class"]
 
 
 @pytest.fixture(scope="module")
@@ -194,12 +195,14 @@ def test_evaluate_gives_a_run_and_its_file_the_same_score(run, folder, tmp_path)
     first, second, third = (json.loads((tmp_path / f"{number}.json").read_text()) for number in range(3))
     assert first["source"] == str(run)
     assert first["probe"] == "validated"
-    assert [row["method"] for row in first["rows"]] == ["DGI", "Random-Init", "Raw features"]
+    assert [row["method"] for row in first["rows"]] == ROWS
     for row in first["rows"]:
-        assert (row["metric"], row["runs"]) == ("accuracy", 1)
-        assert 34 < row["mean"] <= 100  # in percent, and better than one guess in three
+        assert (row["metric"], row["runs"], row["splits"]) == ("accuracy", 1, 10)
+        guessed = row["method"] == "Majority class"
+        assert (20 if guessed else 34) < row["mean"] <= 100  # in percent, and better than one guess in three
+        assert (row["split_std"] > 0, row["costs"]) == (not guessed, [] if guessed else [1.0])
     assert [row["mean"] for row in first["rows"]] == [row["mean"] for row in second["rows"]]
-    assert [row["mean"] for row in third["rows"]] == [first["rows"][0]["mean"]]
+    assert [row["mean"] for row in third["rows"]] == [first["rows"][at]["mean"] for at in (0, 3)]
 
 
 @pytest.mark.usefixtures("quick_probe")
@@ -290,13 +293,13 @@ def test_several_labels_a_node_are_scored_by_micro_f1(flagged, flags, tmp_path, 
         found.append(json.loads((tmp_path / f"{number}.json").read_text()))
     means = [[row["mean"] for row in result["rows"]] for result in found]
     assert means[0] == means[1] == means[2]
-    assert means[3] == means[0][:1]
-    assert [row["method"] for row in found[0]["rows"]] == ["DGI", "Random-Init", "Raw features"]
+    assert means[3] == [means[0][0], means[0][3]]
+    assert [row["method"] for row in found[0]["rows"]] == ROWS
     assert {(result["probe"], row["metric"]) for result in found for row in result["rows"]} == {("paper", "micro-F1")}
     splits, _ = random_splits(np.where((flags < 0).any(axis=1), -1, 0), seed=0, count=10)
     embedded = DGI.load(run).transform(graph).vectors
     assert means[0][0] == pytest.approx(np.mean([quick(embedded, flags, split).value for split in splits]))
-    refused(infomax("evaluate", run, *own, "--probe", "validated"), "one label a node", "Use the paper's probe")
+    refused(infomax("evaluate", run, *own, "--probe", "validated"), "one label per node", "Use the paper's probe")
     refused(infomax("evaluate", run, *own, "--labels", "kind"), "labels kind", "0 or 1", '"red"', "Name one column")
 
 
@@ -411,7 +414,8 @@ def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
     rows = {row["method"]: row for row in found["rows"]}
     assert list(rows) == ["DGI", "Random-Init", "Raw features"]
     for row in rows.values():
-        assert set(row) == {"method", "metric", "mean", "std", "runs", "paper", "seconds"}
+        agreed = {"method", "metric", "mean", "std", "runs", "paper", "seconds"}
+        assert set(row) == agreed | {"splits", "split_std", "costs"}
         assert row["metric"] == "accuracy"
         assert 0 <= row["mean"] <= 100
     assert rows["DGI"]["runs"] == 2

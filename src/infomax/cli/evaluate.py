@@ -61,7 +61,7 @@ def evaluate(
     from infomax.estimator import DGI
     from infomax.evaluation.splits import known
     from infomax.io.json import write_json
-    from infomax.paper.comparison import choose_probe, compare, splits_for, vectors_row
+    from infomax.paper.comparison import choose_probe, compare, majority, splits_for, vectors_row
 
     began = time.monotonic()
     if not source.exists():
@@ -82,6 +82,7 @@ def evaluate(
         rows = compare(scored, codes, splits, measure, smooth)
     else:
         rows = [vectors_row(str(source), scored.vectors, codes, splits, measure, time.perf_counter())]
+        rows.append(majority(codes, splits))
     values = [row.to_dict() for row in rows]
     show.scores(f"{', '.join(names)}: {probe} probe, {name}, {int(known(codes).sum()):,} labelled nodes", values)
     if json is not None:

@@ -162,15 +162,16 @@ def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
     from infomax.paper.results import score_text
 
     rows = list(rows)
-    several = any(row.get("splits", 1) > 1 for row in rows)
+    metrics = ["accuracy in %" if row["metric"] == "accuracy" else row["metric"] for row in rows]
+    several = any(row.get("splits", 1) > 1 for row in rows)  # of one encoder
+    heading = (metrics[0] if len(set(metrics)) == 1 else "score") + (" ± over splits" if several else "")
     columns = {
         "method": [row["method"] for row in rows],
-        "metric": ["accuracy in %" if row["metric"] == "accuracy" else row["metric"] for row in rows],
-        "score": [score_text(row["mean"], row["std"], row["metric"]) for row in rows],
+        "metric": metrics if len(set(metrics)) > 1 else [],
+        heading: [score_text(row["mean"], row["split_std" if several else "std"], row["metric"]) for row in rows],
         "paper": [score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
         "encoders": [row["runs"] for row in rows],
-        "splits": [row.get("splits", 1) if several else "" for row in rows],
-        "± over splits": [score_text(row["split_std"], None, row["metric"]) if several else "" for row in rows],
+        "splits": [row["splits"] if several else "" for row in rows],
         "C": [_range(row.get("costs", ())) for row in rows],
         "seconds": [f"{row['seconds']:.1f}" for row in rows],
     }
