@@ -112,10 +112,10 @@ def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_arra
     return matrix, {"self_loops": int(loops.sum()), "duplicates": duplicates, "zero_weights": int(zeros.sum())}
 
 
-def check_sums(matrix: sparse.csr_array, ids: NDArray[Any]) -> None:
+def check_sums(matrix: Any, name_of: Callable[[int], Any], where: str = "") -> None:
     """Refuse weights whose sum at a node, incoming or outgoing, float32 cannot hold: the node would vanish."""
     limit = float(np.finfo(np.float32).max)
-    if float(matrix.data.max(initial=0)) * matrix.nnz < limit:
+    if float(np.max(matrix.data, initial=0)) * len(matrix.indices) < limit:
         return
     data, n = matrix.data.astype(np.float64), matrix.shape[0]
     rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
@@ -123,9 +123,8 @@ def check_sums(matrix: sparse.csr_array, ids: NDArray[Any]) -> None:
         bad = np.flatnonzero(~(sums < limit))
         if len(bad):
             expected, found = "weights whose sum float32 can hold (below 3.4e38)", f"{sums[bad[0]]:.3g}"
-            raise InputError(
-                f"edges of node {shorten(ids[bad[0]])}", expected, found, "Divide all weights by one number."
-            )
+            place = f"{where}edges of node {shorten(name_of(int(bad[0])))}"
+            raise InputError(place, expected, found, "Divide all weights by one number.")
 
 
 def check_features(features: Any, n: int) -> Any:

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError
-from infomax.graphs.graph import Graph
 from infomax.graphs.stored import StoredAdjacency, StoredColumns, StoredFeatures, StoredIds
 
 FORMAT = 1
@@ -41,8 +40,8 @@ def folder_hash(path: Path) -> str:
     return hashlib.sha256((path / ABOUT).read_bytes()).hexdigest()
 
 
-def open_folder(path: Path) -> Graph:
-    """The graph of a folder, its arrays mapped. The sizes of the files are checked, their hashes are not."""
+def map_folder(path: Path) -> dict[str, Any]:
+    """The fields of the `Graph` in a folder, its arrays mapped. File sizes are checked, their hashes are not."""
     about = _read_about(path)
     weighted = WEIGHTS in about["files"]
     adjacency = StoredAdjacency(
@@ -56,18 +55,18 @@ def open_folder(path: Path) -> Graph:
         found = f"{adjacency.shape[0]}, {len(features)} and {len(ids)} rows"
         raise InputError(str(path), f"{n} nodes in {STARTS}, {FEATURES} and {NODES}", found, _AGAIN)
     columns = about["edge_columns"]
-    return Graph(
-        adjacency=adjacency,
-        features=features,
-        ids=ids,  # type: ignore[arg-type]  # read when they are asked for
-        feature_names=tuple(about["feature_names"]),
-        labels=StoredColumns(path / NODES, LABEL, tuple(about["labels"])),
-        splits=StoredColumns(path / NODES, SPLIT, tuple(about["splits"])),
-        directed=about["directed"],
-        dropped=about["dropped"],
-        edge_columns=None if columns is None else tuple(columns),
-        folder=path.resolve(),
-    )
+    return {
+        "adjacency": adjacency,
+        "features": features,
+        "ids": ids,  # read when they are asked for
+        "feature_names": tuple(about["feature_names"]),
+        "labels": StoredColumns(path / NODES, LABEL, tuple(about["labels"])),
+        "splits": StoredColumns(path / NODES, SPLIT, tuple(about["splits"])),
+        "directed": about["directed"],
+        "dropped": about["dropped"],
+        "edge_columns": None if columns is None else tuple(columns),
+        "folder": path.resolve(),
+    }
 
 
 def _read_about(path: Path) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from scipy import sparse
 
 from infomax.errors import InputError, shorten
 from infomax.graphs import checks
-from infomax.graphs.held_out import check_held_out, hold_out_edges
+from infomax.graphs.degrees import degree_features, node_degrees
+from infomax.graphs.folder import is_folder, map_folder
+from infomax.graphs.held_out import check_held_out, split_edges
 from infomax.graphs.stored import StoredAdjacency
 
 Features: TypeAlias = Any
@@ -39,7 +41,7 @@ class Graph:
         splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named "seen", training sees
             those nodes and the edges among them, and nothing else.
         groups: ``[N]`` integers, the graph of each node where there are several; no edge joins two. None: one graph.
-        held_out: ``[2, H]`` rows, the edges that `hold_out_edges` took out of the adjacency. None: there are none.
+        held_out: ``[2, H]`` rows, the edges that `hold_out_edges` took out. None: there are none.
     """
 
     adjacency: Any
@@ -116,18 +118,26 @@ class Graph:
 
         What trains and embeds in batches reads the rows that it needs; `loaded` reads all of it into memory.
         """
-        from infomax.graphs.folder import is_folder, open_folder
-
         if not is_folder(Path(folder)):
             found = "no graph.json in it" if Path(folder).is_dir() else "nothing of that name"
             raise InputError(
                 str(folder), "a graph folder", found, "Make one: infomax prepare EDGES NODES --out FOLDER."
             )
-        return open_folder(Path(folder))
+        return cls(**map_folder(Path(folder)))
 
     def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
-        """The graph without a random share of its edges, which become ``held_out``: see `held_out.hold_out_edges`."""
-        return hold_out_edges(self, share, seed)
+        """The graph without a random share of its edges, which become ``held_out``.
+
+        Degree features are counted anew. Nodes may become isolated. A graph that is mapped is read into memory.
+        """
+        if self.held_out is not None:
+            raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
+        graph = self.loaded()
+        adjacency, held_out = split_edges(graph.adjacency, share, seed)
+        features, names = degree_features(node_degrees(adjacency, graph.directed))
+        if graph.feature_names != tuple(names):
+            features = graph.features
+        return dataclasses.replace(graph, adjacency=adjacency, features=features, held_out=held_out)
 
     def loaded(self) -> Graph:
         """The same graph with all of its arrays in memory."""
@@ -214,7 +224,7 @@ class Graph:
                 raise InputError("feature_names", "features that have these names", "none")
             features, feature_names = degree_features(node_degrees(matrix, directed))
         known = np.arange(n) if ids is None else checks.check_ids(ids, n)
-        checks.check_sums(matrix, known)
+        checks.check_sums(matrix, known.__getitem__)
         values = checks.check_features(features, n)
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
@@ -324,24 +334,3 @@ def _array(tensor: Any) -> Any:
         return values.numpy()
     values = values.to_sparse_coo().coalesce()
     return sparse.coo_array((values.values().numpy(), values.indices().numpy()), shape=values.shape)
-
-
-def node_degrees(adjacency: Any, directed: bool) -> NDArray[np.int64]:
-    """`Graph.degrees` of an adjacency matrix ``[N, N]``."""
-    degrees: NDArray[np.int64] = np.diff(adjacency.indptr).astype(np.int64)
-    if directed:
-        for first in range(0, len(adjacency.indices), 1 << 24):
-            degrees += np.bincount(adjacency.indices[first : first + (1 << 24)], minlength=len(degrees))
-    return degrees
-
-
-def degree_features(degrees: NDArray[np.int64]) -> tuple[sparse.csr_array, list[str]]:
-    """One-hot features ``[N, 32]`` of the degrees ``[N]``, for graphs that have no features; and their names.
-
-    Column b is 1 where a degree d has ``floor(log2(d + 1)) == b``. The columns do not depend on the graph, so that a
-    model trained on one graph can embed another.
-    """
-    bucket = np.minimum(np.log2(degrees + 1).astype(np.int64), 31)
-    n = len(degrees)
-    onehot = sparse.csr_array((np.ones(n, dtype=np.float32), bucket, np.arange(n + 1)), shape=(n, 32))
-    return onehot, [f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32)]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
@@ -12,22 +9,13 @@ from scipy import sparse
 from infomax.errors import InputError
 from infomax.graphs.checks import check_array
 
-if TYPE_CHECKING:
-    from infomax.graphs.graph import Graph
 
+def split_edges(adjacency: sparse.csr_array, share: float, seed: int) -> tuple[sparse.csr_array, NDArray[np.int64]]:
+    """An adjacency matrix without a random share of its edges, and those edges ``[2, H]``.
 
-def hold_out_edges(graph: Graph, share: float, seed: int = 0) -> Graph:
-    """The graph without a random share of its edges, which become ``held_out``.
-
-    Two directed edges between the same nodes are held out together, since one would give away the other. Degree
-    features are counted anew. Nodes may become isolated. A graph that is mapped from a folder is read into memory.
+    Two directed edges between the same nodes go together, since one would give away the other.
     """
-    from infomax.graphs.graph import degree_features, node_degrees
-
-    if graph.held_out is not None:
-        raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
-    graph = graph.loaded()
-    links, n = graph.adjacency.tocoo(), graph.num_nodes
+    links, n = adjacency.tocoo(), adjacency.shape[0]
     low, high = np.sort(np.stack(links.coords).astype(np.int64), axis=0)
     pairs = np.unique(low * n + high)
     count = round(share * len(pairs)) if 0 < share < 1 else 0
@@ -36,11 +24,8 @@ def hold_out_edges(graph: Graph, share: float, seed: int = 0) -> Graph:
         raise InputError("share of edges to hold out", expected, str(share), "Use 0.1, for example.")
     chosen = np.sort(np.random.default_rng(seed).choice(pairs, count, replace=False))
     keep = ~np.isin(low * n + high, chosen)
-    adjacency = sparse.csr_array((links.data[keep], (links.row[keep], links.col[keep])), shape=links.shape)
-    features, names = degree_features(node_degrees(adjacency, graph.directed))
-    if graph.feature_names != tuple(names):
-        features = graph.features
-    return dataclasses.replace(graph, adjacency=adjacency, features=features, held_out=np.stack(np.divmod(chosen, n)))
+    left = sparse.csr_array((links.data[keep], (links.row[keep], links.col[keep])), shape=links.shape)
+    return left, np.stack(np.divmod(chosen, n))
 
 
 def check_held_out(held_out: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:

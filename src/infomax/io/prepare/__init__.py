@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError
 from infomax.graphs import folder as layout
+from infomax.graphs.checks import check_sums
+from infomax.graphs.stored import StoredAdjacency
 from infomax.io.atomic import make_folder, reporting
 from infomax.io.folder import GROUP, ArrayWriter, finish
 from infomax.io.locking import locked
@@ -265,10 +267,17 @@ class Preparation:
                 starts.append(entries + np.searchsorted(rows, ended, side="right"))
                 entries += len(rows)
             starts.append(np.full(n + 1 - starts.rows, entries))
-        if not counts.weighted:
+        if counts.weighted:
+            parts = (layout.STARTS, layout.NEIGHBOURS, layout.WEIGHTS)
+            matrix = StoredAdjacency(*(np.load(self.folder / name, mmap_mode="r") for name in parts))
+            check_sums(matrix, self._id, f"{self.edges.path}, ")
+        else:
             (self.folder / layout.WEIGHTS).unlink()
         dropped = {"self_loops": loops, "duplicates": counts.duplicates, "zero_weights": zeros}
         return {"entries": entries, **dropped}
+
+    def _id(self, node: int) -> Any:
+        return self.database.execute("SELECT id FROM nodes WHERE node = ?", [node]).fetchone()[0]
 
     def _keys(self, weighted: bool, zero: str) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32] | None]]:
         """The keys of all edges, as `merge` takes them, in order."""

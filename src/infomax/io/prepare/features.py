@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError
 from infomax.graphs import folder as layout
-from infomax.graphs.graph import degree_features, node_degrees
+from infomax.graphs.degrees import degree_features, node_degrees
 from infomax.graphs.stored import StoredAdjacency, row_blocks
 from infomax.io.folder import GROUP, ArrayWriter, half
 
