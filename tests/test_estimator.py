@@ -287,7 +287,7 @@ def test_a_regime_has_as_many_batches_as_it_says(graph):
     class Wrong(WholeGraph):
         steps = 2
 
-    with pytest.raises(InputError, match="2 batches an epoch"):
+    with pytest.raises(InputError, match="2 batches per epoch"):
         DGI(dim=8, views=Wrong, epochs=2).fit(graph)
 
 

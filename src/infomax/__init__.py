@@ -1,4 +1,4 @@
-"""Deep Graph Infomax: one vector a node, without a single label.
+"""Deep Graph Infomax: learn one vector per node of a graph, without labels.
 
 >>> from infomax import DGI, read_graph
 >>> graph = read_graph("edges.csv", "nodes.csv")

@@ -42,29 +42,29 @@ CHECKPOINT_SECONDS = 20.0
 
 
 class DGI(BaseEstimator):  # type: ignore[misc]
-    """Deep Graph Infomax: learns one vector a node, without labels.
+    """Deep Graph Infomax: learns one vector per node, without labels.
 
     Args:
-        dim: width of the vectors, which in patches are twice as wide; None takes the preset's.
-        preset: ``"auto"`` (the whole graph where it fits the device, else batches), ``"whole-graph"``, ``"batches"``,
-            ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, or a `Preset` of your own. Every argument below that is
-            None is taken from it.
+        dim: width of the vectors; the ``"patches"`` preset makes them twice as wide. None takes the preset's.
+        preset: ``"auto"`` (the whole graph if it fits into memory, else batches), ``"whole-graph"``, ``"batches"``,
+            ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, or your own `Preset`. Every argument below that is None
+            is taken from it.
         views, encoder, corruption, readout, discriminator, objective: parts; see `Preset`.
         scale: ``"auto"``, ``"rows"``, ``"columns"`` or ``"none"``; see `Scaler`.
         lr: Adam's learning rate.
-        epochs: train so many epochs and keep the last weights; with ``patience`` as well, at most so many. In batches
-            an epoch is one step. 0 is Random-Init: the encoder as it was drawn.
-        patience: stop after so many epochs without a lower training loss and keep the weights that produced the lowest.
-        smooth: hops over which `transform` smooths the vectors, H + P^smooth H with rows of length 1. It helps where
-            labels follow communities; 0, the default, leaves vectors as they are.
-        seed: decides the first weights and every corruption.
+        epochs: number of epochs; the last weights are kept. With ``patience`` as well, the most epochs. In batches an
+            epoch is one step. 0 is Random-Init: an encoder with its initial weights.
+        patience: stop after this many epochs without a lower training loss; keep the weights with the lowest loss.
+        smooth: number of hops over which `transform` smooths the vectors, H + P^smooth H with rows of length 1. It
+            helps where labels follow communities; 0, the default of all presets, switches it off.
+        seed: seed of the initial weights and of all other random draws.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``...
 
     Attributes:
         model_: the trained `Model` (encoder, readout, discriminator).
-        preset_, seed_: the settings in force.
-        scaler_, feature_names_: what the features went through, and their order.
-        graph_: the graph it was fitted to.
+        preset_, seed_: the settings of the fit.
+        scaler_, feature_names_: the fitted `Scaler`, and the names of the features in order.
+        graph_: the graph that it was fitted to.
     """
 
     def __init__(
@@ -114,12 +114,12 @@ class DGI(BaseEstimator):  # type: ignore[misc]
 
         Args:
             graph: the graph.
-            y: not used; scikit-learn's signature.
-            run: a folder to keep the training in, checkpoints first and the finished model at last, as `save` would
-                write it. If it holds a checkpoint, training goes on from there, bit for bit; a finished model is
-                never written over.
-            progress: called with the `Training` whenever its history has been read back; a KeyboardInterrupt that it
-                raises leaves a checkpoint behind.
+            y: not used; part of scikit-learn's signature.
+            run: a run folder to write: checkpoints during training, then the finished model, as `save` writes it. If
+                it holds a checkpoint, training resumes from there with the same result; a finished model is never
+                overwritten.
+            progress: called with the `Training` whenever its history has been read back, and within long epochs. If it
+                raises KeyboardInterrupt, a checkpoint is written to ``run``.
         """
         check_graph(graph)
         if run is None:
@@ -139,7 +139,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         seen, scaler = source.seen(), Scaler.of_seen(source, preset.scale)
         first, draws = generators(self.seed, device)
         model = build(preset, graph.num_features, first).to(device)
-        if folder is not None and graph.folder is None:  # its report needs the vectors
+        if folder is not None and graph.folder is None:  # the report needs all vectors
             memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, features=scaler.transform(seen.features))
         warn_if_zero(scaled.features, scaler)
@@ -161,7 +161,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             training.run(progress)
         else:
             config = self._run(training, folder, graph, preset.describe(), progress)
-        self.__dict__.pop("health_", None)  # of an earlier fit, which stands until this one has ended well
+        self.__dict__.pop("health_", None)  # of an earlier fit, which remains valid until this one has succeeded
         self.model_, self.preset_, self.scaler_, self._course = model.eval(), preset, scaler, course(training)
         self.seed_ = self.seed
         self.graph_, self.feature_names_ = graph, graph.feature_names
@@ -171,23 +171,24 @@ class DGI(BaseEstimator):  # type: ignore[misc]
 
     @cached_property
     def health_(self) -> dict[str, Any]:
-        """The report of the training; made when it is first asked for, since it takes an embedding and its spectrum."""
+        """The report on the training, computed at first use, since it needs the vectors and their spectrum."""
         if not hasattr(self, "_course"):
-            raise NotFittedError("There is no finished training to report on: call fit(graph).")
+            raise NotFittedError("No training has finished yet: call fit(graph).")
         seen, rows = self.graph_.seen(), None
-        if seen.folder is not None:  # a sample, as the report would take of vectors in memory
+        if seen.folder is not None:  # sample the nodes, as `shape` does with vectors in memory
             rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))
         return self._course | shape(self.transform(seen, rows=rows).vectors)
 
     def transform(
         self, graph: Graph, *, smooth: int | None = None, rows: NDArray[np.int64] | None = None
     ) -> Embeddings:
-        """The vectors ``[N, dim]`` of a graph's nodes, in its order, with its ids.
+        """Compute the vectors ``[N, d]`` of a graph's nodes, in the graph's order, with its ids.
 
         Args:
             graph: any graph with the features that the model was fitted to.
-            smooth: hops to smooth the vectors over; None takes the model's own setting, 0 leaves them as they are.
-            rows: only the nodes of these rows, which ascend. On a graph folder only what they need is read.
+            smooth: number of hops to smooth the vectors over; None takes the model's setting, 0 switches it off.
+            rows: compute only these nodes, in ascending order. Of a graph folder, only the rows needed are read,
+                unless vectors are smoothed.
         """
         self._check_fitted()
         check_graph(graph)
@@ -212,32 +213,32 @@ class DGI(BaseEstimator):  # type: ignore[misc]
     def write_vectors(
         self, graph: Graph, out: str | Path, *, smooth: int | None = None, half: bool = False, **report: Progress
     ) -> None:
-        """Write the vectors of a graph folder to a file or a folder of parts, ``progress=`` told the nodes done."""
+        """Write the vectors of a graph folder to a file or a folder of parts; ``progress=`` is told the nodes done."""
         self._check_fitted()
         check_feature_names("features", graph.feature_names, self.feature_names_)
         if graph.folder is None:
-            raise InputError("graph", "one that was opened from a graph folder", "one in memory", "Use transform.")
+            raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
         memory.require(memory.stored_bytes(graph), torch.device("cpu"))
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
         write_vectors(self.model_.encoder, graph, self.scaler_, Path(out), smooth=hops, half=half, **report)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
-        """`fit`, then `transform` of the same graph."""
+        """Fit to a graph and return its vectors."""
         return self.fit(graph).transform(graph)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write a run folder: all one needs to embed and evaluate, and it can be moved."""
+        """Write a run folder, which has all that embedding and evaluation need."""
         self._check_fitted()
         path = Path(folder)
         with runs.locked(path):
             if not overwrite:
                 runs.refuse_model(path)
-            self.health_  # noqa: B018  computed now, before the old model is removed, since it may fail
+            self.health_  # noqa: B018  computed before the old model is removed, since it may fail
             self._finish(path, runs.begin(path, self.graph_, self.preset_.describe(), self.seed_, self.device))
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", **own: Part) -> Self:
-        """Read a run folder, wherever it was made; parts that are not infomax's are handed in, as ``encoder=...``."""
+        """Read a run folder; pass your own parts by name, as ``encoder=...``."""
         run = runs.read(Path(folder))
         try:
             runs.check_sizes(str(Path(folder) / runs.CONFIG), run, own)
@@ -255,9 +256,9 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         return model
 
     def choose_preset(self, graph: Graph, device: torch.device, run: Path | None = None) -> tuple[str | Preset, str]:
-        """The preset to train with on a device, and why: "auto" is the whole graph where it fits, else batches.
+        """Choose the preset to train with, and say why: "auto" is the whole graph if it fits into memory, else batches.
 
-        A training that is resumed keeps the preset it was begun with.
+        A resumed training keeps its preset.
         """
         if self.preset != "auto":
             return self.preset, "as asked for"
@@ -273,7 +274,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         return ("batches" if needed > free and swappable else "whole-graph"), reason
 
     def settings(self, preset: str | Preset | None = None) -> Preset:
-        """A preset with every argument in its place; by default the estimator's own, and the whole graph for "auto"."""
+        """Fill the estimator's arguments into a preset; by default its own preset, whole-graph for "auto"."""
         name = preset or ("whole-graph" if self.preset == "auto" else self.preset)
         preset = PRESETS.get(name) if isinstance(name, str) else name
         if not isinstance(preset, Preset):
@@ -282,7 +283,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         given = {field.name: getattr(self, field.name, None) for field in dataclasses.fields(Preset)}
         changes = {name: value for name, value in given.items() if value is not None}
         if self.epochs is not None:
-            changes["patience"] = self.patience  # a number of epochs alone means: exactly so many
+            changes["patience"] = self.patience  # epochs without patience: train all of them
         return dataclasses.replace(preset, **changes).checked()
 
     def _run(
@@ -293,7 +294,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         settings: dict[str, Any],
         progress: Callable[[Training], None],
     ) -> str:
-        """Train to the end, from the checkpoint where there is one, writing checkpoints; returns the config's hash."""
+        """Train to the end, from a checkpoint if there is one, and write checkpoints; returns the config's hash."""
         checkpoint = folder / runs.CHECKPOINT
         fingerprint = runs.fingerprint(graph, settings, self.seed, training.device.type)
         resumed = checkpoint.exists()
@@ -331,20 +332,20 @@ class DGI(BaseEstimator):  # type: ignore[misc]
 
 
 def check_graph(graph: object) -> None:
-    """Refuse what is not a Graph."""
+    """Raise InputError if the argument is not a Graph."""
     if not isinstance(graph, Graph):
         remedy = "Make one: Graph.from_arrays, from_scipy, from_networkx or from_pyg, or read_graph(path)."
         raise InputError("graph", "a Graph", type(graph).__name__, remedy)
 
 
 def training_bytes(preset: Preset, graph: Graph, device: torch.device) -> int:
-    """Peak bytes of a training with a preset on a device."""
+    """Estimate the peak bytes of a training with a preset on a device."""
     sizes = batch_sizes(preset.views)
     return memory.training_bytes(graph, preset.dim, gpu=device.type == "cuda", **sizes)
 
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
-    """The parts that learn, freshly drawn."""
+    """Build encoder, readout and discriminator with initial weights from a generator."""
     encoder = preset.encoder(in_dim, preset.dim, generator=generator)
     readout = preset.readout(encoder.out_dim, generator=generator)
     return Model(encoder, readout, preset.discriminator(encoder.out_dim, generator=generator))

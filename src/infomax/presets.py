@@ -1,4 +1,4 @@
-"""The paper's set-ups: which parts, how wide, how long."""
+"""Presets: the paper's settings of parts, width and training, and exact batches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Part = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Preset:
-    """Everything that decides a training besides the graph and the seed.
+    """All settings of a training besides the graph, the seed and the device.
 
     A part is the class or function itself, or a ``functools.partial`` of it: ``views`` is called with (graph, rule,
     corruption, device), ``encoder`` with (in_dim, dim), ``readout`` and ``discriminator`` with (dim), these three with
@@ -51,26 +51,26 @@ class Preset:
     lr: float = 1e-3
     epochs: int = 10_000
     patience: int | None = 20
-    """Epochs without a lower training loss before the stop; None trains all epochs and keeps the last weights."""
+    """Epochs without a lower training loss before training stops; None: train all epochs and keep the last weights."""
     smooth: int = 0
-    """Hops over which vectors are smoothed after training; see `infomax.training.embedding.smooth`."""
+    """Number of hops to smooth vectors over after training; see `infomax.training.embedding.smooth`."""
 
     def describe(self) -> dict[str, Any]:
-        """The settings as JSON values; a part as its name and the arguments bound to it."""
+        """Return the settings as JSON values; a part is its name and its bound arguments."""
         return {field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
     def checked(self) -> Preset:
-        """The same with plain numbers; refused where one is out of range, or a part is none or fits no other."""
+        """Return the preset with plain numbers; raise InputError for a bad number or part, or parts that do not fit."""
         for field in dataclasses.fields(self):
             if callable(field.default) and not callable(part := getattr(self, field.name)):
                 remedy = f"Pass the part itself, such as {field.default.__name__}."
                 raise InputError(field.name, "a class or a function", repr(part), remedy)
             if callable(field.default):
                 _check_call(field.name, part)
-        for name in ("encoder", "readout", "discriminator"):  # these are built here; a loss may well be a module
+        for name in ("encoder", "readout", "discriminator"):  # infomax builds these; an objective may be an instance
             if isinstance(part := getattr(self, name), torch.nn.Module):
                 kind = type(part).__name__
-                remedy = f"Pass {kind} itself; arguments of its own by functools.partial."
+                remedy = f"Pass {kind} itself; bind its arguments with functools.partial."
                 raise InputError(name, "a class or a function", f"an instance of {kind}", remedy)
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
@@ -96,9 +96,9 @@ class Preset:
 PRESETS = {
     # Cora, Citeseer, Pubmed.
     "whole-graph": Preset(),
-    # The same objective on batches of nodes, for graphs of any size. An epoch is a step.
+    # The same objective on batches of nodes, for graphs of any size. An epoch is one step.
     "batches": Preset(views=Batches, epochs=300, patience=None),
-    # The same with mean pooling: an encoder that may be taken to graphs with other degrees.
+    # The same with mean pooling: an encoder that also suits graphs with other degrees.
     "mean-pool": Preset(encoder=MeanPool),
     # Reddit.
     "patches": Preset(
@@ -109,7 +109,7 @@ PRESETS = {
         epochs=150,
         patience=None,
     ),
-    # PPI. The paper does not tell the rate of its dropout; at 0.2 training does not begin.
+    # PPI. The paper does not give its dropout rate; at 0.2 the loss stays near 0.69.
     "many-graphs": Preset(
         views=ManyGraphs,
         encoder=DenseSkipMeanPool,
@@ -128,7 +128,7 @@ _CALLS = {
     "discriminator": ("dim", "generator="),
     "objective": ("scores", "scores_negative"),
 }
-"""How parts are called."""
+"""The arguments with which each part is called."""
 
 _PARTS: dict[str, Part] = {
     part.__name__: part
@@ -157,7 +157,7 @@ _PARTS: dict[str, Part] = {
 
 
 def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
-    """The preset that `Preset.describe` described; parts that are not infomax's are handed in, by field name."""
+    """Rebuild the preset that `Preset.describe` described; your own parts are passed by field name."""
     parts = [field for field, value in settings.items() if isinstance(value, dict)]
     for field, part in own.items():
         if field not in parts or not callable(part):
@@ -180,16 +180,16 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
 
 
 def _check_call(field: str, part: Part) -> None:
-    """Refuse a part that cannot be called as it will be: see `Preset`."""
+    """Raise InputError for a part that cannot be called as `Preset` says."""
     words = _CALLS[field]
     name = getattr(_function(part), "__name__", field)
-    remedy = f"Bind arguments of its own: functools.partial({name}, ...)."
+    remedy = f"Bind its other arguments: functools.partial({name}, ...)."
     try:
         takes = signature(part)
     except (TypeError, ValueError):
-        if isinstance(part, partial):  # whose arguments do not fit
+        if isinstance(part, partial):  # its bound arguments do not fit
             raise InputError(field, f"arguments that {name} takes", ", ".join(part.keywords)) from None
-        return  # something built in, which does not tell
+        return  # a built-in, which has no signature
     try:
         named = {word.rstrip("="): None for word in words if word.endswith("=")}
         takes.bind(*words[: len(words) - len(named)], **named)
@@ -198,7 +198,7 @@ def _check_call(field: str, part: Part) -> None:
 
 
 def batch_sizes(views: Part) -> dict[str, Any]:
-    """The batch of `Batches`, the batch and the fan-out of `Patches`, bound or by default; none of other regimes."""
+    """Return the batch of `Batches`, or the batch and fan-out of `Patches`, bound or default; else an empty dict."""
     if _function(views) not in (Batches, Patches):
         return {}
     parameters = signature(views).parameters
@@ -220,7 +220,7 @@ def _describe(value: Any) -> Any:
 
 
 def _name(function: Part) -> str:
-    """The name of a part; of one that is not infomax's with its module, for it may have the name of one that is."""
+    """Return a part's name; with its module if it is not infomax's, since names may coincide."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return name if _PARTS.get(name) is function else f"{function.__module__}.{name}"
 

@@ -1,1 +1,1 @@
-"""What the paper names: encoders, corruptions, readouts, discriminators, objectives."""
+"""The parts of DGI, as the paper names them: encoders, corruptions, readouts, discriminators, objectives."""

@@ -1,4 +1,4 @@
-"""Negative samples: shuffled features, flipped edges, both; features shuffled inside patches; features dropped."""
+"""Corruptions: shuffled features, flipped edges, or both; features shuffled within patches; dropout on features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from infomax.views.propagation import Messages, Propagation
 V = TypeVar("V", WholeView, BatchView)
 
 DENSE_RATE = 0.02
-"""Above this rate the negative graph is taken as dense: drawn in row blocks, never stored."""
+"""Above this rate the negative graph is treated as dense: drawn in row blocks, never stored."""
 
 
 def shuffle_features(view: V, generator: torch.Generator) -> V:
@@ -26,11 +26,11 @@ def shuffle_features(view: V, generator: torch.Generator) -> V:
 
 
 def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
-    """The same features on ``A xor Bernoulli(rho)``: every pair of nodes is switched with probability rho.
+    """The same features on ``A xor Bernoulli(rho)``: every pair of nodes is flipped with probability rho.
 
-    An undirected graph stays undirected: its unordered pairs are switched. An edge that appears weighs 1. Up to
-    `DENSE_RATE` memory is in proportion to the edges of the negative graph; above, the graph is drawn in row blocks,
-    again in forward and in backward from the same seed, so that no N x N matrix is ever stored.
+    An undirected graph stays undirected: its unordered pairs are flipped. A new edge has weight 1. Up to `DENSE_RATE`
+    memory is proportional to the edges of the negative graph. Above it, the graph is drawn in row blocks, in forward
+    and again in backward from the same seed, so that no N x N matrix is stored.
     """
     if not _is_number(rho) or not 0 <= rho <= 1:
         raise InputError("rho", "a rate from 0 to 1", repr(rho))
@@ -44,19 +44,19 @@ def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> Wh
 
 
 def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
-    """Both: shuffled features on flipped edges."""
+    """Shuffled features on flipped edges."""
     return shuffle_features(flip_edges(view, generator, rho=rho), generator)
 
 
 def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> PatchView:
-    """The same patches, with the features shuffled among the nodes of each."""
+    """The same patches with the features shuffled among the nodes of each patch."""
     return view.shuffled(generator)
 
 
 def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -> WholeView:
-    """The same graph with dropout on its input features; what is left is scaled up.
+    """The same graph with dropout on its features; the remaining ones are scaled by 1 / (1 - rate).
 
-    Sparse ones stay sparse, but a number is drawn for each of N x F places, so that they train as dense ones do.
+    Sparse features stay sparse, but N x F random numbers are drawn, so that the result is the same as with dense ones.
     """
     if not _is_number(rate) or not 0 <= rate < 1:
         raise InputError("rate", "a rate from 0 to below 1", repr(rate))
@@ -72,20 +72,20 @@ def _is_number(value: Any) -> bool:
 
 
 REPLAYABLE = (shuffle_features, shuffle_within_patches)
-"""Those whose negatives always have one shape, drawn without a look at any value."""
+"""Corruptions whose negatives always have the same shape and do not depend on values, so that a GPU can replay them."""
 
 
 def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) -> Tensor:
-    """Keys i * n + j of the switched pairs, ascending; both directions of an unordered pair.
+    """Draw the keys i * n + j of the flipped pairs, ascending; both directions of an unordered pair.
 
-    Their number is binomial and every set of that size is equally likely, so each pair is switched independently.
+    Their number is binomial and every set of that size is equally likely, so each pair is flipped independently.
     """
     total = n * (n - 1) // (1 if directed else 2)
     device = generator.device
     mean = torch.tensor([float(total), rho], dtype=torch.float64, device=device)
     count = int(torch.binomial(mean[:1], mean[1:], generator=generator)) if total else 0
     pairs = torch.empty(0, dtype=torch.int64, device=device)
-    while len(pairs) < count:  # a draw that repeats an earlier one is drawn again
+    while len(pairs) < count:  # replace duplicate draws
         more = torch.randint(total, (count - len(pairs),), generator=generator, device=device)
         pairs = torch.unique(torch.cat([pairs, more]))
     if directed:
@@ -100,7 +100,7 @@ def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) 
 
 
 def _xor(keys: Tensor, weights: Tensor, flipped: Tensor) -> tuple[Tensor, Tensor]:
-    """The edges that are in one of the two sets: old edges keep their weight, new ones weigh 1."""
+    """Return the edges in exactly one of the two sets: old edges keep their weight, new ones have weight 1."""
     survivors = ~torch.isin(keys, flipped, assume_unique=True)
     born = flipped[~torch.isin(flipped, keys, assume_unique=True)]
     merged, order = torch.sort(torch.cat([keys[survivors], born]))
@@ -108,9 +108,9 @@ def _xor(keys: Tensor, weights: Tensor, flipped: Tensor) -> tuple[Tensor, Tensor
 
 
 class DenseFlips(Messages):
-    """``A xor Bernoulli(rho)``, normalised, as an operand that draws its rows in blocks whenever it is used.
+    """``A xor Bernoulli(rho)``, normalised; every use draws its rows again, in blocks.
 
-    The switch of a pair is a hash of the pair and the seed, so that every use sees the same graph.
+    Whether a pair is flipped is a hash of the pair and the seed, so that every use has the same graph.
     """
 
     def __init__(self, base: Messages, rho: float, seed: Tensor, block: int = 1 << 22) -> None:
@@ -124,17 +124,17 @@ class DenseFlips(Messages):
             self.left, self.right = 1 / degree, torch.ones_like(degree)
 
     def __matmul__(self, y: Tensor) -> Tensor:
-        """One step of messages, ``[N, D] -> [N, D]``."""
+        """Propagate once, ``[N, D] -> [N, D]``."""
         return _BlockProduct.apply(y, self)  # type: ignore[no-any-return, no-untyped-call]
 
     def product(self, y: Tensor) -> Tensor:
-        """``P y``, block by block."""
+        """Compute ``P y``, block by block."""
         y = self.right[:, None] * y
         blocks = [self._rows(start) @ y for start in range(0, self.n, self.height)]
         return self.left[:, None] * torch.cat(blocks)
 
     def transposed_product(self, g: Tensor) -> Tensor:
-        """``P^T g``, block by block."""
+        """Compute ``P^T g``, block by block."""
         g = self.left[:, None] * g
         out = torch.zeros_like(g)
         for start in range(0, self.n, self.height):
@@ -142,7 +142,7 @@ class DenseFlips(Messages):
         return self.right[:, None] * out
 
     def _rows(self, start: int) -> Tensor:
-        """Rows start .. start + height of ``(A xor Sigma) + I``, dense ``[height, N]``."""
+        """Draw rows start to start + height of ``(A xor Sigma) + I``, dense ``[height, N]``."""
         stop = min(start + self.height, self.n)
         i = torch.arange(start, stop, device=self.keys.device)[:, None]
         j = torch.arange(self.n, device=self.keys.device)[None, :]

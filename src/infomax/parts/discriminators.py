@@ -1,4 +1,4 @@
-"""Discriminators: how well a patch representation goes with a summary."""
+"""Discriminators: score each patch representation against a summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from infomax.kernels.initialisation import glorot
 
 
 class Bilinear(nn.Module):
-    """``h^T W s + b``, as logits, computed as H (W s): N d + d^2 operations instead of N d^2.
+    """Logits ``h^T W s + b``, computed as H (W s): N d + d^2 operations instead of N d^2.
 
     Shapes:
         h: ``[N, d]``; s: ``[d]``
@@ -18,10 +18,10 @@ class Bilinear(nn.Module):
 
     def __init__(self, dim: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        # The paper's W is a [1, d, d] tensor, and Glorot's bound counts its fans as d * d and d.
+        # The paper's W is a [1, d, d] tensor, for which Glorot's bound has fans d * d and d.
         self.weight = glorot((dim, dim), fans=(dim * dim, dim), generator=generator)
         self.bias = nn.Parameter(torch.zeros(()))
 
     def forward(self, h: Tensor, summary: Tensor) -> Tensor:
-        """Logits ``[N]``."""
+        """Return logits ``[N]``."""
         return h @ (self.weight @ summary) + self.bias

@@ -1,4 +1,4 @@
-"""Encoders: from views of a graph to one vector a node, its patch representation."""
+"""Encoders: from views of a graph to one vector per node, its patch representation."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from infomax.views.propagation import Rule
 
 
 class Encoder(nn.Module):
-    """Layers, one after another; make your own by saying what a layer does.
+    """Base class of encoders: a sequence of layers. Your own encoder defines `layer`.
 
-    Nodes hear of each other through the view alone: vectors are computed for a block of nodes at a time, so a mean over
-    the rows of H, say, would be one over a block.
+    A layer may mix nodes only through the view: `DGI.transform` computes vectors in blocks of nodes, so a mean over the
+    rows of H, for example, would be the mean of a block.
 
     Shapes:
         in: views of ``[N, F]``
-        out: ``[N, out_dim]`` a view
+        out: ``[N, out_dim]`` per view
     """
 
     rule: Rule
-    """The normalisation of the propagation it wants."""
+    """The normalisation of the propagation."""
     depth: int
     out_dim: int
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
-        """The outcome of layer k, from that of the layer before; None stands for the features."""
+        """Return the output of layer k, from h, the output of the layer before; None stands for the features."""
         raise NotImplementedError
 
     def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
-        """Layer k before bias and activation."""
+        """Return the output of layer k before bias and activation."""
         raise NotImplementedError
 
     def forward(self, *views: View) -> tuple[Tensor, ...]:
-        """H of each view."""
+        """Return H of each view."""
         return tuple(self._through(self.depth, view) for view in views)
 
     def before_activation(self, *views: View) -> tuple[Tensor, ...]:
-        """H of each view, short of the last bias and activation."""
+        """Return H of each view without the last bias and activation."""
         return tuple(self.linear(self.depth - 1, view, self._through(self.depth - 1, view)) for view in views)
 
     def _through(self, layers: int, view: View) -> Any:
@@ -54,7 +54,7 @@ class Encoder(nn.Module):
 
 
 class GCN(Encoder):
-    """Graph convolutions, ``H = PReLU(D^-1/2 Â D^-1/2 X Θ + b)``, one or more. For citation graphs."""
+    """One or more graph convolutions, ``H = PReLU(D^-1/2 Â D^-1/2 X Θ + b)``. For citation graphs."""
 
     rule: Rule = "symmetric"
 
@@ -74,15 +74,15 @@ class GCN(Encoder):
 
 
 class MeanPool(GCN):
-    """The same with mean pooling, ``H = PReLU(D^-1 Â X Θ + b)``; what it learns holds on other graphs, too."""
+    """As `GCN` with mean pooling, ``H = PReLU(D^-1 Â X Θ + b)``; it can be applied to graphs with other degrees."""
 
     rule: Rule = "mean"
 
 
 class SkipMeanPool(Encoder):
-    """Mean pooling beside the node itself, ``H = PReLU(X Θ' || D^-1 Â X Θ + b)``. For large graphs, in patches.
+    """Mean pooling with a skip connection, ``H = PReLU(X Θ' || D^-1 Â X Θ + b)``. For large graphs, in patches.
 
-    ``dim`` features are computed on each side, so the vectors are ``2 dim`` wide.
+    Each side has ``dim`` features, so the vectors are ``2 dim`` wide.
     """
 
     rule: Rule = "mean"
@@ -96,7 +96,7 @@ class SkipMeanPool(Encoder):
         self.biases, self.slopes = _activations(layers, 2 * dim)
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
-        """Central node and neighbourhood, handled separately."""
+        """The node itself and its neighbourhood, side by side."""
         return bias_prelu(self.biases[k], self.slopes[k], *self._sides(k, view, h))
 
     def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
@@ -111,7 +111,7 @@ class DenseSkipMeanPool(Encoder):
     """Three layers of mean pooling with dense skip connections. For many graphs.
 
     ``H1 = σ(MP1(X))``, ``H2 = σ(MP2(H1 + X W))``, ``H = σ(MP3(H2 + H1 + X W))``: each layer but the last adds its
-    outcome to a running sum that began as ``X W``, and the next layer reads that sum.
+    output to a running sum that starts as ``X W``, and the next layer reads that sum.
     """
 
     rule: Rule = "mean"
@@ -125,7 +125,7 @@ class DenseSkipMeanPool(Encoder):
         self.biases, self.slopes = _activations(3, dim)
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
-        """The running sum with this layer's outcome in it; the last layer's outcome alone."""
+        """Return the running sum including this layer's output; for the last layer, only its output."""
         outcome = bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
         if k == self.depth - 1:
             return outcome
@@ -137,7 +137,7 @@ class DenseSkipMeanPool(Encoder):
 
 
 def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:
-    """Biases of zero and PReLU slopes of a quarter, one slope a layer."""
+    """Biases of zero and PReLU slopes of 0.25, one slope per layer."""
     biases = nn.ParameterList(torch.zeros(dim, dtype=torch.float32) for _ in range(layers))
     slopes = nn.ParameterList(torch.full((1,), 0.25, dtype=torch.float32) for _ in range(layers))
     return biases, slopes

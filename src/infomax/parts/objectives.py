@@ -1,4 +1,4 @@
-"""Objectives: what the discriminator's logits on positives ``[N]`` and negatives ``[M]`` cost."""
+"""Objectives: the loss of the discriminator's logits on positives ``[N]`` and negatives ``[M]``."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def binary_cross_entropy(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def jensen_shannon(positive: Tensor, negative: Tensor) -> Tensor:
-    """Deep InfoMax's softplus form: each class averaged by itself. Twice the cross-entropy where N = M."""
+    """Deep InfoMax's softplus form: the sum of the means of both classes. Twice the cross-entropy if N = M."""
     return softplus(-positive).mean() + softplus(negative).mean()

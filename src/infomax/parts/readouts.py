@@ -1,4 +1,4 @@
-"""Readouts: from the patch representations of a graph to its summary."""
+"""Readouts: summarise the patch representations of a graph in one vector."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class SigmoidMean(nn.Module):
         super().__init__()
 
     def forward(self, h: Tensor, view: View) -> Tensor:
-        """The summary ``[d]``."""
+        """Return the summary ``[d]``."""
         return torch.sigmoid(column_sum(h) / len(h))
 
 
 class Set2Set(nn.Module):
-    """Attention over the set of nodes, in a few steps of an LSTM (Vinyals et al., 2015), then a linear map and sigmoid.
+    """Set2Set: attention over the nodes in a few LSTM steps (Vinyals et al., 2015), then a linear map and sigmoid.
 
     Shapes:
         h: ``[N, d]``
@@ -39,13 +39,13 @@ class Set2Set(nn.Module):
         super().__init__()
         self.steps = whole("steps", steps, 1)
         empty = nn.LSTMCell(2 * dim, dim, device="meta", dtype=torch.float32)
-        self.cell = empty.to_empty(device="cpu")  # drawn from the generator alone
+        self.cell = empty.to_empty(device="cpu")  # all weights come from the generator
         for parameter in self.cell.parameters():
             nn.init.uniform_(parameter, -(dim**-0.5), dim**-0.5, generator=generator)
         self.weight = glorot((2 * dim, dim), generator=generator)
 
     def forward(self, h: Tensor, view: View) -> Tensor:
-        """The summary ``[d]``."""
+        """Return the summary ``[d]``."""
         query, memory = h.new_zeros(2, 1, h.shape[1])
         read = torch.cat([query, query], dim=1)
         for _ in range(self.steps):
@@ -56,7 +56,7 @@ class Set2Set(nn.Module):
 
 
 class DiffPool(nn.Module):
-    """Nodes softly assigned to clusters, a convolution among those, then sigmoid of their mean (Ying et al., 2018).
+    """DiffPool: soft clusters of nodes, a convolution on the clusters, sigmoid of their mean (Ying et al., 2018).
 
     Shapes:
         h: ``[N, d]``; S: ``[N, K]`` assignments; pooled ``[K, d]`` nodes, ``[K, K]`` propagation
@@ -69,7 +69,7 @@ class DiffPool(nn.Module):
         self.weight = glorot((dim, dim), generator=generator)
 
     def forward(self, h: Tensor, view: View) -> Tensor:
-        """The summary ``[d]``."""
+        """Return the summary ``[d]``."""
         if not isinstance(view, WholeView):
             raise InputError("DiffPool", "a whole graph", "patches", "Use SigmoidMean or Set2Set.")
         assignment = torch.softmax(view.propagation @ (h @ self.assign), dim=1)

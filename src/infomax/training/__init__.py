@@ -1,1 +1,1 @@
-"""The training loop and what surrounds it: checkpoints, run folders, memory, health."""
+"""Training and embedding: the loop, checkpoints, run folders, memory estimates, the report."""

@@ -20,14 +20,14 @@ def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None
     """Write tensors and JSON values to one file, which appears whole or not at all."""
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in sorted(tensors.items())}
     text = json.dumps(values, sort_keys=True)
-    # One entry, since safetensors does not fix the order of several: the same content is the same bytes.
+    # One metadata entry, since safetensors does not fix their order: the same content gives the same bytes.
     content = serialise(tensors, metadata={"infomax": _digest(tensors, text) + text})
     with replacing(path) as temporary:
         temporary.write_bytes(content)  # safetensors' own writer raises no OSError on a full disk
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save` wrote; refuse a file of which any bit has changed."""
+    """Read what `save` wrote; raise InputError if the content does not match its hash."""
     try:
         with safe_open(path, framework="pt") as file:
             entry = (file.metadata() or {})["infomax"]

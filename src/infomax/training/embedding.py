@@ -1,4 +1,4 @@
-"""Every node's vector, exact: layer by layer over the whole graph, each layer in blocks of nodes."""
+"""Exact vectors of all nodes: layer by layer over the whole graph, each layer in blocks of nodes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from infomax.views import BlockView, WholeView
 from infomax.views.propagation import Propagation
 
 BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
-"""Nodes at once: few for a cache, many for a GPU."""
+"""Nodes per block: few fit into a CPU's cache, many keep a GPU busy."""
 
 COLUMNS = 64
-"""Columns that are smoothed at once."""
+"""Columns that are smoothed at a time."""
 
 
 @torch.no_grad()
 def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.Tensor:
-    """H of every node ``[N, d]``, exact: layer by layer over the whole graph, each layer in blocks of nodes.
+    """Compute H of every node ``[N, d]``, exactly: layer by layer over the whole graph, each in blocks of nodes.
 
     Memory holds the layer before, the layer itself, one product H Θ and one block. Dropout is switched off.
     """
     propagation, h = view.propagation, None
-    assert isinstance(propagation, Propagation)  # noqa: S101  flipped edges are negatives, which nobody embeds
+    assert isinstance(propagation, Propagation)  # noqa: S101  flipped edges occur only in negatives
     n, block = propagation.n, block or BLOCK[propagation.operand.matrix.device.type]
     with evaluating(encoder):
         for k in range(encoder.depth):
@@ -38,15 +38,15 @@ def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.
                 out = vectors.new_empty(n, vectors.shape[1]) if out is None else out
                 out[part.start : part.stop] = vectors
             h = out
-    assert h is not None  # noqa: S101  an encoder has a layer, a graph a node
+    assert h is not None  # noqa: S101  there is at least one layer and one node
     return h
 
 
 @torch.no_grad()
 def smooth(h: torch.Tensor, propagation: Propagation, hops: int) -> torch.Tensor:
-    """H + P^hops H with rows of length 1, ``[N, d]``: each vector moves towards those around it. H is overwritten.
+    """Smooth vectors: H + P^hops H with rows of length 1, ``[N, d]``. H is overwritten.
 
-    A few columns at a time, so that memory holds little beside H.
+    It works on a few columns at a time, to save memory.
     """
     for columns in h.split(COLUMNS, dim=1):
         far = columns.contiguous()
@@ -60,7 +60,7 @@ def smooth(h: torch.Tensor, propagation: Propagation, hops: int) -> torch.Tensor
 
 @contextmanager
 def evaluating(encoder: Encoder) -> Iterator[None]:
-    """Every part of the encoder in evaluation mode; afterwards each in the mode it had."""
+    """Put all modules of the encoder in evaluation mode; restore their modes afterwards."""
     modes = {part: part.training for part in encoder.modules()}
     encoder.eval()
     try:

@@ -1,4 +1,4 @@
-"""The report on a training: its curve, its time and memory, and how much of their width the vectors use."""
+"""The report on a training: curve, time, memory, and how many of their dimensions the vectors use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOKED_AT = 100_000
 
 
 def course(training: Training) -> dict[str, Any]:
-    """How a training went, as JSON values."""
+    """Report the course of a training as JSON values."""
     history = training.history
     kept = training.kept_epoch
     report: dict[str, Any] = {
@@ -40,7 +40,7 @@ def course(training: Training) -> dict[str, Any]:
 
 
 def shape(vectors: NDArray[np.float32]) -> dict[str, Any]:
-    """How much of their width vectors ``[N, d]`` use, as JSON values; of many, about `LOOKED_AT` are looked at."""
+    """Report rank and dead dimensions of vectors ``[N, d]`` as JSON values, from a sample of about `LOOKED_AT`."""
     vectors = vectors[:: max(1, len(vectors) // LOOKED_AT)]
     return {
         "effective_rank": round(effective_rank(vectors), 2),

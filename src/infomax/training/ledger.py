@@ -1,4 +1,4 @@
-"""What a training writes down on its device, where nobody has to wait for it."""
+"""Records of a training, kept on its device, so that the loop does not wait for them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from infomax import kernels
 
 
 class Ledger:
-    """The epochs since the last reading, and early stopping: the weights that produced the lowest loss.
+    """The records of recent epochs, and for early stopping the weights with the lowest loss.
 
     Shapes:
-        sums: ``[3]``, of the records of the epoch's steps so far
-        curve: ``[capacity, 3]``, the mean record of each epoch, at its number modulo the capacity
+        sums: ``[3]``, sum of the records of the epoch's steps so far
+        curve: ``[capacity, 3]``, the mean record of each epoch, stored at epoch modulo capacity
         lowest: ``[]``, the lowest loss
-        counts: ``[3]``, epochs; the epoch of the lowest loss; epochs since that
-        kept: the weights; None without patience
-        kept_buffers: what else the parts remember, such as the running means of a batch normalisation
+        counts: ``[3]``, number of epochs; epoch of the lowest loss; epochs since then
+        kept: the weights with the lowest loss; None without patience
+        kept_buffers: the buffers of the parts at that epoch, such as running means of batch normalisation
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Ledger:
         return self.counts[2]
 
     def note(self, record: Tensor, last: bool) -> None:
-        """Write down the record ``[3]`` of a step; after the last of an epoch's steps, the epoch's."""
+        """Add the record ``[3]`` of a step; after the last step of an epoch, store the epoch's mean."""
         kernels.note(record, self.sums, self.curve, self.lowest, self.counts, self.steps, self.patience or 0, last)
         for buffer, kept in zip(self.buffers if last else (), self.kept_buffers, strict=last):
             torch.where(self.waited == 0, buffer, kept, out=kept)
 
     def read(self, since: int) -> tuple[list[list[float]], int]:
-        """The epochs from one on, no more than the capacity; and how many have passed since the lowest loss."""
+        """Return the records of the epochs from ``since`` on, and the number of epochs since the lowest loss."""
         curve, (epochs, _, waited) = self.curve.tolist(), self.counts.tolist()
         return [curve[epoch % len(curve)] for epoch in range(since, epochs)], waited

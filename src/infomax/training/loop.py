@@ -1,4 +1,4 @@
-"""The loop that trains DGI in every regime: the paper's five steps, stopping, history, and a state to resume from."""
+"""The loop that trains DGI in every regime: the paper's five steps, early stopping, history and resuming."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from infomax.training.step import Model, Objective, evaluate_pair
 from infomax.views import Views
 
 STRIDE = 32
-"""Epochs between two readings of the history."""
+"""Epochs between two reads of the history from a GPU."""
 
 PAUSE_SECONDS = 1.0
-"""How long an epoch of many steps runs before it pauses, to be shown, saved or interrupted."""
+"""Seconds that an epoch of many steps runs between pauses for progress, checkpoints and interrupts."""
 
 
 class Record(NamedTuple):
-    """What an epoch looked like: means over its steps."""
+    """The record of an epoch: means over its steps."""
 
     loss: float
     accuracy: float
-    """Share of positives and negatives that the discriminator tells rightly."""
+    """Share of positives and negatives that the discriminator classifies correctly."""
     spread: float
     """Standard deviation over the entries of the summary."""
 
 
 class Training:
-    """One training: its parts, its optimiser, and how far it has come.
+    """The state of one training: parts, optimiser, history and position.
 
-    Nothing of an epoch waits for the device; with ``replayable`` parts a GPU replays the step it has recorded. The
-    history is read back every `stride` epochs; epochs that ran past the stop by then are forgotten, so the result does
-    not depend on the stride.
+    The loop queues steps without waiting for a GPU; with ``replayable`` parts the GPU replays a recorded step. The
+    history is read back every `stride` epochs; epochs after the stop are discarded, so the result does not depend on
+    the stride.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Training:
                         self._epoch(pause)
                 self._read_back()
                 self._pause(pause)
-        self.replay = None  # which holds on to this training
+        self.replay = None  # it refers to this object
         if self.ledger.kept is not None:
             torch._foreach_copy_(self.optimiser.weights, self.ledger.kept)
         for buffer, kept in zip(self.ledger.buffers, self.ledger.kept_buffers, strict=True):
@@ -103,17 +103,17 @@ class Training:
                     self._pause(pause)
                     self.paused = time.monotonic()
         if number != self.views.steps:
-            raise InputError("views", f"{self.views.steps} batches an epoch, as its steps say", str(number))
+            raise InputError("views", f"{self.views.steps} batches per epoch, as its steps say", str(number))
         self.position = 0
 
     def _pause(self, pause: Callable[[Training], None]) -> None:
-        """Pause; the clock stops meanwhile."""
+        """Call ``pause``; its time does not count as training time."""
         self.seconds += time.perf_counter() - self.began
         pause(self)
         self.began = time.perf_counter()
 
     def _batches(self) -> Iterable[Tensor]:
-        """The batches of the epoch; of one that was interrupted, the same ones again."""
+        """Return the batches of the epoch; for an interrupted epoch, the same batches again."""
         if self.position == 0:
             if self.views.steps > 1:
                 self.epoch_began = self.generator.get_state()
@@ -125,12 +125,12 @@ class Training:
         return batches
 
     def _step(self, batch: Tensor, last: bool) -> None:
-        """The five steps of the paper."""
+        """Do the five steps of the paper."""
         positive, negative = self.views.pair(batch, self.generator)  # 1. sample a negative
         record = evaluate_pair(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
         self.ledger.note(record, last)
         gradients = torch.autograd.grad(record, self.weights, self.loss_alone, materialize_grads=True)
-        # The weights kept are those that produced the loss, before the update.
+        # The kept weights are those that gave the loss, before the update.
         self.optimiser.step(gradients, self.ledger.kept if last else None, self.ledger.waited)  # 5. descend
 
     def _read_back(self) -> None:
@@ -152,7 +152,7 @@ class Training:
         return len(self.history) - 1 if self.patience is None else int(self.ledger.counts[1])
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Everything that decides what comes next: tensors, and plain values."""
+        """Return all that the rest of the training depends on: tensors, and JSON values."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= self._tensors() | {"generator": self.generator.get_state(), "epoch_began": self.epoch_began}
         history = {name: [getattr(record, name) for record in self.history] for name in Record._fields}
@@ -160,7 +160,7 @@ class Training:
         return tensors, values
 
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-        """Go on from a `state`, bit for bit."""
+        """Continue from a `state`, bit for bit."""
         self.model.load_state_dict(_unprefixed(tensors, "model."))
         for name, value in self._tensors().items():
             value.copy_(tensors[name])
@@ -171,7 +171,7 @@ class Training:
         self.seconds, self.finished = values["seconds"], values["finished"]
 
     def _tensors(self) -> dict[str, Tensor]:
-        """What changes beside the model's weights."""
+        """The tensors of the optimiser and the ledger."""
         adam, ledger = self.optimiser, self.ledger
         lists = {"adam.mean": adam.means, "adam.variance": adam.variances}
         lists |= {"ledger.kept": ledger.kept or [], "ledger.buffer": ledger.kept_buffers}
@@ -182,7 +182,7 @@ class Training:
 
 @contextmanager
 def tensor_cores() -> Iterator[None]:
-    """Products of float32 matrices at a GPU's tf32 precision, ten bits of mantissa; training does not notice."""
+    """Multiply float32 matrices on a GPU in tf32 precision, ten bits of mantissa."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:

@@ -1,4 +1,4 @@
-"""Vectors of a graph folder, written to disk some nodes at a time."""
+"""Write the vectors of a graph folder to disk, block by block."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from infomax.progress import Progress, silent
 from infomax.training.stored import StoredEncoder, blocks
 
 PART = 1 << 20
-"""Nodes per file of a folder of parts."""
-ABOUT, LAYERS = "_parts.json", ".layers"  # names that readers of folders of parquet files skip
+"""Nodes per file in a folder of parts."""
+ABOUT, LAYERS = "_parts.json", ".layers"  # readers of parquet folders skip such names
 FORMATS = (".parquet", ".npy")
-"""Files that are written without all vectors in memory."""
+"""File formats that can be written without all vectors in memory."""
 
 Rows = Callable[[int, int], NDArray[np.float32]]
-"""The vectors of the nodes from start to stop."""
+"""A function that returns the vectors of the nodes from start to stop."""
 
 
 def write_vectors(
@@ -46,16 +46,16 @@ def write_vectors(
 ) -> None:
     """Write the vectors of all nodes: to one file, .parquet or .npy, or to a folder of parts, ``part-00000.parquet``...
 
-    A part that is there is not made again, so the same call goes on where an earlier one was interrupted.
+    Existing parts are not computed again, so the same call resumes an interrupted one.
 
     Args:
         encoder: the trained encoder.
-        graph: a graph that was opened from a folder.
-        scaler: how its features are scaled.
-        out: a file, or a folder where it has no extension.
-        smooth: hops to smooth the vectors over.
-        half: in half precision.
-        progress: called with the number of nodes that are done.
+        graph: a graph opened from a graph folder.
+        scaler: the fitted scaler of its features.
+        out: a file, or a folder if it has no extension.
+        smooth: number of hops to smooth the vectors over.
+        half: whether to write in half precision.
+        progress: called with the number of nodes done.
     """
     stored, n = StoredEncoder(encoder, graph, scaler), graph.num_nodes
     if out.suffix:
@@ -83,24 +83,24 @@ def write_vectors(
 
 
 def _passes(stored: StoredEncoder, work: Path, smooth: int) -> Rows:
-    """All vectors, made ready layer by layer where the encoder is deep or vectors are smoothed."""
+    """Prepare all vectors, with files of intermediate layers if the encoder is deep or vectors are smoothed."""
     if smooth or stored.encoder.depth > 1:
         make_folder(work)
     return stored.layers(work, smooth)
 
 
 def _described(encoder: Encoder, graph: Graph, scaler: Scaler, smooth: int, half: bool) -> dict[str, Any]:
-    """What decides the vectors."""
+    """Describe all that the vectors depend on, as JSON values."""
     content = hashlib.sha256(to_json([scaler.kind, scaler.mean, scaler.deviation]).encode())
     for name, weight in encoder.state_dict().items():
         content.update(name.encode() + weight.cpu().numpy().tobytes())
-    assert graph.folder is not None  # noqa: S101  only graph folders are embedded part by part
+    assert graph.folder is not None  # noqa: S101  only graph folders are embedded in parts
     made = {"encoder": content.hexdigest(), "graph": folder_hash(graph.folder)}
     return made | {"nodes": graph.num_nodes, "smooth": smooth, "half": half, "nodes_per_part": PART}
 
 
 def _same_vectors(out: Path, described: dict[str, Any]) -> None:
-    """Refuse a folder that holds other vectors; note what these are in a new one."""
+    """Raise InputError for a folder with other vectors; in a new folder, write the description."""
     if (out / ABOUT).exists():
         found = read_json(out / ABOUT, "Remove the folder, or choose another.")
         if found != described:
@@ -114,7 +114,7 @@ def _same_vectors(out: Path, described: dict[str, Any]) -> None:
 
 
 def _write_parquet(path: Path, graph: Graph, rows: Rows, start: int, stop: int, half: bool, progress: Progress) -> None:
-    """Columns ``id`` and ``vector`` of the nodes from start to stop."""
+    """Write columns ``id`` and ``vector`` of the nodes from start to stop."""
     pyarrow, parquet = need_pyarrow(path)
     ids: Any = graph.ids
     writer = None
@@ -123,7 +123,7 @@ def _write_parquet(path: Path, graph: Graph, rows: Rows, start: int, stop: int, 
             flat = pyarrow.array(block.ravel())
             vector = pyarrow.FixedSizeListArray.from_arrays(flat, block.shape[1])
             table = pyarrow.table({"id": ids.arrow(first, last), "vector": vector})
-            # Numbers that hardly repeat are neither gathered in a dictionary nor packed.
+            # The numbers hardly repeat, so a dictionary or compression would save little.
             writer = writer or parquet.ParquetWriter(path, table.schema, use_dictionary=False, compression="none")
             writer.write_table(table)
     finally:

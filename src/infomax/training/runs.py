@@ -1,4 +1,4 @@
-"""A run folder: everything needed to embed, evaluate or resume. It can be moved.
+"""Run folders: everything needed to embed, evaluate or resume. They can be moved.
 
 config.json             the settings, the seed, the versions, and a description of the graph with its hash
 graph.npz               the graph, its node ids, labels and splits; config.json names a graph folder instead
@@ -6,7 +6,7 @@ model.safetensors       the weights, the scaler and the feature names, hashed; i
 health.json             the report on the training
 checkpoint.safetensors  the state of an unfinished training
 neighbours.*            the index of `infomax neighbours`, made when it is first needed
-.lock                   while a process writes the folder
+.lock                   held while a process writes the folder
 
 The model holds a hash of the settings and of the description of the graph, which holds a hash of graph.npz. So a model
 is never used with the settings or the graph of another.
@@ -61,7 +61,7 @@ class Run:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Create a run folder where there is none, and let nobody else write it until the block ends.
+    """Create a run folder if there is none, and lock it against other writers until the context ends.
 
     Temporary files that a killed process left in the folder are removed, and so is a new folder that stayed empty.
     """
@@ -81,17 +81,17 @@ def locked(folder: Path) -> Iterator[None]:
 def begin(
     folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str, *, resumed: bool = False
 ) -> str:
-    """Write the graph and the settings of a run; the same ones again where a training is resumed.
+    """Write the graph and the settings of a run; a resumed training writes the same again.
 
     Returns:
         the hash of both, for `finish`.
     """
     described: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
     described |= {"directed": graph.directed, "labels": list(graph.labels)}
-    to_json(settings)  # refuses what cannot be written before anything is removed
+    to_json(settings)  # raises for settings that cannot be written, before anything is removed
     make_folder(folder)
     old = () if resumed else (MODEL, CHECKPOINT)
-    for name in old:  # first of all: an old model must not stay beside a new graph
+    for name in old:  # first, so that an old model is never beside a new graph
         (folder / name).unlink(missing_ok=True)
     if graph.folder is None:
         write_npz(graph, folder / GRAPH)
@@ -123,7 +123,7 @@ def finish(
     health: dict[str, Any],
     config: str,
 ) -> None:
-    """Write the report, then the model, which ends the run, and remove the checkpoint.
+    """Write the report, then the model, which marks the run as finished, and remove the checkpoint.
 
     Args:
         folder: the run folder.
@@ -146,7 +146,7 @@ def finish(
 
 
 def read(folder: Path) -> Run:
-    """The content of a finished run folder, refused where its files do not belong together."""
+    """Read a finished run folder; raise InputError if its files do not belong together."""
     if not (folder / CONFIG).exists():
         found = "no config.json in it" if folder.exists() else "nothing of that name"
         raise InputError(str(folder), "a run folder", found, "Make one: infomax train GRAPH --out RUN.")
@@ -178,7 +178,7 @@ def read(folder: Path) -> Run:
 
 
 def read_training_graph(folder: Path) -> Graph:
-    """The graph that a run was trained on, refused where it is not the one that config.json describes."""
+    """Read the graph that a run was trained on; raise InputError if config.json describes another."""
     config = read_json(folder / CONFIG)
     described, elsewhere = config.get("graph"), config.get("graph_folder")
     if elsewhere is not None:
@@ -192,7 +192,7 @@ def read_training_graph(folder: Path) -> Graph:
 
 
 def _open_graph_folder(config: Path, path: Path, described: Any) -> Graph:
-    """The graph folder that a run was trained on, refused where it has moved or changed."""
+    """Open the graph folder that a run was trained on; raise InputError if it has moved or changed."""
     if not is_folder(path):
         remedy = f'Move it back, or write where it is now into {config}, "graph_folder".'
         raise InputError(str(path), "the graph folder that the run was trained on", "none there", remedy)
@@ -203,14 +203,14 @@ def _open_graph_folder(config: Path, path: Path, described: Any) -> Graph:
 
 
 def refuse_busy(folder: Path) -> None:
-    """Refuse a run folder that another process is writing."""
+    """Raise InputError if another process is writing the run folder."""
     if (folder / LOCK).exists():
         with locking.locked(folder / LOCK, folder):
             pass
 
 
 def refuse_model(folder: Path) -> None:
-    """Refuse to overwrite a run that holds a model or an unfinished training."""
+    """Raise InputError if the folder holds a model or an unfinished training."""
     choices = "Choose another folder, or remove this one"
     for name, what, remedy in (
         (MODEL, "a trained model", f"{choices}."),
@@ -221,13 +221,13 @@ def refuse_model(folder: Path) -> None:
 
 
 def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
-    """What a checkpoint belongs to: hashes of the graph, the rest as JSON. Resuming with anything else is refused."""
+    """Identify a training: hashes of its graph, the rest as JSON. A checkpoint resumes only the same training."""
     values = {**settings, "seed": seed, "device": device}
     return graph_fingerprint(graph) | {name: to_json(value, sort_keys=True) for name, value in values.items()}
 
 
 def graph_fingerprint(graph: Graph) -> dict[str, str]:
-    """A hash of each part of a graph that a training uses."""
+    """Hash each part of a graph that a training uses."""
     if graph.folder is not None:
         return {"graph": folder_hash(graph.folder)}
     return {
@@ -239,7 +239,7 @@ def graph_fingerprint(graph: Graph) -> dict[str, str]:
 
 
 def digest(*values: Any) -> str:
-    """SHA-256 of arrays and sparse matrices, or of None."""
+    """Return the SHA-256 of arrays, sparse matrices or None."""
     content = hashlib.sha256()
     for value in values:
         for part in (value.indptr, value.indices, value.data) if sparse.issparse(value) else (value,):
@@ -249,7 +249,7 @@ def digest(*values: Any) -> str:
 
 
 def refuse_other(graph: Graph, checkpoint: Path, found: dict[str, str], expected: dict[str, str]) -> None:
-    """Refuse the checkpoint of another training: by both values, or by name where they are hashes."""
+    """Raise InputError for the checkpoint of another training; it names both values, or the part if they are hashes."""
     for name, value in expected.items():
         if (other := found.get(name)) != value:
             hashed = name in graph_fingerprint(graph)
@@ -259,7 +259,7 @@ def refuse_other(graph: Graph, checkpoint: Path, found: dict[str, str], expected
 
 
 def check_sizes(where: str, run: Run, own: Collection[str]) -> None:
-    """Refuse sizes that the weights of a run cannot have, before a model of that size is built."""
+    """Raise InputError for sizes that do not fit the weights of a run, before a model of that size is built."""
     settings, numbers = run.config["settings"], sum(tensor.numel() for tensor in run.weights.values())
     sizes = [(run.config["seed"], "seed", 0, 2**64), (settings["dim"], "dim", 1, numbers)]
     for part, name, most in (("encoder", "layers", len(run.weights)), ("readout", "clusters", numbers)):
@@ -271,19 +271,19 @@ def check_sizes(where: str, run: Run, own: Collection[str]) -> None:
 
 
 def config_hash(config: dict[str, Any]) -> str:
-    """SHA-256 of the parts of config.json that decide a model: seed, settings and graph; not versions or device."""
+    """Return the SHA-256 of seed, settings and graph in config.json; not of versions or device."""
     parts = {name: config.get(name) for name in ("seed", "settings", "graph")}
     return hashlib.sha256(to_json(parts, sort_keys=True).encode()).hexdigest()
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _scaler(path: Path, kind: Any, tensors: dict[str, Tensor], width: int) -> Scaler:
-    """The scaler of a model file; takes its mean and deviation ``[F]`` out of the tensors."""
+    """Build the scaler of a model file; removes its mean and deviation ``[F]`` from the tensors."""
     mean, deviation = (tensors.pop(f"scaler.{name}", None) for name in ("mean", "deviation"))
     given = [vector for vector in (mean, deviation) if vector is not None]
     expected = f"a scaler of kind rows, none, or columns with mean and deviation of {width} finite numbers"

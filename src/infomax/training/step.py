@@ -1,4 +1,4 @@
-"""One step on a pair of views: encode both, summarise the positive, score both, and the loss."""
+"""One step on a pair of views: encode both, summarise the positive, score both, compute the loss."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Objective = Callable[[Tensor, Tensor], Tensor]
 
 
 class Model(nn.Module):
-    """The three parts that have weights."""
+    """The three parts with weights: encoder, readout, discriminator."""
 
     encoder: Any
     readout: Any
@@ -34,7 +34,7 @@ class Model(nn.Module):
 
 
 def evaluate_pair(model: Model, objective: Objective, positive: View, negative: View) -> Tensor:
-    """The record of a step ``[3]``: loss, discriminator accuracy, spread of the summary. The loss has a gradient."""
+    """Return the record of a step ``[3]``: loss, discriminator accuracy, summary spread. The loss has a gradient."""
     if has_closed_form(model, objective):
         return _closed_form(model, positive, negative)
     h, h_negative = model.encoder(positive, negative)
@@ -49,7 +49,7 @@ def evaluate_pair(model: Model, objective: Objective, positive: View, negative: 
 
 
 def has_closed_form(model: Model, objective: Objective) -> bool:
-    """Whether all parts are the paper's own, and no subclasses: then the gradient is known in closed form."""
+    """Whether all parts are the paper's, and not subclasses: `_closed_form` then has the gradient."""
     return (
         type(model.encoder) in (GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool)
         and type(model.readout) is SigmoidMean
@@ -59,7 +59,7 @@ def has_closed_form(model: Model, objective: Objective) -> bool:
 
 
 def _closed_form(model: Model, positive: View, negative: View) -> Tensor:
-    """As `evaluate_pair`, with the gradient of everything after the last linear map computed on the way."""
+    """As `evaluate_pair`; also computes the gradient of everything after the last linear map in closed form."""
     encoder, discriminator = model.encoder, model.discriminator
     last = (encoder.biases[-1], encoder.slopes[-1], discriminator.weight, discriminator.bias)
     shuffle = shuffle_of(positive, negative)
@@ -78,4 +78,4 @@ class _ClosedForm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *_: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *ctx.gradients  # of the loss, the only one of the three that has any
+        return None, *ctx.gradients  # of the loss; accuracy and spread have none

@@ -1,4 +1,4 @@
-"""Vectors of a graph that stays on disk: exact, in bounded memory."""
+"""Exact vectors of a graph that stays on disk, computed in blocks of nodes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from infomax.views.stored import StoredTable
 from infomax.views.whole import Products
 
 BLOCK = 1 << 14
-"""Nodes at once."""
+"""Nodes per block."""
 
 
 class StoredEncoder:
-    """An encoder on a graph folder: the vectors of any of its nodes, computed on the CPU."""
+    """An encoder on a graph folder; it computes the vectors of any nodes on the CPU."""
 
     def __init__(self, encoder: Encoder, graph: Graph, scaler: Scaler) -> None:
         self.encoder, self.graph = deepcopy(encoder).cpu(), graph
@@ -39,7 +39,7 @@ class StoredEncoder:
 
     @torch.no_grad()
     def of(self, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors ``[n, d]`` of some nodes; a deep encoder expands their neighbourhoods hop by hop."""
+        """Compute the vectors ``[n, d]`` of some nodes; a deep encoder expands their neighbourhoods hop by hop."""
         out = np.empty((len(nodes), self.encoder.out_dim), np.float32)
         zero = torch.zeros((), dtype=torch.int64)
         with evaluating(self.encoder):
@@ -51,9 +51,9 @@ class StoredEncoder:
 
     @torch.no_grad()
     def layers(self, work: Path, smooth: int) -> Callable[[int, int], NDArray[np.float32]]:
-        """Prepare all vectors, layer by layer and hop by hop, and return a function of (start, stop): some of them.
+        """Compute all passes but the last; return a function of (start, stop) that computes vectors by the last pass.
 
-        All passes but the last are files in the folder ``work``; one that is there is not made again.
+        A pass is a layer or a hop of smoothing. Its result is a file in the folder ``work``; existing files are used.
         """
         tables: list[StoredTable] = []
         for k in range(self.encoder.depth - (0 if smooth else 1)):
@@ -75,19 +75,19 @@ class StoredEncoder:
         return last
 
     def _layer(self, k: int, before: list[StoredTable], start: int, stop: int) -> NDArray[np.float32]:
-        """Rows start to stop of layer k, from all rows of the layer before; the first one reads the features."""
+        """Compute rows start to stop of layer k from the layer before; the first layer reads the features."""
         view = RowsView(self.hoods, self.table, torch.arange(start, stop))
         with torch.no_grad(), evaluating(self.encoder):
             h = before[-1] if before else None
             return self.encoder.layer(k, view, h).numpy()  # type: ignore[arg-type]
 
     def _pool(self, table: StoredTable, start: int, stop: int) -> NDArray[np.float32]:
-        """Rows start to stop of P times a table."""
+        """Compute rows start to stop of P times a table."""
         nodes = torch.arange(start, stop)
         return table.pool(self.hoods, nodes, torch.zeros(len(nodes))).numpy()
 
     def _pass(self, path: Path, rows: Callable[[int, int], NDArray[np.float32]]) -> StoredTable:
-        """A table of all nodes in a file, made unless it is there."""
+        """Return a table of all nodes in a file; write the file first if it does not exist."""
         if not path.exists():
             with replacing(path) as temporary:
                 n, first = self.graph.num_nodes, rows(0, min(BLOCK, self.graph.num_nodes))
@@ -99,7 +99,7 @@ class StoredEncoder:
 
 
 class RowsView:
-    """Some nodes of a graph on disk, for a layer that is computed from the stored layer before."""
+    """A view of some nodes of a graph on disk; a layer is computed from the stored layer before."""
 
     def __init__(self, hoods: Neighbourhoods, features: StoredTable, nodes: Tensor) -> None:
         self.hoods, self.features, self.nodes = hoods, features, nodes
@@ -120,7 +120,7 @@ class RowsView:
 def all_vectors(
     encoder: Encoder, graph: Graph, scaler: Scaler, rows: NDArray[np.int64] | None, smooth: int
 ) -> NDArray[np.float32]:
-    """The vectors of some nodes of a graph folder, in ascending order, or of all, in memory."""
+    """Compute the vectors of a graph folder in memory: of ``rows``, in ascending order, or of all nodes."""
     stored = StoredEncoder(encoder, graph, scaler)
     n = graph.num_nodes
     if not smooth and (encoder.depth == 1 or rows is not None):
@@ -135,5 +135,5 @@ def all_vectors(
 
 
 def blocks(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Stretches of at most `BLOCK` numbers."""
+    """Split start to stop into ranges of at most `BLOCK`."""
     return ((first, min(first + BLOCK, stop)) for first in range(start, stop, BLOCK))

@@ -27,27 +27,27 @@ from infomax.views.whole import Products
 
 BATCH, CAP = 16_384, 1_000
 DENSE_BYTES = 1 << 33
-"""Sparse features become dense on a GPU up to these bytes, so that all batches have the same shapes."""
+"""Largest dense size in bytes up to which sparse features become dense on a GPU: all batches then have one shape."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hops:
     """The neighbourhoods of one batch, hop by hop; a view and its negative share them.
 
-    Hop 0 is the batch itself, hop l + 1 every node that sends to hop l or is in it. A layer computes a hop from the
-    next one.
+    Hop 0 is the batch itself; hop l + 1 has every node that sends to hop l or is in it. A layer computes a hop from
+    the next one.
     """
 
     graph: Neighbourhoods
     nodes: Tensor
     depth: int
     seed: Tensor
-    """Decides which neighbours are taken of a node that has more than the cap."""
+    """Decides which neighbours are sampled for a node with more than the cap."""
     _rows: dict[int, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
 
     @cached_property
     def levels(self) -> list[Tensor]:
-        """The nodes of each hop that a layer computes, the batch first; those of the outermost are in no list."""
+        """The nodes of each hop that a layer computes, the batch first; the outermost hop is not included."""
         levels = [self.nodes]
         for _ in range(self.depth - 1):
             senders = self.graph.rows(levels[-1], self.offsets(levels[-1]))[1]
@@ -62,19 +62,19 @@ class Hops:
         return self._rows[level]
 
     def offsets(self, nodes: Tensor) -> Tensor:
-        """A number from 0 to 1 per node, ``[n]``: the same node has the same in all hops of a batch."""
+        """One number from 0 to 1 per node, ``[n]``; a node has the same number in all hops of a batch."""
         return uniform(nodes, self.seed) if self.graph.capped else torch.zeros(len(nodes), device=nodes.device)
 
     @cached_property
     def steps(self) -> list[tuple[SparseOperand, Tensor]]:
-        """From each hop to the one before: rows of P among their nodes, and the places of the inner nodes."""
+        """For each hop and the one before: rows of P between their nodes, and the positions of the inner nodes."""
         return [
             (_matrix(*self.rows(level), outer), torch.searchsorted(outer, inner))
             for level, (inner, outer) in enumerate(pairwise(self.levels))
         ]
 
     def step(self, h: Tensor) -> tuple[SparseOperand, Tensor]:
-        """The step that starts from the hop that H is of. Hops of one size are of the same nodes."""
+        """Find the step that starts from H's hop, by its size: hops of equal size have the same nodes."""
         return next(self.steps[k] for k, level in enumerate(self.levels[1:]) if len(level) == len(h))
 
 
@@ -88,11 +88,11 @@ class BatchView:
 
     hops: Hops
     products: Products
-    """Of all features, which may be a `StoredTable`."""
+    """Products with the features of all nodes, which may be a `StoredTable`."""
     permutation: Permutation | None = None
-    """Node i carries the features of node ``permutation(i)``; None: its own."""
+    """Node i has the features of node ``permutation(i)``; None: its own."""
     inputs: dict[bool, Tensor] = field(default_factory=dict, init=False)
-    """What the first layer multiplies by Θ, pooled or not; a changed copy of the view begins with none."""
+    """Cached inputs of the first layer, pooled or not; a changed copy of the view starts with an empty cache."""
 
     @property
     def features(self) -> Any:
@@ -120,7 +120,7 @@ class BatchView:
         nodes, x = self.hops.levels[-1], self.features
         if isinstance(x, SparseOperand):
             return self._first_sparse(nodes, x, weight, pooled=pooled)
-        # Dense features are pooled before the product, so that the outermost hop is never laid out.
+        # Pool dense features before the product, so that the outermost hop is never stored.
         if pooled not in self.inputs:
             if pooled:
                 graph, offsets = self.hops.graph, self.hops.offsets(nodes)
@@ -133,7 +133,7 @@ class BatchView:
         return multiply(self.inputs[pooled], weight)
 
     def _first_sparse(self, nodes: Tensor, x: SparseOperand, weight: Tensor, *, pooled: bool) -> Tensor:
-        """The same with sparse features: X Θ of the nodes that are needed, or of all if that is hardly more."""
+        """As `_first` with sparse features: X Θ of the nodes needed, or of all nodes if that is little more."""
         if pooled:
             starts, senders, values = self.hops.rows(self.hops.depth - 1)
         else:
@@ -146,15 +146,15 @@ class BatchView:
         return _matrix(starts, carried, values, needed) @ (x.gather(needed) @ weight)
 
     def _carried(self, nodes: Tensor) -> Tensor:
-        """The rows of X that nodes carry."""
+        """The rows of X that belong to nodes, after the shuffle."""
         return nodes if self.permutation is None else self.permutation(nodes)
 
 
 class Batches:
     """Batches of nodes with their complete neighbourhoods, each against a corruption of itself.
 
-    An unbiased mini-batch of the whole graph's objective. Its length is counted in steps, one per epoch: training takes
-    the same time on a graph of any size.
+    Every node gets the same vector as on the whole graph, up to the cap on neighbours. An epoch is one step, so the
+    time per epoch does not grow with the number of nodes.
     """
 
     steps = 1
@@ -182,7 +182,7 @@ class Batches:
 
     @property
     def uniform(self) -> bool:
-        """Whether every batch has the same shapes: hops of neighbours, and sparse rows, differ in number."""
+        """Whether every batch has the same shapes: not with several hops, nor with sparse rows."""
         return self.depth == 1 and isinstance(self.features, Tensor)
 
     def prepare(self, layers: int) -> None:
@@ -190,11 +190,11 @@ class Batches:
         self.depth = layers
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
-        """One batch; its nodes are drawn with the pair."""
+        """One batch; `pair` draws its nodes."""
         return [self.turn]
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
-        """B different nodes, drawn at random, and a corruption of the same."""
+        """B different random nodes, and a corruption of them."""
         drawn = Permutation.draw(self.n, generator)
         seed = torch.randint(2**31, (), generator=generator, device=generator.device)
         nodes = self.everything if len(self.everything) else drawn.first(self.batch)
@@ -204,7 +204,7 @@ class Batches:
 
 
 def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int) -> Neighbourhoods:
-    """The neighbourhoods of a graph, on the device; in a directed one, those whose arrows point at a node."""
+    """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
     received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
     stored = isinstance(received, StoredAdjacency)
     degree = 1 + (received.sums() if stored else received.sum(axis=1, dtype=np.float64))
@@ -222,14 +222,14 @@ def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int
 
 
 def _rows(table: Tensor | StoredTable, rows: Tensor) -> Tensor:
-    """Rows of a table, which may lie on disk, or on the host where the rows are asked for on a GPU."""
+    """Gather rows of a table, which may be on disk, or on the host while the result is on a GPU."""
     if isinstance(table, StoredTable):
         return table.gather(rows)
     return table[rows.to(table.device)].to(rows.device)
 
 
 def _matrix(starts: Tensor, senders: Tensor, values: Tensor, among: Tensor | int) -> SparseOperand:
-    """Rows of P as a matrix ``[n, m]`` whose columns are the nodes ``among``, which ascend, or 0 to m - 1."""
+    """Build rows of P as a matrix ``[n, m]`` whose columns are the nodes ``among``, ascending, or 0 to m - 1."""
     n, m = len(starts) - 1, among if isinstance(among, int) else len(among)
     columns = senders if isinstance(among, int) else torch.searchsorted(among, senders)
     if starts.is_cuda:

@@ -15,10 +15,10 @@ from infomax.views.whole import WholeView
 
 
 class ManyGraphs:
-    """Each of several graphs, against another of them; one summary per graph.
+    """Pairs of one graph and a corruption of another; one summary per graph.
 
-    The negative is a corruption of a graph drawn among the others. A single graph is its own negative, as in
-    `WholeGraph`.
+    The negative is a corruption of another graph, drawn at random. If there is only one graph, it is a corruption of
+    that graph, as in `WholeGraph`.
     """
 
     uniform = False
@@ -29,7 +29,7 @@ class ManyGraphs:
         self.corruption, self.steps = corruption, len(self.views)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
-        """Every graph once, in random order, each with another: ``[2]`` per batch."""
+        """Every graph once, in random order, each paired with another: ``[2]`` per batch."""
         count, device = self.steps, generator.device
         if count == 1:
             return [torch.zeros(2, dtype=torch.int64)]
@@ -38,7 +38,7 @@ class ManyGraphs:
         return torch.stack([order, others], dim=1).cpu().unbind()
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
-        """The one graph, and a corruption of the other."""
+        """The first graph of the batch, and a corruption of the second."""
         one, other = batch.tolist()
         positive = self.views[one].fresh()
         return positive, self.corruption(positive if one == other else self.views[other].fresh(), generator)

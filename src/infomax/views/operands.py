@@ -17,9 +17,9 @@ from infomax.graphs.graph import Features
 from infomax.kernels import prepare, product, reaches_host
 from infomax.kernels.transfer import BLOCK, free_bytes, to_device
 
-# Torch announces once a process that CSR tensors are young; the operations used here are tested against dense ones.
+# Torch warns once per process that CSR tensors are in beta; the operations used here are tested against dense ones.
 warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
-# A product may well be the first thing that autograd's own thread asks of a GPU.
+# A product may be the first GPU operation on autograd's own thread.
 warnings.filterwarnings("ignore", message="Attempting to run cuBLAS, but there was no current CUDA context")
 # Features are never written to.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
@@ -34,20 +34,20 @@ class SparseOperand:
 
     @classmethod
     def of_rows(cls, starts: Tensor, columns: Tensor, values: Tensor, width: int) -> SparseOperand:
-        """The matrix ``[M, width]`` of rows ``starts`` ``[M + 1]``, whose columns ascend."""
+        """Build the matrix ``[M, width]`` from row starts ``[M + 1]``, ascending columns per row, and values."""
         shape = (len(starts) - 1, width)
         return cls(torch.sparse_csr_tensor(starts.long(), columns.long(), values, shape, check_invariants=False))
 
     @property
     def transpose(self) -> SparseOperand:
-        """The transpose; made when a gradient first asks for it."""
+        """The transpose, computed at first use, by a gradient."""
         return self if self.symmetric else self._transposed
 
     @cached_property
     def _transposed(self) -> SparseOperand:
         m, n = self.matrix.shape
         starts, columns = self.matrix.crow_indices(), self.matrix.col_indices()
-        if not self.matrix.is_cuda:  # scipy counts where torch sorts
+        if not self.matrix.is_cuda:  # scipy counts, which is faster than torch's sort
             parts = (self.matrix.values().numpy(), columns.numpy(), starts.numpy())
             turned = sparse.csr_array(parts, shape=(m, n)).tocsc()
             return SparseOperand.of_rows(*tensors(turned), m)
@@ -56,20 +56,20 @@ class SparseOperand:
         return SparseOperand(csr(keys, self.matrix.values()[order], (n, m)))
 
     def __matmul__(self, y: Tensor) -> Tensor:
-        """The product ``[M, D]``; its gradient is the transpose's product."""
+        """Multiply by y ``[N, D]``, ``[M, D]``; the gradient is a product with the transpose."""
         if not y.requires_grad:
             return product(self.prepared, y)
         return _SparseProduct.apply(y, self)  # type: ignore[no-any-return, no-untyped-call]
 
     def rows(self, start: int, stop: int) -> SparseOperand:
-        """Some of the rows, ``[stop - start, N]``."""
+        """Return rows start to stop, ``[stop - start, N]``."""
         starts = self.matrix.crow_indices()[start : stop + 1]
         first, last = int(starts[0]), int(starts[-1])
         columns, values = self.matrix.col_indices()[first:last], self.matrix.values()[first:last]
         return SparseOperand.of_rows(starts - first, columns, values, self.matrix.shape[1])
 
     def gather(self, rows: Tensor) -> SparseOperand:
-        """The rows ``[n]``, in that order, ``[n, N]``."""
+        """Return the given rows ``[n]``, in that order, ``[n, N]``."""
         starts, columns = self.matrix.crow_indices(), self.matrix.col_indices()
         counts = starts[rows + 1] - starts[rows]
         ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
@@ -83,7 +83,7 @@ Operand: TypeAlias = Tensor | SparseOperand
 
 
 def operand(features: Features, device: torch.device, dtype: torch.dtype = torch.float32) -> Operand:
-    """Features ``[N, F]`` on the device: sparse stays sparse, with the transpose that X^T G needs."""
+    """Put features ``[N, F]`` on the device; sparse features stay sparse."""
     if not sparse.issparse(features):
         return to_device(np.asarray(features), device).to(dtype)
     keys, values = keyed(features, device)
@@ -91,11 +91,11 @@ def operand(features: Features, device: torch.device, dtype: torch.dtype = torch
 
 
 DENSE_SHARE, DENSE_BYTES = 0.03, 1 << 30
-"""Sparse features become dense on a GPU from this share of non-zeros and up to these bytes: there that is faster."""
+"""Sparse features become dense on a GPU above this share of non-zeros and up to these bytes, since that is faster."""
 
 
 def to_multiply(features: Features, device: torch.device) -> Operand:
-    """Features to multiply by; on a GPU, dense rows are padded with zeros to 32 bytes, as its matrix units ask for."""
+    """Put features on the device for products; on a GPU dense rows are zero-padded to 32 bytes for tensor cores."""
     x = operand(_laid_out(features, device, DENSE_SHARE, DENSE_BYTES), device)
     return pad(x, (0, -x.shape[1] % 8)) if isinstance(x, Tensor) and x.is_cuda else x
 
@@ -103,11 +103,11 @@ def to_multiply(features: Features, device: torch.device) -> Operand:
 def to_gather(
     features: Features, device: torch.device, *, dense_share: float = DENSE_SHARE, dense_bytes: int = DENSE_BYTES
 ) -> Operand:
-    """Features to gather rows from.
+    """Put features where rows can be gathered from them.
 
-    Dense ones for a GPU are in half precision, half the bytes to gather, where that rounds no more than tf32 does: both
-    have ten bits of mantissa, but half precision ends at 65,504, and loses bits below 6e-5. Where they would take more
-    than half of what is free there they stay on the host, page-locked, and the GPU reads them from there.
+    Dense features for a GPU are in half precision, which halves the bytes to gather, if that rounds no more than tf32:
+    both have ten bits of mantissa, but half precision ends at 65,504 and loses bits below 6e-5. If they would take more
+    than half of the free GPU memory, they stay in page-locked host memory, and the GPU reads them from there.
     """
     features = _laid_out(features, device, dense_share, dense_bytes)
     if device.type != "cuda" or sparse.issparse(features):
@@ -117,7 +117,7 @@ def to_gather(
 
 
 def _table(features: NDArray[np.float32], device: torch.device, dtype: torch.dtype) -> tuple[Tensor, bool]:
-    """A table ``[N, F]`` of that precision, padded as in `to_multiply`; and whether rounding changed it little."""
+    """Return a table ``[N, F]`` of a dtype, padded as in `to_multiply`, and whether rounding changed it little."""
     n, width = len(features), features.shape[1] + -features.shape[1] % 8
     fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or not reaches_host(device)
     out = torch.empty(n, width, dtype=dtype, **({"device": device} if fits else {"pin_memory": True}))
@@ -131,14 +131,14 @@ def _table(features: NDArray[np.float32], device: torch.device, dtype: torch.dty
 
 
 def _laid_out(features: Features, device: torch.device, share: float, limit: int) -> Features:
-    """Sparse features as a dense array where that is faster on a GPU: enough of them, and not too large."""
+    """Convert sparse features to a dense array if that is faster on a GPU: many non-zeros, and not too large."""
     size = features.shape[0] * features.shape[1]
     full = sparse.issparse(features) and features.nnz >= share * size and 4 * size <= limit
     return features.toarray() if full and device.type == "cuda" else features
 
 
 def multiply(x: Operand, weight: Tensor) -> Tensor:
-    """X Θ, where X may have been padded."""
+    """Compute X Θ, where X may have padding columns."""
     missing = x.shape[1] - len(weight) if isinstance(x, Tensor) else 0
     return x @ (pad(weight, (0, 0, 0, missing)) if missing > 0 else weight)
 
@@ -155,12 +155,12 @@ class _SparseProduct(torch.autograd.Function):
 
 
 def tensors(matrix: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """The starts, columns and values of a scipy CSR matrix, or those of a CSC matrix's transpose."""
+    """Return the row starts, columns and values of a scipy CSR matrix, or those of a CSC matrix's transpose."""
     return torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data)
 
 
 def keyed(matrix: sparse.csr_array, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Keys ``[E]`` and values ``[E]`` of a CSR matrix with sorted indices, on the device."""
+    """Return keys ``[E]`` and values ``[E]`` of a CSR matrix with sorted indices, on the device; see `csr`."""
     matrix.sort_indices()
     n, width = matrix.shape
     starts = torch.from_numpy(matrix.indptr).to(device)
@@ -169,8 +169,8 @@ def keyed(matrix: sparse.csr_array, device: torch.device) -> tuple[Tensor, Tenso
 
 
 def csr(keys: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The CSR matrix of keys ``[E]``, row * N + column, ascending and without duplicates, and values ``[E]``."""
+    """Build a CSR matrix from keys ``[E]``, row * N + column, ascending without duplicates, and values ``[E]``."""
     bounds = torch.arange(shape[0] + 1, device=keys.device) * shape[1]
     starts = torch.searchsorted(keys, bounds)
-    # Checked by construction: keys ascend and lie in range.
+    # No check needed: keys ascend and are in range.
     return torch.sparse_csr_tensor(starts, keys % shape[1], values, shape, check_invariants=False)

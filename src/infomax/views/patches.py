@@ -24,13 +24,13 @@ from infomax.views.view import Corruption, View
 class PatchView:
     """A batch of patches: trees of sampled neighbours around B centres.
 
-    Level 0 holds the centres, level l + 1 the ``fan_out[l]`` neighbours drawn for each node of level l. H is laid out
-    level after level, and every layer sheds the outermost.
+    Level 0 has the centres, level l + 1 the ``fan_out[l]`` neighbours drawn for each node of level l. H is stored level
+    by level, and every layer drops the outermost level.
 
     Shapes:
         features: ``[T, F]``, the table of all nodes' features
-        rows: ``[B, P]``, the row of the table that each node of each patch carries; see `sample_patches`
-        share: ``[m]``, the neighbours' share of the mean, of every node but the outermost, level after level
+        rows: ``[B, P]``, the row of the table for each node of each patch; see `sample_patches`
+        share: ``[m]``, the neighbours' share of the mean, for every node but the outermost level, level by level
     """
 
     features: Operand
@@ -38,13 +38,13 @@ class PatchView:
     share: Tensor
     fan_out: tuple[int, ...]
     trees: dict[tuple[int, ...], Tree] = field(default_factory=dict)
-    """By the sizes of its levels; all batches share them."""
+    """Trees by the sizes of their levels; all batches share them."""
     inputs: dict[int, tuple[Any, ...]] = field(default_factory=dict, init=False)
-    """By H: each inner node's own row, and the mean over its neighbourhood. Both sides of a layer ask for them; a
-    changed copy of the view begins with none."""
+    """Cache by H: each inner node's own row and the mean over its neighbourhood, which both sides of a layer need. A
+    changed copy of the view starts with an empty cache."""
 
     def shuffled(self, generator: torch.Generator) -> PatchView:
-        """The same patches with the features in random order among the nodes of each."""
+        """The same patches with the features shuffled among the nodes of each patch."""
         order = permutations(len(self.rows), self.rows.shape[1], generator)
         return dataclasses.replace(self, rows=self.rows.gather(1, order))
 
@@ -57,17 +57,17 @@ class PatchView:
         return self._side(0, h, weight)
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """P H Θ without the outermost level, P estimated from the sample: its expectation is the graph's own."""
+        """P H Θ without the outermost level; P is estimated from the sample, with the graph's P as its expectation."""
         return self._side(1, h, weight)
 
     def _side(self, side: int, h: Tensor | None, weight: Tensor) -> Tensor:
-        # Dense features are averaged before the product, so the outermost level is never laid out. Sparse ones are
-        # multiplied first: that costs little, and leaves rows that can be gathered.
+        # Dense features are averaged before the product, so the outermost level is never stored. Sparse ones are
+        # multiplied first: that costs little, and gives dense rows to gather.
         if h is None and not isinstance(self.features, Tensor):
             return self._gather(self.features @ weight)[side]
         if id(h) not in self.inputs:
             sides = self._gather(self.features) if h is None else pool_tree(h, *self._tree(self._levels(h)))
-            self.inputs[id(h)] = (h, *sides)  # H itself is kept, so that its id stays its own
+            self.inputs[id(h)] = (h, *sides)  # H is kept alive, so that no other tensor gets its id
         return multiply(self.inputs[id(h)][1 + side], weight)
 
     def _gather(self, table: Any) -> tuple[Tensor, Tensor]:
@@ -80,13 +80,13 @@ class PatchView:
         return self.trees[tuple(sizes)], self.share[: sum(sizes[:-1])]
 
     def _levels(self, h: Tensor) -> list[int]:
-        """The sizes of the levels that H holds."""
+        """The sizes of the levels in H."""
         sizes = level_sizes(len(self.rows), self.fan_out)
         return next(sizes[:count] for count in range(1, len(sizes) + 1) if sum(sizes[:count]) == len(h))
 
 
 class Patches:
-    """Batches of sampled patches, each against a corruption of itself; one summary per batch."""
+    """Pairs of a batch of sampled patches and a corruption of it; one summary per batch."""
 
     uniform = True
 
@@ -110,7 +110,7 @@ class Patches:
         self.steps = -(-self.n // self.batch)
 
     def prepare(self, layers: int) -> None:
-        """Refuse an encoder of fewer or more layers than there are levels to shed: only centres may be left."""
+        """Raise InputError unless the encoder has one layer per number of the fan-out, so that only centres remain."""
         if layers != len(self.fan_out):
             levels = ",".join(map(str, self.fan_out))
             expected = f"{len(self.fan_out)} layers, one for each number of the fan-out {levels}"

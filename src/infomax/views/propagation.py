@@ -1,4 +1,4 @@
-"""How messages run: self-loops and normalisation."""
+"""Propagation of messages along edges, with self-loops and normalisation."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Rule = Literal["symmetric", "mean"]
 
 
 class Messages:
-    """The edges that messages run along in a view, with self-loops, normalised by a rule.
+    """The edges of a view with self-loops, normalised by a rule.
 
     With A_ij the weight of the message that node i receives from node j, ``Â = A + I`` and ``D_ii = sum_j Â_ij``:
 
     - ``symmetric``: ``D^-1/2 Â D^-1/2``, the GCN's;
     - ``mean``: ``D^-1 Â``, mean pooling.
 
-    A directed graph sends messages along its arrows, so A is the transpose of the graph's adjacency matrix.
+    In a directed graph messages follow the edges, so A is the transpose of the graph's adjacency matrix.
 
     Shapes:
         keys: ``[E]`` i * N + j, ascending, no self-loops
@@ -35,12 +35,12 @@ class Messages:
         self.keys, self.weights, self.n, self.rule, self.directed = keys, weights, n, rule, directed
 
     def __matmul__(self, y: Tensor) -> Tensor:
-        """One step of messages, ``[N, D] -> [N, D]``."""
+        """Propagate once, ``[N, D] -> [N, D]``."""
         raise NotImplementedError
 
 
 class Propagation(Messages):
-    """Messages as one sparse matrix ``[N, N]``."""
+    """Propagation as one sparse matrix ``[N, N]``."""
 
     def __init__(self, keys: Tensor, weights: Tensor, n: int, rule: Rule, *, directed: bool) -> None:
         super().__init__(keys, weights, n, rule, directed=directed)
@@ -58,11 +58,11 @@ class Propagation(Messages):
 
     @classmethod
     def of(cls, graph: Graph, rule: Rule, device: torch.device, dtype: torch.dtype = torch.float32) -> Propagation:
-        """The propagation of a graph, on the device."""
+        """Build the propagation of a graph on the device."""
         received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
         keys, weights = keyed(received, device)
         return cls(keys, weights.to(dtype), graph.num_nodes, rule, directed=graph.directed)
 
     def __matmul__(self, y: Tensor) -> Tensor:
-        """One step of messages, ``[N, D] -> [N, D]``."""
+        """Propagate once, ``[N, D] -> [N, D]``."""
         return self.operand @ y

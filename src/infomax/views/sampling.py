@@ -1,4 +1,4 @@
-"""Patches of a large graph: trees of sampled neighbours, drawn on the device where the graph lives."""
+"""Sampling of patches: trees of neighbours, drawn on the device that holds the graph."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from infomax.graphs.graph import Graph
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Who sends messages to whom, laid out for drawing.
+    """The neighbours from which each node receives messages, stored for sampling.
 
     Shapes:
         starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
         senders: ``[E]``
-        reach: ``[E]`` float64, running sum of the weights; None where all weigh 1
+        reach: ``[E]`` float64, cumulative sum of the weights; None if all are 1
         share: ``[N]``, the neighbours' share of a node's mean, d / (d + 1) for the sum d of their weights
     """
 
@@ -34,7 +34,7 @@ class Neighbours:
 
     @classmethod
     def of(cls, graph: Graph, device: torch.device) -> Neighbours:
-        """The neighbours in a graph; in a directed one, those whose arrows point at a node."""
+        """Put the neighbours in a graph on the device; in a directed graph, the in-neighbours."""
         received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
         degree = torch.from_numpy(received.sum(axis=1))
         return cls(
@@ -45,7 +45,7 @@ class Neighbours:
         )
 
     def draw(self, nodes: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        """Neighbours of each node, with replacement, by weight, ``[n] -> [n, count]``; of an isolated node, itself."""
+        """Draw neighbours by weight, with replacement, ``[n] -> [n, count]``; an isolated node draws itself."""
         first, last = self.starts[nodes], self.starts[nodes + 1]
         chance = torch.rand(len(nodes), count, generator=generator, device=nodes.device)
         if self.reach is None:
@@ -62,21 +62,21 @@ class Neighbours:
 
 
 def check_fan_out(fan_out: Any) -> tuple[int, ...]:
-    """Neighbours drawn on each level, as plain ints."""
+    """Check the numbers of neighbours to draw on each level; returns plain ints."""
     if not isinstance(fan_out, Sequence | np.ndarray) or isinstance(fan_out, str):
-        raise InputError("fan_out", "whole numbers, one a layer, such as (10, 10, 25)", repr(fan_out))
+        raise InputError("fan_out", "whole numbers, one per layer, such as (10, 10, 25)", repr(fan_out))
     return tuple(whole("fan_out", count, 1) for count in fan_out)
 
 
 def level_sizes(batch: int, fan_out: tuple[int, ...]) -> list[int]:
-    """Nodes on each level of a batch of patches: B, B k_1, B k_1 k_2, ..."""
+    """Return the number of nodes on each level of a batch of patches: B, B k_1, B k_1 k_2, ..."""
     return list(accumulate(fan_out, mul, initial=batch))
 
 
 def sample_patches(
     neighbours: Neighbours, centres: Tensor, fan_out: tuple[int, ...], generator: torch.Generator
 ) -> Tensor:
-    """The nodes of the patches around B centres, ``[B, 1 + k_1 + k_1 k_2 + ...]``, level after level."""
+    """Draw the nodes of the patches around B centres, ``[B, 1 + k_1 + k_1 k_2 + ...]``, level by level."""
     levels = [centres]
     for count in fan_out:
         levels.append(neighbours.draw(levels[-1], count, generator).view(-1))
@@ -84,5 +84,5 @@ def sample_patches(
 
 
 def by_level(rows: Tensor, fan_out: tuple[int, ...]) -> list[Tensor]:
-    """The levels of patches ``[B, P]``, each flat: a node's children stand together, in the order of their parents."""
+    """Split patches ``[B, P]`` into flat levels: a node's children are contiguous, in the order of their parents."""
     return [level.reshape(-1) for level in rows.split(level_sizes(1, fan_out), dim=1)]

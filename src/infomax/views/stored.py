@@ -1,4 +1,4 @@
-"""Tables of rows on disk: a batch reads those that it needs, in the order in which they lie there."""
+"""Tables of rows on disk: a batch reads the rows that it needs, in the order of the file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
 
 BYTES = 1 << 27
-"""About as many bytes of rows are held at once."""
+"""Approximate limit on the bytes of rows in memory at a time."""
 
 
 class StoredTable:
-    """A table ``[N, F]`` whose rows are read when a batch needs them.
+    """A table ``[N, F]`` on disk whose rows are read when a batch needs them.
 
-    ``array`` gives rows in memory when it is indexed: `StoredFeatures`, or a mapped array.
+    Indexing ``array`` reads rows into memory: it is `StoredFeatures` or a memory-mapped array.
     """
 
     def __init__(self, array: Any) -> None:
@@ -32,13 +32,13 @@ class StoredTable:
         return self.array.shape[0], self.array.shape[1]
 
     def gather(self, rows: Tensor) -> Tensor:
-        """Rows ``[n, F]``, float32."""
+        """Read rows ``[n, F]``, float32."""
         return torch.from_numpy(np.asarray(self.array[rows.numpy()], dtype=np.float32))
 
     def pool(
         self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None = None
     ) -> Tensor:
-        """As `Neighbourhoods.pool`. Each row is read once, in ascending order; few nodes at once if they need many."""
+        """As `Neighbourhoods.pool`, in parts that fit into `BYTES`; a part reads each row once, in ascending order."""
         out = torch.empty(len(nodes), self.shape[1])
         for part in self._parts(graph, nodes):
             starts, senders, values = graph.rows(nodes[part], offsets[part])
@@ -51,7 +51,7 @@ class StoredTable:
         return out
 
     def _parts(self, graph: Neighbourhoods, nodes: Tensor) -> Iterator[slice]:
-        """Stretches of the nodes whose neighbourhoods have so many rows that they fit into `BYTES`."""
+        """Split the nodes into slices whose neighbourhoods fit into `BYTES`, or of one node."""
         most = max(1, BYTES // (4 * self.shape[1]))
         rows = ((graph.starts[nodes + 1] - graph.starts[nodes]).clamp(max=graph.cap) + 1).cumsum(0).numpy()
         start = 0

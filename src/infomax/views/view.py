@@ -1,4 +1,4 @@
-"""What an encoder sees, and what a regime is."""
+"""Interfaces: the view that an encoder reads, and the regime that makes pairs of views."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 
 
 class View(Protocol):
-    """What an encoder sees: features, and how a layer's messages run.
+    """Features and edges as an encoder's layer reads them.
 
-    H is ``[n, d]``, the outcome of the layer before; None stands for the features X. A layer computes the first m of
-    the n nodes: all of them on a whole graph, all but the outermost level in patches.
+    H is ``[n, d]``, the output of the layer before; None stands for the features X. A layer computes m of the n nodes:
+    all of them on a whole graph, all but the outermost level in patches.
     """
 
     def carry(self, h: Tensor) -> Tensor:
@@ -23,26 +23,26 @@ class View(Protocol):
         """H Θ of those nodes, ``[m, d']``."""
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """P H Θ of those nodes, ``[m, d']``: what their neighbourhoods (and they themselves) send them."""
+        """P H Θ of those nodes, ``[m, d']``: pooled over their neighbourhoods, which include the nodes themselves."""
 
 
 Corruption = Callable[..., View]
-"""Called with (view, generator): a negative of the view."""
+"""A function of (view, generator) that returns a negative of the view."""
 
 
 class Views(Protocol):
-    """A regime: what one epoch trains on.
+    """A regime: the pairs of views that one epoch trains on.
 
-    One that depends on the depth of the encoder has a method ``prepare(layers)`` too, called before training.
+    If it depends on the depth of the encoder, it also has a method ``prepare(layers)``, called before training.
     """
 
     steps: int
     """Steps per epoch."""
     uniform: bool
-    """Whether all batches of one length have pairs of one shape, so that a GPU can replay a step it has recorded."""
+    """Whether batches of equal length give pairs of equal shape, so that a GPU can replay a recorded step."""
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
-        """What each step of an epoch is about; all that is random in it is drawn at the call."""
+        """Return the batches of an epoch, one per step; the call itself makes all random draws for them."""
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
-        """The positive and the negative view of a step."""
+        """Return the positive and the negative view of a step."""

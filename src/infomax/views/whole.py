@@ -1,4 +1,4 @@
-"""The whole graph against a corruption of it, the paper's regime for citation graphs; and blocks of it."""
+"""The whole graph and a corruption of it, the paper's regime for citation graphs; and blocks of nodes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from infomax.views.view import Corruption, View
 class Products:
     """Features X, and X Θ or H Θ for each weight Θ, computed once per step.
 
-    Views that carry the same features share this object: shuffling rows commutes with the linear map, so a view and
-    its shuffled negative need X Θ only once. Other features are another `Products`, so no view reads a stale one.
+    Views with the same features share this object: shuffling rows commutes with the linear map, so a view and its
+    shuffled negative need X Θ only once. Other features need another `Products`, so no view reads a stale product.
     """
 
     def __init__(self, features: Operand) -> None:
@@ -28,8 +28,8 @@ class Products:
         self._last: dict[int, tuple[Tensor | None, Tensor, Tensor]] = {}
 
     def of(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """H Θ, or X Θ where H is None; the same tensor as before for the same H and Θ."""
-        known = self._last.get(id(weight))  # Θ is kept below, so its id stays its own
+        """Return H Θ, or X Θ if H is None; the same tensor again for the same H and Θ."""
+        known = self._last.get(id(weight))  # Θ is kept alive below, so no other tensor gets its id
         if known is None or known[0] is not h:
             known = h, weight, multiply(self.features if h is None else h, weight)
             self._last[id(weight)] = known
@@ -38,12 +38,12 @@ class Products:
 
 @dataclass(frozen=True, eq=False)
 class WholeView:
-    """All of a graph.
+    """The view of a whole graph.
 
     Shapes:
         features: ``[N, F]``
         propagation: ``[N, N]``
-        rows: ``[N]``, a permutation: the row of the features that each node carries; None: its own
+        rows: ``[N]``, a permutation: the row of the features for each node; None: its own
     """
 
     products: Products
@@ -52,7 +52,7 @@ class WholeView:
 
     @classmethod
     def of(cls, graph: Graph, rule: Rule, device: torch.device) -> WholeView:
-        """The view of a graph, on the device."""
+        """Build the view of a graph on the device."""
         return cls(Products(to_multiply(graph.features, device)), Propagation.of(graph, rule, device))
 
     @property
@@ -61,7 +61,7 @@ class WholeView:
         return self.products.features
 
     def fresh(self) -> WholeView:
-        """The same view for another step, when the weights have moved."""
+        """The same view without cached products, for a step with other weights."""
         return self.with_features(self.features)
 
     def with_features(self, features: Operand) -> WholeView:
@@ -69,7 +69,7 @@ class WholeView:
         return dataclasses.replace(self, products=Products(features))
 
     def with_propagation(self, propagation: Messages) -> WholeView:
-        """The same features on other edges."""
+        """The same features with other edges."""
         return dataclasses.replace(self, propagation=propagation)
 
     def shuffled(self, generator: torch.Generator) -> WholeView:
@@ -94,7 +94,7 @@ class WholeView:
 
 
 def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | None:
-    """The propagation and the permutation, if the negative is the positive with its features shuffled and no more."""
+    """Return propagation and permutation if the negative is only the positive with shuffled features, else None."""
     if not (isinstance(positive, WholeView) and isinstance(negative, WholeView)):
         return None
     p, rows = positive.propagation, negative.rows
@@ -104,7 +104,7 @@ def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | N
 
 @dataclass(frozen=True)
 class BlockView:
-    """Nodes start to stop of a whole view: the same layer for them alone, so that memory stays bounded."""
+    """Nodes start to stop of a whole view: a layer is computed for these only, which bounds the memory."""
 
     view: WholeView
     propagation: Propagation
@@ -128,7 +128,7 @@ class BlockView:
 
 
 class WholeGraph:
-    """The graph against a corruption of it; one step per epoch."""
+    """Pairs of the graph and a corruption of it; one step per epoch."""
 
     steps = 1
     uniform = True
@@ -142,6 +142,6 @@ class WholeGraph:
         return [self.batch]
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
-        """The graph, and a fresh corruption."""
+        """The graph, and a new corruption of it."""
         view = self.view.fresh()
         return view, self.corruption(view, generator)
