@@ -33,6 +33,8 @@ COSTS = tuple(10.0**power for power in range(-3, 8))
 """Costs C of the validated probe, from strong to weak regularisation, for vectors of mean square length 1."""
 ENOUGH, PATIENCE = 100.0, 2
 """The cost from which the search may end, and the costs in a row that are then no better than the best."""
+SMALL = 1 << 22
+"""Entries of the training rows below which a second thread makes their products slower, not faster."""
 BLOCK = 4096
 
 
@@ -165,7 +167,7 @@ def validated_probe(
     if len(np.unique(codes[train])) < 2:
         raise InputError("split 'train'", "nodes of at least two classes", "one class")
     held_out, tried, right, best = _host(vectors, validation), [], [], 0
-    with threadpool_limits(1):  # a second thread makes products this small slower, not faster
+    with threadpool_limits(1 if len(train) * vectors.shape[1] < SMALL else None):
         for cost, model in logistic_path(_host(vectors, train), codes[train], COSTS):
             tried.append((cost, model))
             right.append(float(accuracy(model.predict(held_out), codes[validation])))
