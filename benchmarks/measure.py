@@ -31,7 +31,7 @@ class Contender(Protocol):
 
 
 def race(contenders: Mapping[str, Contender], repeats: int, stretch: int) -> list[dict[str, Any]]:
-    """A row a contender: ms an epoch or step, ratio to the first, and the loss, which tells that all did the same.
+    """One row per contender: ms per epoch or step, ratio to the first, and the loss, which shows that all did the same.
 
     Round robin; a turn is ``stretch`` epochs or steps, timed as one.
     """

@@ -1,4 +1,4 @@
-"""Milliseconds a step of training in patches: ours and the peers by turns, and what tensor cores cost in precision."""
+"""Milliseconds per step of training in patches, ours and the peers alternately, and the error of tensor cores."""
 
 from __future__ import annotations
 

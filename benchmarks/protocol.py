@@ -24,7 +24,7 @@ COLUMNS = {
     "contender": "{contender}",
     "runs": "{measured_runs}",
     "seconds": "{seconds:.1f}",
-    "s an encoder": "{encoder_s:.2f}",
+    "s per encoder": "{encoder_s:.2f}",
     "ratio": "{ratio:.2f}",
     "DGI": "{dgi[0]:.1f} ± {dgi[1]:.1f}",
     "Random-Init": "{random[0]:.1f} ± {random[1]:.1f}",
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(
         f"peers: {settings.peer_runs} runs, half before ours, half after; seconds EXTRAPOLATED to {settings.runs} runs"
     )
-    print("probes: 100 steps of Adam; ours the mean of 20 starts an encoder, peers one start")
+    print("probes: 100 steps of Adam; ours the mean of 20 starts per encoder, peers one start")
 
 
 def ours(dataset: str, runs: int, device: str) -> dict[str, Any]:

@@ -204,7 +204,7 @@ def test_a_place_that_cannot_be_written(folder, run, blocked):
         ("reproduce theory --runs 2", ["No such option: --runs"]),
         ("reproduce table --points 2", ["No such option: --points"]),
         ("reproduce figures --dataset cora", ["No such option: --dataset"]),
-        ("reproduce ppi --probe validated", ["paper or converged for ppi", "several labels a node"]),
+        ("reproduce ppi --probe validated", ["paper or converged for ppi", "several labels per node"]),
     ],
     ids=str,
 )

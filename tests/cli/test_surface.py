@@ -87,6 +87,14 @@ def test_commands_are_listed_in_the_order_of_use():
     assert list(listed(infomax("reproduce", "--help"))) == ["table", *ROWS, "corruption", "theory", "figures"]
 
 
+@pytest.mark.parametrize("words", ["", "reproduce", "datasets"])
+def test_the_line_of_every_command_is_whole(words, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = listed(infomax(*words.split(), "--help"))
+    assert lines
+    assert [name for name, line in lines.items() if not line.endswith(".") or line.endswith("...")] == []
+
+
 def test_the_version_is_printed():
     assert infomax("--version") == (0, f"infomax {__version__}\n", "")
 

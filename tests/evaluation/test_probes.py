@@ -207,7 +207,7 @@ def test_mistakes_are_told(case):
         validated_probe(vectors, np.where(splits["train"], 0, codes), splits)
     with pytest.raises(InputError, match="one label per node"):
         validated_probe(vectors, np.ones((len(codes), 2)), splits)
-    with pytest.raises(InputError, match="one a vector"):
+    with pytest.raises(InputError, match="one per vector"):
         paper_probe(vectors[1:], codes, splits)
 
 

@@ -25,17 +25,24 @@ def cluster(
     k: Annotated[
         str,
         typer.Option(
-            "-k", metavar="auto|N", help="How many; auto takes the highest silhouette of 2 to 30 on a sample."
+            "-k",
+            metavar="auto|N",
+            help="How many clusters; auto: from 2 to 30, by the silhouette on a sample.",
         ),
     ] = "auto",
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", callback=writable, help="Write ids and clusters to a .csv, .tsv or .parquet."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides the sample and where k-means starts.", min=0, max=2**32 - 1)] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of the sample and of k-means.", min=0, max=2**32 - 1)
+    ] = 0,
     device: Device = "auto",
 ) -> None:
-    """Group the nodes by k-means of their vectors; with labels, say how well the groups agree (NMI, ARI)."""
+    """Group the nodes by k-means of their vectors.
+
+    With labels, show how well the groups agree with them (NMI, ARI).
+    """
     from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.evaluation import clustering
@@ -75,7 +82,7 @@ def _show(graph: Graph, clusters: NDArray[Any]) -> None:
 
     labels = {}
     for name, column in graph.labels.items():
-        with suppress(InputError):  # one class, or several labels a node: nothing to compare with
+        with suppress(InputError):  # one class, or several labels per node: nothing to compare with
             labels[name] = encode_labels(column)
     rows = []
     for number, size in enumerate(np.bincount(clusters)):

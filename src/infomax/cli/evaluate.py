@@ -46,15 +46,17 @@ def evaluate(
     edges: Annotated[
         bool,
         typer.Option(
-            "--edges", help="Score how a run tells edges from random pairs of nodes. [default: without labels]"
+            "--edges",
+            help="Score how well a run separates edges from random pairs of nodes.  [default: without labels]",
         ),
     ] = False,
     json: Json = None,
 ) -> None:
-    """Score vectors with a linear probe: by accuracy, or by micro-F1 where a node may have several labels.
+    """Score vectors by a linear probe on labels, or by edges.
 
-    Without labels, score how well they tell edges from random pairs of nodes. A run is scored beside the same encoder
-    untrained (Random-Init) and beside its raw features.
+    With labels the score is accuracy, or micro-F1 where a node may have several labels. Without labels it is how well
+    the vectors separate edges from random pairs of nodes. A run is scored beside the same encoder untrained
+    (Random-Init) and beside its raw features.
     """
     from infomax.embeddings import Embeddings
     from infomax.errors import InputError

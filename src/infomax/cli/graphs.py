@@ -95,7 +95,7 @@ def fetch(name: Annotated[str, typer.Argument(help="A data set's name.")]) -> No
 
 @datasets.command()
 def path() -> None:
-    """Show the folders in which data sets are searched; the last is the cache."""
+    """Show the folders of data sets; the last one is the cache."""
     from infomax.datasets.fetch import data_folders
 
     for folder in data_folders():

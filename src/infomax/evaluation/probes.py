@@ -87,7 +87,7 @@ def paper_probe(
 ) -> Score:
     """The paper's probe: 100 full-batch Adam steps at 0.01 from a Glorot start, nothing chosen, nothing regularised.
 
-    Single labels: softmax regression, accuracy. Many labels: one logistic regression a label on vectors standardised
+    Single labels: softmax regression, accuracy. Many labels: one logistic regression per label on vectors standardised
     over the training nodes, pooled micro-F1 at 0.5. The score is the mean over ``restarts`` initialisations (20 for
     one label, 3 for many), which are trained together; 100 steps are too few to forget where they began.
     """
@@ -189,7 +189,7 @@ PROBES: dict[str, Probe] = {
 def _rows(vectors: Vectors, codes: NDArray[Any], splits: Splits, name: str) -> NDArray[np.int64]:
     """The rows of one part of the split whose label is known."""
     if vectors.shape[0] != len(codes):
-        raise InputError("labels", f"{vectors.shape[0]}, one a vector", str(len(codes)))
+        raise InputError("labels", f"{vectors.shape[0]}, one per vector", str(len(codes)))
     rows = np.flatnonzero(splits[name] & known(codes)) if name in splits else np.empty(0, np.int64)
     if len(rows) == 0:
         raise InputError(f"split {name!r}", "at least one labelled node", "none")

@@ -21,7 +21,7 @@ def encode_labels(column: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
     """
     if column.ndim != 1 or column.dtype.kind not in "OUSiub":
         found = f"{column.dtype} of shape {list(column.shape)}"
-        raise InputError("labels", "a column of text or integers, one label a node", found)
+        raise InputError("labels", "a column of text or integers, one label per node", found)
     if column.dtype.kind in "iub":
         values = column.astype(np.int64)
         known = values != -1
@@ -70,8 +70,8 @@ def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> tuple[
     labelled = np.flatnonzero(codes >= 0)
     classes, sizes = np.unique(codes[labelled], return_counts=True)
     if not (sizes >= 3).any():
-        raise InputError("labels", "a class of three nodes or more", f"at most {max(sizes, default=0)} nodes a class")
-    # One sort, not a pass over the nodes a class: there may be thousands. Stable, so that the seed alone decides.
+        raise InputError("labels", "a class of three nodes or more", f"at most {max(sizes, default=0)} nodes per class")
+    # One sort, not one pass over the nodes per class: there may be thousands. Stable, so that only the seed decides.
     groups = np.split(labelled[np.argsort(codes[labelled], kind="stable")], np.cumsum(sizes)[:-1])
     splits: list[Splits] = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""DGI beside Random-Init and raw features: the same nodes, the same split, the same probe."""
+"""Score DGI beside Random-Init and raw features, on the same nodes, with the same split and the same probe."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ PARTS = ("train", "validation", "test")
 def score_dataset(
     dataset: str, *, runs: int = 50, probe: str = "paper", device: str = "auto", progress: Progress = silent
 ) -> dict[str, Any]:
-    """The rows of a data set, as JSON values: DGI, Random-Init, Raw features; beside the validated probe the majority.
+    """Score DGI, Random-Init and raw features on a data set; with the validated probe also the majority class.
 
-    A run is one encoder with a seed of its own, 0 to runs - 1; the deviation is over encoders. Raw features have no
-    encoder: theirs is over the initialisations of the probe. Nothing is chosen on test nodes.
+    The result is JSON values. A run is one encoder, with seeds 0 to runs - 1; the deviation is over encoders. Raw
+    features have no encoder: theirs is over the initialisations of the probe. Nothing is chosen on test nodes.
     """
     measures = {"": choose_probe(probe, [dataset])}
     graph, experiment = load_dataset(dataset), EXPERIMENTS[dataset]
     codes, splits = labelled(graph)
-    if codes.ndim == 2 and probe != "converged":  # where it converges, an untrained encoder comes out ahead: said so
+    if codes.ndim == 2 and probe != "converged":  # where untrained encoders are ahead: show it
         measures[", converged probe"] = choose_probe("converged")
     tests = {name: {**splits, "test": splits[part]} for name, part in experiment.tests.items()}
     place = choose_device(device)
@@ -75,9 +75,9 @@ def score_dataset(
 def compare(
     model: DGI, codes: NDArray[Any], splits: Sequence[Splits], probe: Probe, smooth: int | None = None
 ) -> list[Row]:
-    """A trained model's rows: its vectors of the graph it was trained on, the same encoder untrained, raw features.
+    """Score a trained model on its training graph, beside the same encoder untrained, raw features and the majority.
 
-    Then the majority class. With ``smooth`` the first two are shown smoothed over so many hops as well.
+    With ``smooth``, the vectors of both encoders are also scored after smoothing over this many hops.
     """
     graph, nodes = model.graph_, None
     if graph.folder is not None:  # only the labelled nodes are read
@@ -97,7 +97,7 @@ def compare(
 def vectors_row(
     method: str, vectors: NDArray[np.float32], codes: NDArray[Any], splits: Iterable[Splits], probe: Probe, began: float
 ) -> Row:
-    """The row of one encoder's vectors ``[N, d]``: the mean over splits."""
+    """Score the vectors ``[N, d]`` of one encoder: the mean over splits."""
     scores = [probe(vectors, codes, split) for split in splits]
     row = summarise(method, [mean_over(scores)], time.perf_counter() - began, None, scores[0].metric)
     return _with_splits(row, scores)
@@ -115,9 +115,9 @@ def raw_features(
     paper: Printed | None = None,
     metric: str = "accuracy",
 ) -> Row:
-    """The row of the scaled features themselves: one score per initialisation of the probe, each a mean over splits.
+    """Score the scaled features: one score per initialisation of the probe, each a mean over splits.
 
-    ``rows`` are those of the nodes that the codes and the splits tell of; None: all.
+    ``rows`` are the nodes to which codes and splits refer; None: all nodes.
     """
     began = time.perf_counter()
     features = Scaler.of_seen(graph, scale).transform(graph.features)
@@ -128,9 +128,9 @@ def raw_features(
 
 
 def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = "Majority class") -> Row:
-    """The row of a guess that is the same for all nodes: the most frequent class, or each label that most nodes have.
+    """Score one guess for all nodes: the most frequent class, or all labels that more than half of the nodes have.
 
-    Counted on training and validation nodes, since training nodes are often as many of each class.
+    It is counted on training and validation nodes, since classes are often equally frequent among training nodes.
     """
     began, scores = time.perf_counter(), []
     for split in splits:
@@ -152,12 +152,12 @@ def mean_over(scores: Iterable[Score]) -> float:
 
 
 def chosen_costs(scores: Iterable[Score]) -> tuple[float, ...]:
-    """The different costs C that validation chose, in order; none for a probe that chooses nothing."""
+    """The distinct values of C that were chosen on validation nodes, ascending; none for a probe without C."""
     return tuple(sorted({score.chosen["C"] for score in scores if "C" in score.chosen}))
 
 
 def _with_splits(row: Row, scores: Sequence[Score]) -> Row:
-    """The row with the number of splits, the deviation over them, and the costs chosen."""
+    """The row with the number of splits, the deviation over them, and the chosen values of C."""
     values = np.array([score.value for score in scores]) * (100 if row.metric == "accuracy" else 1)
     std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return dataclasses.replace(row, splits=len(scores), split_std=std, costs=chosen_costs(scores))
@@ -166,13 +166,13 @@ def _with_splits(row: Row, scores: Sequence[Score]) -> Row:
 def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:
     """Codes ``[N]`` or ``[N, C]`` of a graph's first label column, and its own split."""
     if not graph.labels or not set(PARTS) <= set(graph.splits):
-        raise InputError("graph", "labels and a split of its own", f"labels {list(graph.labels)}")
+        raise InputError("graph", "labels and a split", f"labels {list(graph.labels)}")
     values = next(iter(graph.labels.values()))
     return values if values.ndim == 2 else encode_labels(values)[0], graph.splits
 
 
 def splits_for(codes: NDArray[Any], own: Splits | None, count: int = 10) -> tuple[list[Splits], str]:
-    """The splits to score on, and their name: a graph's own, else ``count`` random ones, stratified by class."""
+    """The splits to score on, and their name: the graph's own, otherwise ``count`` random ones, stratified by class."""
     if own is not None and set(PARTS) <= set(own):
         return [own], "the data set's split"
     strata = codes if codes.ndim == 1 else known(codes) - 1
@@ -180,11 +180,11 @@ def splits_for(codes: NDArray[Any], own: Splits | None, count: int = 10) -> tupl
 
 
 def choose_probe(name: str, datasets: Iterable[str] = ()) -> Probe:
-    """The probe of that name, to score data sets of `EXPERIMENTS` with."""
+    """Look up a probe by name; refuse one that cannot score the named data sets."""
     if name not in PROBES:
         raise InputError("probe", f"one of {', '.join(PROBES)}", name)
     several = ", ".join(dataset for dataset in datasets if EXPERIMENTS[dataset].several_labels)
     if name == "validated" and several:
         remedy = "Choose one of these, or other data sets."
-        raise InputError("probe", f"paper or converged for {several}, with several labels a node", name, remedy)
+        raise InputError("probe", f"paper or converged for {several}, with several labels per node", name, remedy)
     return PROBES[name]
