@@ -7,7 +7,7 @@ from infomax.paper.results import PAPER, score_text, summarise
 
 def test_a_row_is_the_promised_json():
     row = summarise("DGI", [0.81, 0.82, 0.83], 12.5, PAPER["cora", "DGI"]).to_dict()
-    assert list(row) == ["method", "metric", "mean", "std", "runs", "paper", "seconds"]
+    assert list(row) == ["method", "metric", "mean", "std", "runs", "paper", "seconds", "splits", "split_std", "costs"]
     assert row["mean"] == pytest.approx(82)
     assert row["std"] == pytest.approx(1)
     assert json.loads(json.dumps(row)) == row

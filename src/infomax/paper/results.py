@@ -27,16 +27,16 @@ class Row:
     paper: Printed | None
     seconds: float
     splits: int = 1
-    """Splits whose mean each run's score is."""
+    """The number of splits; the score of a run is the mean over them."""
     split_std: float = 0.0
-    """Deviation of one encoder's scores over those splits."""
+    """The standard deviation of one encoder's scores over the splits."""
     costs: tuple[float, ...] = ()
-    """The regularisation C that validation chose, one per run and split, without repeats."""
+    """The distinct values of the regularisation C that were chosen on validation nodes."""
 
     def to_dict(self) -> dict[str, Any]:
         """The row as ``--json`` writes it."""
         paper = None if self.paper is None else {"mean": self.paper[0], "std": self.paper[1]}
-        return {**asdict(self), "paper": paper}
+        return {**asdict(self), "paper": paper, "costs": list(self.costs)}
 
 
 def summarise(
