@@ -26,6 +26,7 @@ from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPoo
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.views import Batches, ManyGraphs, Patches, WholeGraph
+from infomax.views.patches import BATCH, FAN_OUT
 from infomax.views.sampling import check_fan_out
 
 Part = Callable[..., Any]
@@ -102,7 +103,7 @@ PRESETS = {
     "mean-pool": Preset(encoder=MeanPool),
     # Reddit.
     "patches": Preset(
-        views=partial(Patches, fan_out=(10, 10, 25), batch=256),
+        views=partial(Patches, fan_out=FAN_OUT, batch=BATCH),
         encoder=partial(SkipMeanPool, layers=3),
         corruption=shuffle_within_patches,
         lr=1e-5,

@@ -19,6 +19,9 @@ from infomax.views.propagation import Rule
 from infomax.views.sampling import Neighbours, by_level, check_fan_out, level_sizes, sample_patches
 from infomax.views.view import Corruption, View
 
+FAN_OUT, BATCH = (10, 10, 25), 256
+"""The paper's, for Reddit."""
+
 
 @dataclass(frozen=True, eq=False)
 class PatchView:
@@ -97,8 +100,8 @@ class Patches:
         corruption: Corruption,
         device: torch.device,
         *,
-        fan_out: Sequence[int] = (10, 10, 25),
-        batch: int = 256,
+        fan_out: Sequence[int] = FAN_OUT,
+        batch: int = BATCH,
     ) -> None:
         if rule != "mean":
             raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule!r}")
