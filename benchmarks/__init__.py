@@ -1,1 +1,1 @@
-"""Ours beside other implementations, in one run; see README.md."""
+"""Benchmarks of infomax and other implementations, measured in the same run; see README.md."""

@@ -1,4 +1,4 @@
-"""Milliseconds per step of training in exact batches: ours, and the same mathematics in eager torch, in turns."""
+"""Milliseconds per step of training in exact batches: ours and the same formulas in eager torch, alternately."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from infomax.training.loop import Training
 from infomax.views import Batches
 
 STEPS = {"cpu": 4, "cuda": 128}
-"""Steps timed as one."""
+"""Steps per timed turn."""
 
 COLUMNS = {
     "contender": "{contender}",
@@ -32,7 +32,7 @@ COLUMNS = {
 
 
 class OurBatches:
-    """The batches preset through the loop that `DGI.fit` runs."""
+    """The batches preset, trained by the loop that `DGI.fit` runs."""
 
     def __init__(self, graph: Graph, dim: int, batch: int, device: torch.device) -> None:
         preset = PRESETS["batches"]
@@ -50,12 +50,12 @@ class OurBatches:
         )
 
     def train(self, count: int) -> float:
-        """Train so many steps; the last loss."""
+        """Train ``count`` steps; returns the last loss."""
         return _go_on(self.training, count)
 
 
 class PlainBatches:
-    """Eager torch: neighbours listed, gathered and added up by `embedding_bag`, autograd, torch's fused Adam."""
+    """Eager torch: neighbours gathered and summed by `embedding_bag`, autograd, torch's fused Adam."""
 
     def __init__(self, ours: OurBatches, device: torch.device) -> None:
         self.views, self.device = ours.views, device
@@ -66,13 +66,13 @@ class PlainBatches:
         self.generator = torch.Generator(device).manual_seed(0)
 
     def train(self, count: int) -> float:
-        """Train so many steps; the last loss."""
+        """Train ``count`` steps; returns the last loss."""
         for _ in range(count):
             loss = self.step()
         return float(loss)
 
     def step(self) -> Tensor:
-        """One step; its loss."""
+        """Do one step; returns its loss."""
         n, batch = self.views.n, self.views.batch
         nodes = torch.randint(n, (batch,), generator=self.generator, device=self.device)
         starts, senders, values = self.views.neighbourhoods.rows(nodes, torch.zeros(batch, device=self.device))
@@ -94,9 +94,9 @@ class PlainBatches:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print, write."""
+    """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="generated-reddit", peers=("plain",))
-    options.add_argument("--scale", type=float, help="of generated-reddit: times Reddit's nodes")
+    options.add_argument("--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes")
     options.add_argument("--dim", type=int, default=512)
     options.add_argument("--batch", type=int, default=4096, help="nodes per step")
     options.add_argument("--steps", type=int, help="steps per turn; default: 4, on a GPU 128")

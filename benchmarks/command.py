@@ -1,4 +1,4 @@
-"""What the commands share: their options, the table, the JSON. Imports nothing heavy: `memory` counts on that."""
+"""Shared by all benchmarks: options, table, JSON. Imports nothing heavy, which `benchmarks.memory` relies on."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ WHOLE_GRAPH = ("pyg", "pyg-csr", "plain", "plain-product")
 Made = TypeVar("Made")
 
 
-class CannotRun(Exception):  # noqa: N818 - a fact about the machine
-    """Why a peer cannot run here."""
+class CannotRun(Exception):  # noqa: N818 - not an error of the program
+    """Says why a peer cannot run on this machine."""
 
 
 def parser(description: str | None, *, dataset: str = "", peers: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """The options of every benchmark; ``--dataset`` and ``--peers`` where it has them."""
+    """Make a parser with the options of every benchmark; with ``--dataset`` and ``--peers`` if given."""
     options = argparse.ArgumentParser(description=description)
     if dataset:
         options.add_argument("--dataset", default=dataset, help=f"default: {dataset}")
@@ -44,17 +44,17 @@ def parser(description: str | None, *, dataset: str = "", peers: Sequence[str] =
 
 
 def numbers(text: str) -> list[int]:
-    """``10,10,25`` or ``1e3,1e4``."""
+    """Parse whole numbers such as ``10,10,25`` or ``1e3,1e4``."""
     return [int(float(number)) for number in text.split(",")]
 
 
 def paper_dim(dataset: str) -> int:
-    """The paper's width."""
+    """Return the paper's width for a data set."""
     return 256 if dataset == "pubmed" else 512
 
 
 def assemble(makers: dict[str, Callable[[], Made]], left_out: dict[str, str]) -> dict[str, Made]:
-    """What each maker makes; those that cannot are named with the reason, and left out."""
+    """Make every contender; leave out those that cannot run, and print and note the reason."""
     made = {}
     for name, make in makers.items():
         try:
@@ -68,7 +68,7 @@ def assemble(makers: dict[str, Callable[[], Made]], left_out: dict[str, str]) ->
 def report(
     settings: argparse.Namespace, title: str, rows: list[dict[str, Any]], columns: dict[str, str], **more: Any
 ) -> None:
-    """Print the rows as a table, a column a heading and a format; write all of it, and more, as JSON if asked for."""
+    """Print the rows as a table with one heading and format per column; with --json, also write all of it as JSON."""
     where = machine(settings.device)
     print(f"{title}\n{where.get('gpu', 'CPU')}, CPU threads: {settings.threads}, torch {where['torch']}")
     table = Table()
@@ -84,7 +84,7 @@ def report(
 
 
 def machine(device: str) -> dict[str, Any]:
-    """Where it was measured, and with which versions."""
+    """Describe the machine and the versions of the packages."""
     about: dict[str, Any] = {
         "platform": platform.platform(),
         "cpus": os.cpu_count(),

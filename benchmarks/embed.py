@@ -1,4 +1,4 @@
-"""Seconds to embed every node exactly: ours and the peers by turns, from host to host and on the device alone."""
+"""Seconds to embed all nodes exactly: ours and the peers alternately, from host to host and on the device only."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ COLUMNS = {
 
 
 class Contender(ABC):
-    """One way to embed a graph by a fitted model of the patches preset."""
+    """One way to embed a graph with a fitted model of the patches preset."""
 
     def __init__(self, model: DGI, graph: Graph) -> None:
         self.model, self.graph, self.device = model, graph, next(model.model_.parameters()).device
 
     @abstractmethod
     def prepare(self) -> Any:
-        """What `compute` works on, on the device."""
+        """Put the input of `compute` on the device."""
 
     @abstractmethod
     def compute(self, prepared: Any) -> Tensor:
-        """H of every node ``[N, 2 d]``, on the device."""
+        """Compute H of every node ``[N, 2 d]``, on the device."""
 
     def scaled(self) -> Graph:
-        """The graph with its features as the model wants them."""
+        """The graph with features scaled by the model's scaler."""
         features = self.model.scaler_.transform(self.graph.features)
         return dataclasses.replace(self.graph, features=features)
 
     @torch.no_grad()
     def embed(self) -> NDArray[np.float32]:
-        """H of every node, from host to host."""
+        """Compute H of every node ``[N, 2 d]``, from host to host."""
         return self.compute(self.prepare()).cpu().numpy()
 
 
 class Ours(Contender):
-    """`DGI.transform`; on the device alone what it does there."""
+    """`DGI.transform`; on the device only, its computation there."""
 
     def prepare(self) -> WholeView:
         """The view of the graph."""
@@ -70,7 +70,7 @@ class Ours(Contender):
         return embed(self.model.model_.encoder, prepared)
 
     def embed(self) -> NDArray[np.float32]:
-        """As a user calls it."""
+        """Call `DGI.transform`, as a user does."""
         return self.model.transform(self.graph).vectors
 
 
@@ -86,7 +86,7 @@ class Plain(Contender):
         return torch.from_numpy(self.scaled().features).to(self.device), propagation
 
     def compute(self, prepared: tuple[Tensor, Tensor]) -> Tensor:
-        """The encoder's formula, a layer after the other."""
+        """The encoder's formula, layer by layer."""
         h, propagation = prepared
         encoder = self.model.model_.encoder
         for own, pooled, bias, slope in zip(encoder.own, encoder.pooled, encoder.biases, encoder.slopes, strict=True):
@@ -114,10 +114,10 @@ PEERS: dict[str, type[Contender]] = {"plain": Plain, "pyg": PyG}
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print, write."""
+    """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="generated-reddit", peers=tuple(PEERS))
-    options.add_argument("--scale", type=float, help="of generated-reddit: times Reddit's nodes")
-    options.add_argument("--dim", type=int, default=512, help="features a side, so that vectors are twice as wide")
+    options.add_argument("--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes")
+    options.add_argument("--dim", type=int, default=512, help="features per side; vectors are twice as wide")
     options.add_argument("--repeats", type=int, default=5, help="calls after the first")
     settings = options.parse_args(arguments)
     torch.set_num_threads(settings.threads)
@@ -127,11 +127,11 @@ def main(arguments: list[str] | None = None) -> None:
     rows, left_out = race({name: make(model, graph) for name, make in makers.items()}, settings.repeats)
     title = f"Embedding {graph.num_nodes:,} nodes of {settings.dataset}, {graph.num_edges:,} edges, exactly"
     report(settings, f"{title}, {2 * settings.dim} wide", rows, COLUMNS | PEAK[settings.device], left_out=left_out)
-    print("first s, median s: from host to host; difference: the largest, beside the largest entry of ours")
+    print("first s, median s: from host to host; difference: the largest, relative to the largest entry of ours")
 
 
 def race(contenders: dict[str, Contender], repeats: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """A row for each contender that can run, by turns; why the others cannot."""
+    """Measure the contenders alternately; returns one row per contender that can run, and why the others cannot."""
     left_out: dict[str, str] = {}
     firsts = assemble({name: lambda one=one: first(one) for name, one in contenders.items()}, left_out)
     whole: dict[str, list[float]] = {name: [] for name in firsts}
@@ -152,7 +152,7 @@ def race(contenders: dict[str, Contender], repeats: int) -> tuple[list[dict[str,
 
 
 def first(contender: Contender) -> dict[str, Any]:
-    """The first call: its seconds, its peak of memory, its vectors."""
+    """Measure the first call: seconds, peak memory, vectors."""
     try:
         (seconds, vectors), peak = with_peak(lambda: timed(contender.embed), contender.device.type)
     except torch.OutOfMemoryError:
@@ -162,7 +162,7 @@ def first(contender: Contender) -> dict[str, Any]:
 
 @torch.no_grad()
 def on_device(contender: Contender) -> float:
-    """Seconds of the computing alone, everything being there."""
+    """Seconds of the computation only, with all data on the device."""
     prepared = contender.prepare()
     return timed(lambda: contender.compute(prepared))[0]
 

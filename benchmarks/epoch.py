@@ -1,4 +1,4 @@
-"""Milliseconds a whole-graph epoch: ours and the peers by turns, in one run."""
+"""Milliseconds per whole-graph epoch: ours and the peers alternately, in one run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.peers import PEERS
 from benchmarks.problem import Problem, load
 
 STRETCH = {"cpu": 8, "cuda": 128}
-"""Epochs timed as one, as they follow each other in a training; from a GPU the history is read back every 32."""
+"""Epochs per timed turn, consecutive as in a training; on a GPU the history is read back every 32 epochs."""
 
 COLUMNS = {
     "contender": "{contender}",
@@ -24,9 +24,9 @@ COLUMNS = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print, write."""
+    """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="cora", peers=(*WHOLE_GRAPH, "floor"))
-    options.add_argument("--dim", type=int, help="width; default: the paper's, 512, for Pubmed 256")
+    options.add_argument("--dim", type=int, help="width; default: the paper's, 512, or 256 for Pubmed")
     options.add_argument("--repeats", type=int, default=10, help="rounds; each gives every contender one turn")
     settings = options.parse_args(arguments)
     settings.dim = settings.dim or paper_dim(settings.dataset)

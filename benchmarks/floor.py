@@ -1,4 +1,4 @@
-"""The floor: an epoch in C with every pass fused, built where there is a compiler. Nobody is to use it; see floor.c."""
+"""An epoch in C with all passes fused, to compare times with; built if there is a compiler. See floor.c."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from infomax.views.operands import SparseOperand, operand
 from infomax.views.propagation import Propagation
 
 LIBERTIES = ("no-math-errno", "no-trapping-math", "no-signed-zeros", "finite-math-only", "associative-math")
-"""Sums may be reordered. Not -ffast-math: a library built so rounds small numbers to zero in all of the process."""
+"""Sums may be reordered. Not -ffast-math: such a library makes the whole process flush small numbers to zero."""
 FLAGS = ("-O3", "-march=native", *(f"-f{liberty}" for liberty in LIBERTIES), "-fopenmp", "-shared", "-fPIC")
 
 
@@ -29,13 +29,13 @@ class Csr(ctypes.Structure):
 
 
 class Weight(ctypes.Structure):
-    """Weights and what Adam and early stopping keep beside them."""
+    """Weights, with the state of Adam and of early stopping."""
 
     _fields_ = tuple((name, ctypes.c_void_p) for name in ("value", "mean", "variance", "kept"))
 
 
 class Layout(ctypes.Structure):
-    """What floor.c calls a problem."""
+    """The struct that floor.c calls a problem."""
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("n", "f", "d", "threads", "height")),
@@ -79,18 +79,18 @@ class Floor:
         )
 
     def csr(self, matrix: SparseOperand) -> Csr:
-        """A matrix as C sees it."""
+        """Convert a matrix to the C struct."""
         parts = matrix.matrix.crow_indices(), matrix.matrix.col_indices(), matrix.matrix.values()
         self.held += [part.numpy() for part in parts]
         return Csr(*(part.ctypes.data for part in self.held[-3:]))
 
     def place(self, array: NDArray) -> int:
-        """Where a copy of an array lies, in float32, for as long as this lives."""
+        """Return the address of a float32 copy of an array, which lives as long as this object."""
         self.held.append(array.astype(np.float32))
         return int(self.held[-1].ctypes.data)
 
     def train(self, count: int) -> float:
-        """Train so many epochs; the loss of the last."""
+        """Train ``count`` epochs; returns the last loss."""
         for _ in range(count):
             rows = torch.randperm(self.layout.n, generator=self.generator)
             self.step += 1
@@ -105,7 +105,7 @@ class Floor:
 
 @cache
 def built() -> ctypes.CDLL:
-    """The library, compiled for this machine."""
+    """Compile the library for this machine and load it."""
     with TemporaryDirectory() as folder:
         library = Path(folder) / "floor.so"
         command = ["cc", *FLAGS, "-o", str(library), str(Path(__file__).with_suffix(".c")), "-lm"]

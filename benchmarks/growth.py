@@ -1,4 +1,4 @@
-"""How the time of a whole-graph epoch grows with nodes, edges and width, on random graphs."""
+"""Growth of the time per whole-graph epoch with nodes, edges and width, on random graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.problem import Problem, generated
 
 DEGREE, DIM = 10, 64
 DEGREES, DIMS = (5, 10, 20, 40), (64, 128, 256, 512)
-"""What is varied where nodes are fixed; of the other there is the constant above."""
+"""Degrees or widths to vary with a fixed number of nodes; the other one is the constant above."""
 
 COLUMNS = {
     "growing": "{growing}",
@@ -30,10 +30,10 @@ COLUMNS = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print, write."""
+    """Measure, print the table, write the JSON."""
     options = parser(__doc__)
     options.add_argument("--nodes", type=numbers, default=[1_000, 10_000, 100_000, 1_000_000])
-    options.add_argument("--fixed", type=numbers, default=[100_000], help="nodes where edges or width grow")
+    options.add_argument("--fixed", type=numbers, default=[100_000], help="nodes while edges or width grow")
     settings = options.parse_args(arguments)
     torch.set_num_threads(settings.threads)
     (fixed,) = settings.fixed
@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def measure(n: int, degree: int, dim: int, device: str) -> dict[str, Any]:
-    """The row of one graph; fewer rounds where an epoch is long."""
+    """Measure one graph; returns its row. Long epochs get fewer rounds."""
     graph = generated(n, degree=degree)
     repeats = int(np.clip(2e7 / (n * dim), 3, 15))
     (row,) = race({"ours": Ours(Problem.of(graph, dim, device))}, repeats, STRETCH[device])
@@ -68,7 +68,7 @@ def measure(n: int, degree: int, dim: int, device: str) -> dict[str, Any]:
 
 
 def slopes(sizes: Iterable[int], times: Iterable[float]) -> list[float]:
-    """The exponent between each size and the next."""
+    """Return the exponent between each size and the next."""
     return (np.diff(np.log(list(times))) / np.diff(np.log(list(sizes)))).tolist()
 
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.large --nodes 2e6 --folder FOLDER
 
-The graph is generated: text ids, ten neighbours per node, 64 features in parquet, 50 communities that the features and
-the edges tell, a label for one node in a hundred. Every stage is a command of its own. RSS counts the pages of mapped
-files too, which the operating system takes back when others need them; RssAnon counts only what the process allocated.
+The graph is generated: text ids, ten neighbours per node, 64 features in parquet, 50 communities that show in features
+and edges, a label for one node in a hundred. Every stage is a separate command. RSS also counts the pages of mapped
+files, which the operating system can reclaim; RssAnon counts only memory that the process allocated.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ WITHIN = 0.6
 
 
 def main(words: list[str] | None = None) -> None:
-    """Generate a graph where there is none in the folder, then run and measure the stages."""
+    """Generate a graph if the folder has none, then run and measure the stages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=float, default=1e5)
-    parser.add_argument("--folder", type=Path, required=True, help="Where everything is written.")
-    parser.add_argument("--memory", default="4GB", help="Of prepare.")
+    parser.add_argument("--folder", type=Path, required=True, help="Folder for all files.")
+    parser.add_argument("--memory", default="4GB", help="Memory limit of prepare.")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--half", action="store_true", help="Features and vectors in half precision.")
@@ -68,7 +68,7 @@ def main(words: list[str] | None = None) -> None:
 
 
 def generate(folder: Path, n: int, seed: int = 0) -> None:
-    """Write edges.parquet and, last, nodes.parquet."""
+    """Write edges.parquet and then nodes.parquet."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((CLASSES, FEATURES)).astype(np.float32)
     with parquet.ParquetWriter(
@@ -98,13 +98,13 @@ def _counts(total: int) -> Iterator[int]:
 
 
 def _ids(numbers: NDArray[np.int64]) -> Any:
-    """Text that does not sort as the numbers do."""
+    """Make text ids whose order differs from that of the numbers."""
     scrambled = pa.array(numbers * 7_368_787 % 1_000_000_007)  # both are primes, so no two are equal
     return compute.binary_join_element_wise("user", scrambled.cast(pa.string()), "-")
 
 
 def measured(command: list[str]) -> dict[str, Any]:
-    """Run a command to its end: seconds, CPU seconds, and the peaks of resident and of anonymous memory in GB."""
+    """Run a command; returns seconds, CPU seconds, and peak resident and anonymous memory in GB."""
     import psutil
 
     began, rss, anonymous, worked = time.perf_counter(), 0, 0, 0.0

@@ -1,4 +1,4 @@
-"""The patches preset on a generated graph as large as the machine takes: seconds and memory of every stage."""
+"""The patches preset on a generated graph of a chosen size: seconds and memory of every stage."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Result = TypeVar("Result")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print, write."""
+    """Measure, print the table, write the JSON."""
     options = parser(__doc__)
     options.add_argument("--nodes", type=float, default=1e7)
     options.add_argument("--features", type=int, default=100)
     options.add_argument("--degree", type=float, default=20)
-    options.add_argument("--dim", type=int, default=512, help="features a side, so that vectors are twice as wide")
+    options.add_argument("--dim", type=int, default=512, help="features per side; vectors are twice as wide")
     options.add_argument("--embed-dim", type=int, help="the same for embedding; default: --dim, halved until it fits")
-    options.add_argument("--steps", type=int, help="of 256 patches each; default: 5, on a GPU 500")
+    options.add_argument("--steps", type=int, help="steps of 256 patches each; default: 5, on a GPU 500")
     settings = options.parse_args(arguments)
     settings.steps = settings.steps or STEPS[settings.device]
     torch.set_num_threads(settings.threads)
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
     scale, nodes = settings.nodes / generated.NODES, round(settings.nodes)
     graph = stages.run("generate", nodes, lambda: generated.read(scale, 0, settings.features, settings.degree))
     model, loss = train(stages, graph, settings)
-    gc.collect()  # the views go
+    gc.collect()  # frees the views
     torch.cuda.empty_cache()
     settings.embed_dim = settings.embed_dim or fitting(graph, settings.dim, settings.device)
     trained = settings.embed_dim == settings.dim
@@ -63,17 +63,17 @@ def main(arguments: list[str] | None = None) -> None:
     report(settings, f"{title}, 3 x ({settings.dim} + {settings.dim})", stages.rows, COLUMNS, **more)
     print(f"train: {settings.steps} steps, mean loss {loss:.4f}; embed: exact, {vectors.shape[1]} wide, host to host")
     if not trained:
-        print(f"embedded by an untrained encoder of {settings.embed_dim} a side: {2 * settings.dim} wide does not fit")
+        print(f"embedded by an untrained encoder, {settings.embed_dim} per side: {2 * settings.dim} wide does not fit")
 
 
 class Stages:
-    """Rows of what was run, printed on the way: a large graph may end a run before its table."""
+    """One row per stage, printed at once: a run out of memory may end before the table."""
 
     def __init__(self, device: str) -> None:
         self.device, self.rows = device, list[dict[str, Any]]()
 
     def run(self, stage: str, nodes: int, function: Callable[[], Result]) -> Result:
-        """The result of a stage that treats so many nodes."""
+        """Run a stage on ``nodes`` nodes, add its row, and return its result."""
         gpu = self.device == "cuda"
         if gpu:
             torch.cuda.reset_peak_memory_stats()
@@ -87,7 +87,7 @@ class Stages:
 
 
 def train(stages: Stages, graph: Graph, settings: argparse.Namespace) -> tuple[DGI, float]:
-    """The estimator as `DGI.fit` would leave it after so many steps, and their mean loss."""
+    """Train; returns the estimator as `DGI.fit` would leave it, and the mean loss of the steps."""
     problem = stages.run("build views", graph.num_nodes, lambda: PatchProblem.of(graph, settings.dim, settings.device))
     size, first = problem.views.batch, FIRST[settings.device]
     stages.run("first steps", first * size, lambda: OurPatches(problem, first).train(first))  # compiles the kernels
@@ -100,10 +100,10 @@ def train(stages: Stages, graph: Graph, settings: argparse.Namespace) -> tuple[D
 
 
 def fitting(graph: Graph, dim: int, device: str) -> int:
-    """The width a side that embedding has memory for: ``dim``, halved until it fits.
+    """Return the width per side that embedding has memory for: ``dim``, halved until it fits.
 
-    A layer of N nodes holds the layer before and itself, 2 d wide, and a product, d wide; beside them lie features and
-    edges. From a GPU the vectors come back to the host.
+    A layer of N nodes needs its input and output, 2 d wide each, and a product, d wide; features and edges are extra.
+    From a GPU the vectors are copied to the host.
     """
     n, free = graph.num_nodes, 0.9 * available_bytes(torch.device(device))
     beside = 4 * n * graph.num_features + 24 * (graph.adjacency.nnz + n)

@@ -1,4 +1,4 @@
-"""Time and memory: contenders by turns, from an idle device to an idle device."""
+"""Time and memory of contenders, which take turns; each starts and ends with an idle device."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import torch
 from infomax.machine import peak_bytes
 
 WARM_UP = 2
-"""Turns that are not counted."""
+"""Turns per contender that are not counted."""
 
 PEAK: dict[str, dict[str, str]] = {"cpu": {}, "cuda": {"peak GB": "{peak_gb:.2f}"}}
-"""The column of `with_peak`."""
+"""The table column of `with_peak`, by device."""
 
 REST = 0.05
-"""Seconds before a turn on a CPU: threads of the contender before wait for more work by spinning, some 10 ms long."""
+"""Seconds to wait before a turn on a CPU: threads of the contender before keep spinning for some 10 ms."""
 
 Result = TypeVar("Result")
 
@@ -27,19 +27,19 @@ class Contender(Protocol):
     """Ours or a peer."""
 
     def train(self, count: int) -> float:
-        """Train so many epochs or steps; the loss."""
+        """Train ``count`` epochs or steps; returns the loss."""
 
 
 def race(contenders: Mapping[str, Contender], repeats: int, stretch: int) -> list[dict[str, Any]]:
     """One row per contender: ms per epoch or step, ratio to the first, and the loss, which shows that all did the same.
 
-    Round robin; a turn is ``stretch`` epochs or steps, timed as one.
+    Contenders alternate; a turn is ``stretch`` epochs or steps, timed together.
     """
     times: dict[str, list[float]] = {name: [] for name in contenders}
     losses = {}
     for turn in range(WARM_UP + repeats):
         for name, contender in contenders.items():
-            time.sleep(0 if torch.cuda.is_initialized() else REST)  # a GPU would only fall asleep
+            time.sleep(0 if torch.cuda.is_initialized() else REST)  # not on a GPU, whose clock rate would drop
             seconds, losses[name] = timed(lambda contender=contender: contender.train(stretch))
             if turn >= WARM_UP:
                 times[name].append(1000 * seconds / stretch)
@@ -48,7 +48,7 @@ def race(contenders: Mapping[str, Contender], repeats: int, stretch: int) -> lis
 
 
 def timed(function: Callable[[], Result]) -> tuple[float, Result]:
-    """Seconds that a call takes, and its result."""
+    """Return the seconds of a call, and its result."""
     synchronise()
     began = time.perf_counter()
     result = function()
@@ -57,15 +57,15 @@ def timed(function: Callable[[], Result]) -> tuple[float, Result]:
 
 
 def spread(values: list[float], unit: str) -> dict[str, Any]:
-    """Median, 10th and 90th percentile, and the values themselves."""
+    """Return median, 10th and 90th percentile, and the values."""
     p10, median, p90 = np.percentile(values, [10, 50, 90]).tolist()
     return {f"median_{unit}": median, f"p10_{unit}": p10, f"p90_{unit}": p90, unit: values}
 
 
 def with_peak(function: Callable[[], Result], device: str) -> tuple[Result, float | None]:
-    """A call's result, and the most gigabytes of a GPU held during it beyond what was held before.
+    """Return a call's result, and its peak GPU memory in GB beyond what was allocated before.
 
-    On a CPU None: within one process nobody can tell whose a page is; see `benchmarks.memory`.
+    On a CPU it is None: contenders in one process cannot be told apart; see `benchmarks.memory`.
     """
     if device != "cuda":
         return function(), None
@@ -77,7 +77,7 @@ def with_peak(function: Callable[[], Result], device: str) -> tuple[Result, floa
 
 
 def peak_resident_gb() -> float:
-    """The largest resident set so far."""
+    """Return the peak resident memory of the process so far, in GB."""
     return peak_bytes() / 2**30
 
 

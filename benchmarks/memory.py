@@ -1,4 +1,4 @@
-"""Peak memory of a training: every contender in a process of its own."""
+"""Peak memory of a training, with one process per contender."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# Nothing heavy here: Linux hands the peak of a process on to those it starts.
+# No heavy imports here: on Linux a child process inherits the peak of its parent.
 from benchmarks.command import WHOLE_GRAPH, paper_dim, parser, report
 from infomax.machine import peak_bytes
 
@@ -24,10 +24,10 @@ COLUMNS = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print, write."""
+    """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="cora", peers=WHOLE_GRAPH)
-    options.add_argument("--dim", type=int, help="width; default: the paper's, 512, for Pubmed 256")
-    options.add_argument("--contender", help="measure this one, in this process; print JSON")
+    options.add_argument("--dim", type=int, help="width; default: the paper's, 512, or 256 for Pubmed")
+    options.add_argument("--contender", help="measure only this contender, in this process, and print JSON")
     settings = options.parse_args(arguments)
     settings.dim = settings.dim or paper_dim(settings.dataset)
     if settings.contender:
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def apart(name: str, arguments: list[str]) -> dict[str, Any]:
-    """The row of a contender, measured in a fresh process."""
+    """Measure a contender in a new process; returns its row."""
     command = [sys.executable, "-m", "benchmarks.memory", f"--contender={name}", *arguments]
     done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
     row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -50,9 +50,9 @@ def apart(name: str, arguments: list[str]) -> dict[str, Any]:
 
 
 def measure(name: str, dataset: str, dim: int, device: str, threads: int) -> dict[str, Any]:
-    """Megabytes before training and at the peak.
+    """Measure megabytes before training and at the peak.
 
-    Before: everything is imported, an epoch on ten nodes has woken every library, and the data are loaded.
+    Before training, everything is imported, an epoch on ten nodes has initialised the libraries, and data are loaded.
     """
     import torch
 
@@ -71,7 +71,7 @@ def measure(name: str, dataset: str, dim: int, device: str, threads: int) -> dic
 
 
 def peak_mb(device: str) -> float:
-    """The most that this process has held so far: on the GPU, or in main memory."""
+    """Return the peak memory of this process so far, on the GPU or in main memory."""
     if device == "cuda":
         import torch
 

@@ -1,4 +1,4 @@
-"""Ours, through the loop that `DGI.fit` runs: its history and its best weights are kept as in earnest."""
+"""Our contenders, trained by the loop that `DGI.fit` runs, including its history and early stopping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOREVER = 10**9
 
 
 class Ours:
-    """The whole-graph preset, never stopping."""
+    """The whole-graph preset, without an end."""
 
     def __init__(self, problem: Problem) -> None:
         graph, device = problem.graph, problem.device
@@ -40,12 +40,12 @@ class Ours:
         )
 
     def train(self, count: int) -> float:
-        """Train so many epochs; the loss of the last."""
+        """Train ``count`` epochs; returns the last loss."""
         return _go_on(self.training, count)
 
 
 class OurPatches:
-    """The patches preset, with epochs of so many steps."""
+    """The patches preset, with a given number of steps per epoch."""
 
     def __init__(self, problem: PatchProblem, steps: int) -> None:
         preset, self.steps = problem.preset, steps
@@ -61,23 +61,23 @@ class OurPatches:
         )
 
     def train(self, count: int) -> float:
-        """Train so many steps, which is an epoch; their mean loss."""
+        """Train one epoch of ``count`` steps; returns their mean loss."""
         if count != self.steps:
             raise ValueError(f"an epoch has {self.steps} steps, not {count}")
         return _go_on(self.training, 1)
 
 
 class OurPatchesInFull(OurPatches):
-    """The same without tensor cores: all products in float32."""
+    """As `OurPatches` without tensor cores: all products in float32."""
 
     def train(self, count: int) -> float:
-        """Train so many steps, which is an epoch; their mean loss."""
+        """Train one epoch of ``count`` steps; returns their mean loss."""
         with mock.patch("infomax.training.loop.tensor_cores", nullcontext):
             return super().train(count)
 
 
 class _Stretch:
-    """The regime of a patch problem, with epochs of so many steps."""
+    """The regime of a patch problem, with a given number of steps per epoch."""
 
     def __init__(self, problem: PatchProblem, steps: int) -> None:
         self.problem, self.pair, self.uniform, self.steps = problem, problem.views.pair, problem.views.uniform, steps
@@ -87,11 +87,11 @@ class _Stretch:
 
 
 class _Enough(Exception):  # noqa: N818 - not an error
-    """Leaves the loop where it pauses; the next `run` goes on from there."""
+    """Ends the loop at a pause; the next `run` continues from there."""
 
 
 def _go_on(training: Training, epochs: int) -> float:
-    """Train so many epochs more; the last loss."""
+    """Train ``epochs`` more epochs; returns the last loss."""
     training.stride, enough = min(training.stride, epochs), len(training.history) + epochs
 
     def leave(training: Training) -> None:

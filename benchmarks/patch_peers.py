@@ -1,4 +1,4 @@
-"""The others in patches: the same mathematics in plain torch, and PyG's loader and convolutions."""
+"""Peers for training in patches: the same formulas in plain torch, and PyG's loader and convolutions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from infomax.training.step import Model
 
 
 class PlainPatches:
-    """The formulas as they stand: whole levels gathered, means, linear maps, autograd.
+    """The formulas written directly: whole levels gathered, means, linear maps, autograd.
 
-    A level holds the ``fan_out`` drawn neighbours of each node of the level above; level 0 are the B centres.
+    A level has the ``fan_out`` drawn neighbours of each node of the level above; level 0 has the B centres.
     """
 
     def __init__(self, problem: PatchProblem, dtype: torch.dtype = torch.float32) -> None:
@@ -30,18 +30,18 @@ class PlainPatches:
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=problem.preset.lr, fused=True)
 
     def draw(self, nodes: Tensor, count: int) -> Tensor:
-        """Neighbours with replacement, ``[n] -> [n * count]``; of an isolated node, itself."""
+        """Draw neighbours with replacement, ``[n] -> [n * count]``; an isolated node draws itself."""
         chance = torch.rand(len(nodes), count, generator=self.generator, device=nodes.device)
         first, degree = self.starts[nodes][:, None], self.degree(nodes)[:, None]
         place = first + (chance * degree).long().clamp_(max=degree - 1)
         return torch.where(degree == 0, nodes[:, None], self.senders[place.clamp_(0, len(self.senders) - 1)]).view(-1)
 
     def degree(self, nodes: Tensor) -> Tensor:
-        """The neighbours of each node, counted."""
+        """Count the neighbours of each node."""
         return self.starts[nodes + 1] - self.starts[nodes]
 
     def encode(self, levels: list[Tensor], shares: list[Tensor]) -> Tensor:
-        """H of the centres ``[B, 2 d]``: a layer maps a node, and the mean over it and its neighbours."""
+        """Compute H of the centres ``[B, 2 d]``: a layer maps each node, and the mean over it and its neighbours."""
         encoder = self.model.encoder
         h = [self.features[level] for level in levels]
         for own, pooled, bias, slope in zip(encoder.own, encoder.pooled, encoder.biases, encoder.slopes, strict=True):
@@ -56,7 +56,7 @@ class PlainPatches:
         return h[0]
 
     def pair(self, centres: Tensor) -> tuple[Tensor, Tensor]:
-        """The nodes of the patches around B centres, level after level, and the same shuffled, ``[B, P]`` each."""
+        """Draw the nodes of patches around B centres, level by level; returns them and a shuffle, ``[B, P]`` each."""
         levels = [centres]
         for count in self.fan_out:
             levels.append(self.draw(levels[-1], count))
@@ -65,7 +65,7 @@ class PlainPatches:
         return patches, patches.gather(1, order)
 
     def loss(self, centres: Tensor) -> Tensor:
-        """Cross-entropy of the batch against its patches with their features shuffled."""
+        """Cross-entropy of the batch and its patches with shuffled features."""
         sizes = list(accumulate(self.fan_out, mul, initial=1))
         levels, shuffled = ([part.reshape(-1) for part in side.split(sizes, dim=1)] for side in self.pair(centres))
         degrees = [self.degree(level).to(self.features.dtype) for level in levels[:-1]]
@@ -77,7 +77,7 @@ class PlainPatches:
         return nn.functional.binary_cross_entropy_with_logits(logits, targets)
 
     def train(self, count: int) -> float:
-        """Train so many steps with tensor cores, as ours; their mean loss."""
+        """Train ``count`` steps, with tensor cores as ours; returns their mean loss."""
         torch.set_float32_matmul_precision("high")
         total = torch.zeros((), device=self.problem.device)
         for centres in self.problem.batches(count, self.generator):
@@ -93,7 +93,7 @@ class PlainPatches:
 class Skip(nn.Module):
     """The encoder of the patches preset over PyG's `SAGEConv`, with a model's weights.
 
-    Equal to ours where the adjacency holds self-loops; PyG's samples leave them out, as is the habit there.
+    Equal to ours if the adjacency has self-loops; PyG's samples have none.
     """
 
     def __init__(self, model: Model) -> None:
@@ -148,7 +148,7 @@ class PyGLoader:
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=problem.preset.lr, fused=True)
 
     def train(self, count: int) -> float:
-        """Train so many steps with tensor cores, as ours; their mean loss."""
+        """Train ``count`` steps, with tensor cores as ours; returns their mean loss."""
         torch.set_float32_matmul_precision("high")
         total = torch.zeros((), device=self.device)
         for _ in range(count):
@@ -168,7 +168,7 @@ class PyGLoader:
 
 
 class _Centres(nn.Module):
-    """H of the nodes that a sample is about, which PyG puts first."""
+    """H of the centres of a sample, which PyG puts first."""
 
     def __init__(self, encoder: Skip) -> None:
         super().__init__()

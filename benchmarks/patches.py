@@ -19,7 +19,7 @@ from infomax.datasets import generated
 PEERS = {"plain": PlainPatches, "pyg-loader": PyGLoader}
 
 STEPS = {"cpu": 4, "cuda": 200}
-"""Steps timed as one."""
+"""Steps per timed turn."""
 
 COLUMNS = {
     "contender": "{contender}",
@@ -32,33 +32,33 @@ COLUMNS = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print, write."""
+    """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="generated-reddit", peers=tuple(PEERS))
-    options.add_argument("--scale", type=float, help="of generated-reddit: times Reddit's nodes")
-    options.add_argument("--dim", type=int, default=512, help="features a side, so that vectors are twice as wide")
+    options.add_argument("--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes")
+    options.add_argument("--dim", type=int, default=512, help="features per side; vectors are twice as wide")
     options.add_argument("--fan-out", type=numbers, default=[10, 10, 25])
-    options.add_argument("--steps", type=int, help="steps a turn; default: 4, on a GPU 200")
+    options.add_argument("--steps", type=int, help="steps per turn; default: 4, on a GPU 200")
     options.add_argument("--repeats", type=int, default=10, help="rounds; each gives every contender one turn")
     settings = options.parse_args(arguments)
     settings.steps = settings.steps or STEPS[settings.device]
     torch.set_num_threads(settings.threads)
     graph = load(settings.dataset, **({} if settings.scale is None else {"scale": settings.scale}))
     problem = PatchProblem.of(graph, settings.dim, settings.device, settings.fan_out)
-    problem.tables  # noqa: B018 - on the device before memory is counted
+    problem.tables  # noqa: B018 - on the device before memory is measured
     tiny = PatchProblem.of(generated.read(1000 / generated.NODES, features=8, degree=2), 8, settings.device, [2, 2])
     makers = contenders_of(settings.steps, settings.device, settings.peers)
     peaks: dict[str, float | None] = {}
     left_out: dict[str, str] = {}
 
     def ready(name: str) -> Contender:
-        """Built, and past its first turn, over which the peak of memory is taken."""
+        """Build a contender and run its first turn, in which the peak memory is measured."""
 
         def make(problem: PatchProblem) -> Contender:
             contender = makers[name](problem)
             contender.train(settings.steps)
             return contender
 
-        make(tiny)  # compiles and wakes the libraries, whose memory is not the contender's
+        make(tiny)  # compiles and initialises the libraries, whose memory does not count
         contender, peaks[name] = with_peak(lambda: make(problem), settings.device)
         return contender
 
@@ -71,13 +71,13 @@ def main(arguments: list[str] | None = None) -> None:
     title = f"A step: {settings.dataset}, {shape}, {len(settings.fan_out)} x ({settings.dim} + {settings.dim})"
     report(settings, title, rows, COLUMNS | PEAK[settings.device], left_out=left_out, errors=errors)
     if settings.device == "cuda":
-        print("peak GB: beside graph and features; all but ours-float32 multiply in tf32")
+        print("peak GB: without graph and features; all but ours-float32 multiply in tf32")
     for pair, error in errors.items():
         print(f"{pair}: relative error of the loss {error['loss']:.1e}, of the gradient {error['gradient']:.1e}")
 
 
 def contenders_of(steps: int, device: str, peers: list[str]) -> dict[str, Callable[[PatchProblem], Contender]]:
-    """What makes each contender, by its name; on a GPU there is ours in both precisions."""
+    """Return a function per contender name that makes it; on a GPU ours comes in both precisions."""
     makers: dict[str, Callable[[PatchProblem], Contender]] = {"ours": partial(OurPatches, steps=steps)}
     if device == "cuda":
         makers["ours-float32"] = partial(OurPatchesInFull, steps=steps)
@@ -85,7 +85,7 @@ def contenders_of(steps: int, device: str, peers: list[str]) -> dict[str, Callab
 
 
 def precision(problem: PatchProblem) -> dict[str, dict[str, float]]:
-    """The relative errors of one step's loss and gradient, with the same weights and the same draws."""
+    """Measure the relative errors of one step's loss and gradient, with the same weights and the same draws."""
     plain = PlainPatches(problem, torch.float64)
     plain.pair = lambda centres: [view.rows for view in problem.views.pair(centres, plain.generator)]  # our draws
     in_double = first_step(plain)
@@ -99,7 +99,7 @@ def precision(problem: PatchProblem) -> dict[str, dict[str, float]]:
 
 
 def first_step(contender: Any) -> tuple[float, Tensor]:
-    """The first loss, and its gradient by all weights, ``[P]`` float64, but for a factor: Adam's first mean."""
+    """Return the first loss and its gradient by all weights, ``[P]`` float64, up to a factor: Adam's first mean."""
     loss = contender.train(1)
     if isinstance(contender, PlainPatches):
         means = [state["exp_avg"] for state in contender.optimiser.state.values()]
@@ -109,7 +109,7 @@ def first_step(contender: Any) -> tuple[float, Tensor]:
 
 
 def error(found: tuple[float, Tensor], true: tuple[float, Tensor]) -> dict[str, float]:
-    """How far off: of the loss, and norm of the gradients' difference over norm of the gradient."""
+    """Return the relative error of the loss, and of the gradient by its norm."""
     return {
         "loss": abs(found[0] - true[0]) / abs(true[0]),
         "gradient": float((found[1] - true[1]).norm() / true[1].norm()),

@@ -1,4 +1,4 @@
-"""The others, each at its best: features dense, adjacency normalised once, fused Adam, nothing read back on the way."""
+"""Peers, each in a fast form: dense features, adjacency normalised once, fused Adam, no reads from the device."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ class Peer(ABC):
 
     @abstractmethod
     def build(self, problem: Problem) -> nn.Module:
-        """Everything that learns, with the problem's first weights."""
+        """Build all parts with weights, with the problem's initial weights."""
 
     @abstractmethod
     def embed(self) -> Tensor:
-        """H of the graph, ``[N, d]``."""
+        """Compute H of the graph, ``[N, d]``."""
 
     @abstractmethod
     def loss(self) -> Tensor:
-        """The loss of the graph against a fresh corruption."""
+        """Compute the loss of the graph and a new corruption."""
 
     def shuffled(self) -> Tensor:
-        """The rows of X in a random order, ``[N, F]``."""
+        """Return the rows of X in random order, ``[N, F]``."""
         return self.x[torch.randperm(len(self.x), generator=self.generator, device=self.x.device)]
 
     def epoch(self) -> Tensor:
-        """Corrupt, forward, backward, one step of Adam; the loss, still on the device."""
+        """Corrupt, forward, backward, one step of Adam; returns the loss, still on the device."""
         self.optimiser.zero_grad()
         loss = self.loss()
         loss.backward()
@@ -54,7 +54,7 @@ class Peer(ABC):
         return loss.detach()
 
     def train(self, count: int) -> float:
-        """Train so many epochs; the loss of the last."""
+        """Train ``count`` epochs; returns the last loss."""
         for _ in range(count):
             loss = self.epoch()
         return float(loss)
@@ -63,19 +63,19 @@ class Peer(ABC):
 class PyG(Peer):
     """PyG's `DeepGraphInfomax` over a `GCNConv` that caches its normalisation.
 
-    ``csr`` hands the adjacency over as a CSR tensor instead of an edge list; `GCNConv` caches that as well.
+    ``csr`` passes the adjacency as a CSR tensor instead of an edge list; `GCNConv` caches that as well.
     """
 
     def __init__(self, problem: Problem, *, csr: bool = False) -> None:
         from torch_geometric.utils import to_torch_csr_tensor
 
-        matrix = problem.graph.adjacency  # symmetric, so that it is its own transpose, which PyG asks for
+        matrix = problem.graph.adjacency  # symmetric, so equal to its transpose, which PyG expects
         edges = torch.from_numpy(np.stack(matrix.nonzero()).astype(np.int64))
         self.adjacency = (to_torch_csr_tensor(edges, size=matrix.shape) if csr else edges).to(problem.device)
         super().__init__(problem)
 
     def build(self, problem: Problem) -> nn.Module:
-        """PyG's own module."""
+        """Build PyG's module."""
         from torch_geometric.nn import DeepGraphInfomax, GCNConv
 
         encoder = _Convolution(GCNConv(*problem.theta.shape, cached=True))
@@ -91,20 +91,20 @@ class PyG(Peer):
         return model
 
     def embed(self) -> Tensor:
-        """PyG's encoder alone."""
+        """Run PyG's encoder."""
         return self.model.encoder(self.x, self.adjacency)
 
     def loss(self) -> Tensor:
-        """PyG's own: the sum of the two classes' means, twice the mean over both, which Adam does not notice."""
+        """PyG's loss: the sum of both classes' means, twice the mean over both; Adam's steps hardly depend on that."""
         return self.model.loss(*self.model(self.x, self.adjacency))
 
     def train(self, count: int) -> float:
-        """Train so many epochs; the loss of the last, as a mean over both classes."""
+        """Train ``count`` epochs; returns the last loss, as a mean over both classes."""
         return super().train(count) / 2
 
 
 class _Convolution(nn.Module):
-    """One convolution and a PReLU of one slope."""
+    """One convolution and a PReLU with one slope."""
 
     def __init__(self, convolve: nn.Module) -> None:
         super().__init__()
@@ -115,10 +115,10 @@ class _Convolution(nn.Module):
 
 
 class Plain(Peer):
-    """The paper's formulas as they stand: `nn.Bilinear` over the summary repeated for every node."""
+    """The paper's formulas written directly: `nn.Bilinear` with the summary repeated for every node."""
 
     def build(self, problem: Problem) -> nn.Module:
-        """The linear map, the bias, the PReLU and the bilinear form."""
+        """Build the linear map, the bias, the PReLU and the bilinear form."""
         self.propagation = normalised(problem.graph.adjacency).to(problem.device)
         n = problem.graph.num_nodes
         self.targets = torch.cat([torch.ones(n), torch.zeros(n)]).to(problem.device)
@@ -134,15 +134,15 @@ class Plain(Peer):
         return model
 
     def encode(self, x: Tensor) -> Tensor:
-        """H, ``[N, F] -> [N, d]``."""
+        """Compute H, ``[N, F] -> [N, d]``."""
         return self.model.activate(torch.spmm(self.propagation, self.model.linear(x)) + self.model.bias)
 
     def embed(self) -> Tensor:
-        """H of the features in their order."""
+        """Compute H of the features in their own order."""
         return self.encode(self.x)
 
     def score(self, h: Tensor, summary: Tensor) -> Tensor:
-        """Logits ``[N]``."""
+        """Return logits ``[N]``."""
         return self.model.bilinear(h, summary.expand_as(h)).squeeze(1)
 
     def loss(self) -> Tensor:
@@ -154,15 +154,15 @@ class Plain(Peer):
 
 
 class PlainProduct(Plain):
-    """The same with the score written H (W s)."""
+    """As `Plain`, with scores computed as H (W s)."""
 
     def score(self, h: Tensor, summary: Tensor) -> Tensor:
-        """Logits ``[N]``."""
+        """Return logits ``[N]``."""
         return h @ (self.model.bilinear.weight[0] @ summary) + self.model.bilinear.bias
 
 
 def normalised(adjacency: sparse.csr_array) -> Tensor:
-    """``D^-1/2 (A + I) D^-1/2`` as a COO tensor ``[N, N]``."""
+    """Compute ``D^-1/2 (A + I) D^-1/2`` as a COO tensor ``[N, N]``."""
     looped = adjacency + sparse.eye_array(adjacency.shape[0], dtype=np.float32)
     scale = sparse.diags_array(np.asarray(looped.sum(1)) ** -0.5)
     matrix = sparse.coo_array(scale @ looped @ scale, dtype=np.float32)

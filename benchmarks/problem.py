@@ -1,4 +1,4 @@
-"""What every contender is given: the same graph, the same first weights, the same seed."""
+"""The input of every contender: the same graph, initial weights and seed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LEARNING_RATE = 1e-3
 
 @dataclass(frozen=True)
 class Problem:
-    """An undirected, unweighted graph to train on as a whole, and where to begin.
+    """An undirected, unweighted graph for whole-graph training, with initial weights.
 
     Shapes:
-        theta: ``[F, d]``, the first weights of the encoder
-        bilinear: ``[d, d]``, those of the discriminator
+        theta: ``[F, d]``, the initial weights of the encoder
+        bilinear: ``[d, d]``, the initial weights of the discriminator
     """
 
     graph: Graph
@@ -41,7 +41,7 @@ class Problem:
 
     @classmethod
     def of(cls, graph: Graph, dim: int, device: str, seed: int = 0) -> Problem:
-        """The problem that a graph poses at this width; its features are scaled as training scales them."""
+        """Make the problem of a graph and a width; features are scaled as in training."""
         generator = torch.Generator().manual_seed(seed)
         scaled = Scaler.fit(graph.features).transform(graph.features)
         return cls(
@@ -58,13 +58,13 @@ class Problem:
         return len(self.bilinear)
 
     def generator(self) -> torch.Generator:
-        """The source of every corruption: equal for all contenders, so that all see the same negatives."""
+        """Make the generator of the corruptions, with the same seed for all contenders."""
         return torch.Generator(self.device).manual_seed(self.seed + 1)
 
 
 @dataclass(frozen=True)
 class PatchProblem:
-    """What training sees of a large graph, in patches by the preset; ``views`` has it on the device."""
+    """The seen part of a large graph, for the patches preset; ``views`` holds it on the device."""
 
     graph: Graph
     scaler: Scaler
@@ -74,7 +74,7 @@ class PatchProblem:
 
     @classmethod
     def of(cls, graph: Graph, dim: int, device: str, fan_out: Sequence[int] = (10, 10, 25)) -> PatchProblem:
-        """The problem that a graph poses: its seen part, features scaled."""
+        """Make the problem of a graph: its seen part, with scaled features."""
         seen, place = graph.seen(), torch.device(device)
         scaler = Scaler.fit(seen.features)
         seen = dataclasses.replace(seen, features=scaler.transform(seen.features))
@@ -84,16 +84,16 @@ class PatchProblem:
         return cls(seen, scaler, preset, preset.views(seen, "mean", preset.corruption, place), place)
 
     def model(self) -> Model:
-        """Freshly drawn, the same at every call."""
+        """Build a model with initial weights, the same at every call."""
         generator = torch.Generator().manual_seed(0)
         return build(self.preset, self.graph.num_features, generator).to(self.device)
 
     def generator(self) -> torch.Generator:
-        """The source of every draw, equal for all contenders."""
+        """Make the generator of all draws, with the same seed for all contenders."""
         return torch.Generator(self.device).manual_seed(1)
 
     def batches(self, count: int, generator: torch.Generator) -> Iterator[Tensor]:
-        """The centres ``[B]`` of so many steps; no node comes twice before the others have come."""
+        """Yield the centres ``[B]`` of ``count`` steps; no node occurs twice in a pass over the graph."""
         n, size = self.graph.num_nodes, self.views.batch
         for done in range(0, count, n // size):
             order = torch.randperm(n, generator=generator, device=self.device)
@@ -101,7 +101,7 @@ class PatchProblem:
 
     @cached_property
     def tables(self) -> tuple[Tensor, Tensor, Tensor]:
-        """For the peers, on the device: features ``[N, F]``, and the neighbours as CSR, starts and senders."""
+        """Features ``[N, F]`` and neighbours as CSR, starts and senders, on the device, for the peers."""
         matrix = self.graph.adjacency
         arrays = (self.graph.features, matrix.indptr.astype(np.int64), matrix.indices)
         features, starts, senders = (torch.from_numpy(array).to(self.device) for array in arrays)
@@ -109,7 +109,7 @@ class PatchProblem:
 
 
 def load(dataset: str, **options: Any) -> Graph:
-    """A data set by its name, or ``generated:N``."""
+    """Load a data set by its name, or generate ``generated:N``."""
     kind, _, size = dataset.partition(":")
     if kind == "generated":
         return generated(int(float(size)))
@@ -119,7 +119,7 @@ def load(dataset: str, **options: Any) -> Graph:
 
 
 def generated(n: int, *, degree: int = 10, words: int = 500, per_node: int = 20, seed: int = 0) -> Graph:
-    """A random graph of n nodes with about ``degree`` neighbours and ``per_node`` of ``words`` binary features each."""
+    """Generate a random graph of n nodes: about ``degree`` neighbours, ``per_node`` of ``words`` binary features each."""
     rng = np.random.default_rng(seed)
     edges = rng.integers(n, size=(2, n * degree // 2))
     columns = rng.integers(words, size=n * per_node)

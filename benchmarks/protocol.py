@@ -1,4 +1,4 @@
-"""Seconds for the paper's protocol on a citation graph: 50 encoders and their probes, ours and the peers in one run."""
+"""Seconds of the paper's protocol on a citation graph: 50 encoders and their probes, ours and the peers in one run."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ COLUMNS = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print, write."""
+    """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="cora", peers=WHOLE_GRAPH)
     options.set_defaults(peers=["pyg"])
-    options.add_argument("--runs", type=int, default=50, help="encoders of ours")
-    options.add_argument("--peer-runs", type=int, default=5, help="encoders of a peer; its seconds are extrapolated")
+    options.add_argument("--runs", type=int, default=50, help="encoders that we train")
+    options.add_argument("--peer-runs", type=int, default=5, help="encoders per peer; its seconds are extrapolated")
     settings = options.parse_args(arguments)
     torch.set_num_threads(settings.threads)
     graph, left_out = load(settings.dataset), {}
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
     for row in rows:
         row["ratio"] = row["encoder_s"] / rows[0]["encoder_s"]
     report(settings, f"The protocol: {settings.dataset}, {settings.runs} encoders", rows, COLUMNS, left_out=left_out)
-    print(f"ours: wall clock, data loading in; before it one run to warm up, {settings.warm_up_s:.1f} s, not counted")
+    print(f"ours: wall clock with data loading; one warm-up run before it, {settings.warm_up_s:.1f} s, is not counted")
     print(
         f"peers: {settings.peer_runs} runs, half before ours, half after; seconds EXTRAPOLATED to {settings.runs} runs"
     )
@@ -62,14 +62,14 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def ours(dataset: str, runs: int, device: str) -> dict[str, Any]:
-    """Our row: `score_dataset`, as `infomax reproduce` calls it."""
+    """Measure `score_dataset`, as `infomax reproduce` calls it; returns our row."""
     seconds, found = timed(lambda: score_dataset(dataset, runs=runs, device=device))
     scores = {METHODS[row["method"]]: [row["mean"], row["std"]] for row in found["rows"]}
     return {"contender": "ours", "measured_runs": runs, "seconds": seconds, "encoder_s": seconds / runs, **scores}
 
 
 class Runs:
-    """A peer's runs: each a trained encoder, an untrained one, and a probe of both; raw features once."""
+    """The runs of a peer: each has a trained and an untrained encoder and a probe of both; raw features once."""
 
     def __init__(self, name: str, graph: Graph, settings: Any) -> None:
         self.name, self.graph, self.device, self.dim = name, graph, settings.device, paper_dim(settings.dataset)
@@ -77,12 +77,12 @@ class Runs:
         self.seconds: list[float] = []
         self.scores: dict[str, list[float]] = {"dgi": [], "random": [], "raw": []}
         peer = PEERS[name](Problem.of(graph, self.dim, self.device))
-        peer.train(1)  # the libraries are awake, as ours are
+        peer.train(1)  # initialises the libraries, as the warm-up run does for ours
         self.raw_s, score = timed(lambda: self.probe(peer.x))
         self.scores["raw"].append(score)
 
     def go(self, seeds: range) -> None:
-        """A run a seed; the clock runs from a peer that has its data to the second score."""
+        """Do one run per seed; the time is from a peer with its data loaded to the second score."""
         for seed in seeds:
             peer = PEERS[self.name](Problem.of(self.graph, self.dim, self.device, seed))
             began = time.perf_counter()
@@ -92,7 +92,7 @@ class Runs:
             self.seconds.append(time.perf_counter() - began)
 
     def probe(self, vectors: Tensor) -> float:
-        """Accuracy on the test nodes of the paper's probe, 100 steps of Adam from one start; vectors are ``[N, d]``."""
+        """Return the test accuracy of the paper's probe on vectors ``[N, d]``: 100 steps of Adam from one start."""
         h, codes = vectors.detach(), torch.from_numpy(self.codes).to(vectors.device)
         train, test = (torch.from_numpy(self.splits[part]).to(h.device) for part in ("train", "test"))
         linear = nn.Linear(h.shape[1], int(codes.max()) + 1).to(h.device)
@@ -105,7 +105,7 @@ class Runs:
         return float((linear(h[test]).argmax(1) == codes[test]).double().mean())
 
     def row(self, runs: int) -> dict[str, Any]:
-        """The row, seconds extrapolated to so many runs."""
+        """Return the row, with seconds extrapolated to ``runs`` runs."""
         seconds = runs * float(np.mean(self.seconds)) + self.raw_s
         scores = {
             name: [100 * float(np.mean(values)), 100 * float(np.std(values, ddof=1)) if len(values) > 1 else 0.0]
@@ -116,7 +116,7 @@ class Runs:
 
 
 def train(peer: Peer) -> None:
-    """Epochs until 20 have passed without a lower loss; the weights of the lowest are kept."""
+    """Train until 20 epochs pass without a lower loss; keep the weights with the lowest."""
     best, waited = float("inf"), 0
     while waited < PATIENCE:
         peer.optimiser.zero_grad()

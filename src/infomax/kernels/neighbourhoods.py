@@ -22,7 +22,7 @@ class Neighbourhoods:
     Shapes:
         starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
         senders: ``[E]`` int32 or int64
-        weights: ``[E]``; None where all are 1
+        weights: ``[E]``; None if all are 1
         left, right: ``[N]``
     """
 

@@ -148,7 +148,7 @@ class Training:
 
     @property
     def kept_epoch(self) -> int:
-        """The epoch whose weights are kept."""
+        """The number of the epoch whose weights are kept, from 0."""
         return len(self.history) - 1 if self.patience is None else int(self.ledger.counts[1])
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -254,7 +254,7 @@ def refuse_other(graph: Graph, checkpoint: Path, found: dict[str, str], expected
         if (other := found.get(name)) != value:
             hashed = name in graph_fingerprint(graph)
             this, that = (f"this {name}", f"another {name}") if hashed else (f"{name} {value}", f"{name} {other}")
-            remedy = "Resume with what it was begun with, or choose another folder."
+            remedy = "Resume with the original graph and settings, or choose another folder."
             raise InputError(str(checkpoint), f"a checkpoint of {this}", f"one of {that}", remedy)
 
 
@@ -298,7 +298,7 @@ def _scaler(path: Path, kind: Any, tensors: dict[str, Tensor], width: int) -> Sc
 
 
 def _read_health(path: Path) -> dict[str, Any]:
-    """The report of a training, refused where one of the numbers that commands show is missing."""
+    """Read the report of a training; raise InputError if a number that commands show is missing."""
     health = read_json(path)
     trained = ("loss", "discriminator_accuracy", "summary_spread") if "loss" in health else ()
     for name in (*_REPORTED, *trained):
