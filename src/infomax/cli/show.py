@@ -170,7 +170,7 @@ def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
         "metric": metrics if len(set(metrics)) > 1 else [],
         heading: [score_text(row["mean"], row["split_std" if several else "std"], row["metric"]) for row in rows],
         "paper": [score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
-        "encoders": [row["runs"] for row in rows],
+        "runs": [] if several else [row["runs"] for row in rows],
         "splits": [row["splits"] if several else "" for row in rows],
         "C": [_range(row.get("costs", ())) for row in rows],
         "seconds": [f"{row['seconds']:.1f}" for row in rows],
