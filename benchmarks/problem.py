@@ -119,7 +119,7 @@ def load(dataset: str, **options: Any) -> Graph:
 
 
 def generated(n: int, *, degree: int = 10, words: int = 500, per_node: int = 20, seed: int = 0) -> Graph:
-    """Generate a random graph of n nodes: about ``degree`` neighbours, ``per_node`` of ``words`` binary features each."""
+    """Generate a random graph; a node has about ``degree`` neighbours and ``per_node`` of ``words`` binary features."""
     rng = np.random.default_rng(seed)
     edges = rng.integers(n, size=(2, n * degree // 2))
     columns = rng.integers(words, size=n * per_node)
