@@ -205,8 +205,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
         view = WholeView.of(scaled, encoder.rule, device)
         h = embed(encoder, view)
-        if hops:
-            h = smooth_over(h, cast(Propagation, view.propagation), hops)
+        h = smooth_over(h, cast(Propagation, view.propagation), hops) if hops else h
         embeddings = Embeddings(to_host(h), graph.ids)
         return embeddings if rows is None else Embeddings(embeddings.vectors[rows], graph.ids[rows])
 
