@@ -370,3 +370,12 @@ def test_a_corruption_of_another_regime_is_refused(graph):
 def test_divergence_is_told(graph):
     with pytest.raises(InputError, match="Lower the learning rate"):
         DGI(dim=4, epochs=50, lr=1e38).fit(random_graph(dense=True))
+
+
+def test_a_bar_shows_the_epochs_on_a_terminal_and_nothing_in_a_log(graph, monkeypatch, capfd):
+    silent = DGI(4, epochs=3).fit(graph, progress=True).transform(graph)
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = DGI(4, epochs=3).fit(graph, progress=True).transform(graph)
+    assert "3/3" in capfd.readouterr().err
+    np.testing.assert_array_equal(shown.vectors, silent.vectors)

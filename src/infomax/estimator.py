@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, cast
@@ -26,7 +27,7 @@ from infomax.kernels.transfer import to_host
 from infomax.machine import size
 from infomax.parts.corruptions import REPLAYABLE, shuffle_features
 from infomax.presets import PRESETS, Part, Preset, batch_sizes, restore, uses_batches
-from infomax.progress import Progress
+from infomax.progress import Progress, following
 from infomax.training import checkpoints, memory, runs
 from infomax.training.embedding import embed
 from infomax.training.embedding import smooth as smooth_over
@@ -108,7 +109,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         y: None = None,
         *,
         run: str | Path | None = None,
-        progress: Callable[[Training], None] = lambda training: None,
+        progress: bool | Callable[[Training], None] = False,
     ) -> Self:
         """Train on a graph: on its split "seen" where it has one, else on all of it.
 
@@ -118,14 +119,14 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             run: a run folder to write: checkpoints during training, then the finished model, as `save` writes it. If
                 it holds a checkpoint, training resumes from there with the same result; a finished model is never
                 overwritten.
-            progress: called with the `Training` whenever its history has been read back, and within long epochs. If it
-                raises KeyboardInterrupt, a checkpoint is written to ``run``.
+            progress: True shows a bar on a terminal or in a notebook. Your own function is called with the `Training`
+                whenever its history has been read back, and within long epochs. If it raises KeyboardInterrupt, a
+                checkpoint is written to ``run``.
         """
         check_graph(graph)
-        if run is None:
-            return self._fit(graph, None, progress)
-        with runs.locked(Path(run)):
-            return self._fit(graph, Path(run), progress)
+        folder = None if run is None else Path(run)
+        with following(progress) as follow, runs.locked(folder) if folder else nullcontext():
+            return self._fit(graph, folder, follow)
 
     def _fit(self, graph: Graph, folder: Path | None, progress: Callable[[Training], None]) -> Self:
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
@@ -163,8 +164,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             config = self._run(training, folder, graph, preset.describe(), progress)
         self.__dict__.pop("health_", None)  # of an earlier fit, which remains valid until this one has succeeded
         self.model_, self.preset_, self.scaler_, self._course = model.eval(), preset, scaler, course(training)
-        self.seed_ = self.seed
-        self.graph_, self.feature_names_ = graph, graph.feature_names
+        self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
         if folder is not None and config is not None:
             self._finish(folder, config)
         return self

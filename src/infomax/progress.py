@@ -1,8 +1,18 @@
-"""The one type of callback by which long work reports its progress."""
+"""How long work reports its progress: the callback for work in steps, and the bar of a training."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from rich import progress as rich
+    from rich.console import Console
+
+REDRAW_SECONDS = 0.2
+"""Seconds between two pictures of a bar in a notebook."""
 
 
 class Progress(Protocol):
@@ -14,3 +24,73 @@ class Progress(Protocol):
 
 def silent(done: int, note: str = "", total: int | None = None) -> None:
     """Show no progress."""
+
+
+def progress_bar(console: Console) -> rich.Progress:
+    """A bar with the number of things done, the time and a note, which leaves nothing behind on a terminal."""
+    from rich import progress
+
+    return progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[note]}", markup=False),
+        console=console,
+        transient=True,
+    )
+
+
+def position(training: Any) -> tuple[int, str, int | None]:
+    """How far a `Training` is: epochs done, a note with its loss, and the number of epochs where that is known."""
+    notes = [f"loss {training.history[-1].loss:.4f}"] if training.history else []
+    if training.position:
+        notes.append(f"step {training.position:,} of {training.views.steps:,}")
+    return len(training.history), ", ".join(notes), training.epochs if training.patience is None else None
+
+
+@contextmanager
+def following(progress: bool | Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
+    """The callback of a training: yours, a bar on the terminal or in the notebook for True, or none for False."""
+    if callable(progress):
+        yield progress
+    elif progress:
+        from rich.console import Console
+
+        bar = progress_bar(Console(stderr=True))
+        task = bar.add_task("epochs", total=None, note="")
+        with _in_notebook(bar) if bar.console.is_jupyter else _on_terminal(bar) as redraw:
+
+            def follow(training: Any) -> None:
+                done, note, total = position(training)
+                bar.update(task, completed=done, note=note, total=done if training.finished else total)
+                redraw()
+
+            yield follow
+    else:
+        yield lambda training: None
+
+
+@contextmanager
+def _on_terminal(bar: rich.Progress) -> Iterator[Callable[[], None]]:
+    """Let rich draw the bar; in a log, where it cannot be drawn again, draw nothing."""
+    with bar if bar.console.is_terminal else nullcontext():
+        yield lambda: None
+
+
+@contextmanager
+def _in_notebook(bar: rich.Progress) -> Iterator[Callable[[], None]]:
+    """Draw the bar as one output that is replaced now and then; rich's own way needs another package, ipywidgets."""
+    from IPython.display import display
+
+    shown, drawn = display(bar.make_tasks_table(bar.tasks), display_id=True), time.monotonic()
+
+    def redraw() -> None:
+        nonlocal drawn
+        if time.monotonic() - drawn > REDRAW_SECONDS:
+            shown.update(bar.make_tasks_table(bar.tasks))
+            drawn = time.monotonic()
+
+    yield redraw
+    shown.update(bar.make_tasks_table(bar.tasks))

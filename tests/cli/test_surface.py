@@ -95,6 +95,32 @@ def test_the_line_of_every_command_is_whole(words, monkeypatch):
     assert [name for name, line in lines.items() if not line.endswith(".") or line.endswith("...")] == []
 
 
+def test_train_help_has_a_heading_per_question():
+    headings = {}
+    for line in infomax("train", "--help").out.splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            options = headings.setdefault(line.rstrip(":"), [])
+        elif line.startswith("  --"):
+            options.append(line.split()[0])
+    assert list(headings) == ["Arguments", "Options", "Graph", "Method", "Training", "Machine"]
+    assert headings["Options"] == ["--out", "--labels", "--dim", "--epochs", "--resume", "--help"]
+    assert "--preset" in headings["Method"]
+    train = get_command(app).commands["train"]
+    given = {parameter.opts[0] for parameter in train.params if parameter.param_type_name == "option"}
+    assert given | {"--help"} == {option for options in headings.values() for option in options}
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("infomax ev", "evaluate"), ("infomax train g --hold", "--hold-out-edges")]
+)
+def test_a_shell_completes_commands_and_options(typed, offered, monkeypatch):
+    monkeypatch.setenv("_INFOMAX_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    outcome = infomax()
+    assert (outcome.code, outcome.out.split()) == (0, [offered])
+
+
 def test_the_version_is_printed():
     assert infomax("--version") == (0, f"infomax {__version__}\n", "")
 

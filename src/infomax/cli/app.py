@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from infomax.machine import prepare_for_limit
 from infomax.version import __version__
 
 ORDER = (
-    "prepare", "info", "train", "embed", "evaluate", "neighbours", "map", "cluster", "analyse", "demo", "reproduce",
+    "info", "train", "embed", "evaluate", "neighbours", "map", "cluster", "analyse", "prepare", "demo", "reproduce",
     "datasets",
 )  # fmt: skip
 """The commands in the order in which one uses them; others are listed last."""
@@ -25,10 +25,25 @@ class Commands(TyperGroup):
         return sorted(self.commands, key=lambda name: (*ORDER, name).index(name))
 
 
+class Grouped(TyperCommand):
+    """A command whose ``--help`` lists the options under the headings that `rich_help_panel` gives them."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options without a heading, then each heading with its options."""
+        headings: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                argument = parameter.param_type_name == "argument"
+                heading = "Arguments" if argument else getattr(parameter, "rich_help_panel", None) or "Options"
+                headings.setdefault(heading, []).append(record)
+        for heading, records in headings.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
 app = typer.Typer(
     name="infomax",
     cls=Commands,
-    add_completion=False,
     rich_markup_mode=None,  # plain help: half the time, and "[default: 512]" is not taken for markup
     pretty_exceptions_enable=False,
 )

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
 
+GRAPH, METHOD, TRAINING, MACHINE = "Graph", "Method", "Training", "Machine"
+"""Headings of options in ``infomax train --help``; what most people need has none, and comes first."""
 GraphArgument = Annotated[
     str,
     typer.Argument(
@@ -25,9 +27,14 @@ Labels = Annotated[
     typer.Option(metavar="COLUMN", help="A column of the node table that is a label, not a feature. May be repeated."),
 ]
 Directed = Annotated[
-    bool, typer.Option("--directed", help="Keep the direction of edges: messages go from source to target.")
+    bool,
+    typer.Option(
+        "--directed",
+        help="Keep the direction of edges: messages go from source to target.",
+        rich_help_panel=GRAPH,
+    ),
 ]
-Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, ...")]
+Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MACHINE)]
 
 
 def writable(path: Path | None) -> Path | None:

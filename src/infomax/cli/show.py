@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from infomax.errors import visible
 from infomax.machine import size
+from infomax.progress import position, progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,19 +66,8 @@ class Steps:
     """
 
     def __init__(self, title: str, total: int | None, resume: str = "") -> None:
-        from rich import progress
-
         self.title, self.total, self.resume, self.said = title, total, resume, time.monotonic()
-        self.bar = progress.Progress(
-            progress.TextColumn("{task.description}", markup=False),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TimeElapsedColumn(),
-            progress.TimeRemainingColumn(),
-            progress.TextColumn("{task.fields[note]}", markup=False),
-            console=log.console,
-            transient=True,
-        )
+        self.bar = progress_bar(log.console)
         self.task = self.bar.add_task(title, total=total, note="")
 
     def __enter__(self) -> Steps:
@@ -114,13 +104,9 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
         signal.signal(number, signal.SIG_DFL)
 
     def follow(training: Training) -> None:
-        done, known = len(training.history), training.patience is None
-        notes = [f"loss {training.history[-1].loss:.4f}"] if training.history else []
-        if training.position:
-            notes.append(f"step {training.position:,} of {training.views.steps:,}")
-        steps.at(done, ", ".join(notes), total=training.epochs if known else None)
+        steps.at(*position(training))
         if stopped and not training.finished:
-            raise KeyboardInterrupt(f"stopped after epoch {done}. {resume}".rstrip())
+            raise KeyboardInterrupt(f"stopped after epoch {len(training.history)}. {resume}".rstrip())
 
     before = {number: signal.signal(number, stop) for number in STOPS}
     try:

@@ -9,75 +9,127 @@ from typing import Annotated, Any
 import typer
 
 from infomax.cli import show
-from infomax.cli.app import app
-from infomax.cli.options import Device, Directed, GraphArgument, Labels, open_graph
+from infomax.cli.app import Grouped, app
+from infomax.cli.options import GRAPH, METHOD, TRAINING, Device, Directed, GraphArgument, Labels, open_graph
 
 
-@app.command()
+@app.command(cls=Grouped)
 def train(
     graph: GraphArgument,
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder to write.")],
     labels: Labels = None,
+    dim: Annotated[
+        int | None, typer.Option(metavar="N", help="Width of the vectors; patches' are twice as wide.  [default: 512]")
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Train so many epochs, with --patience at most so many; 0 is Random-Init.  [default: the preset's]",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a training was interrupted; start where there is none.")
+    ] = False,
     directed: Directed = False,
+    hold_out_edges: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Set this share of the edges aside, such as 0.1: evaluate RUN --edges scores on them.",
+            rich_help_panel=GRAPH,
+        ),
+    ] = None,
     preset: Annotated[
         str,
         typer.Option(
             metavar="NAME",
             help="The set-up to start from: whole-graph, batches, mean-pool, patches (the paper's, for Reddit) or "
             "many-graphs. auto: the whole graph where it fits the device, else batches.",
+            rich_help_panel=METHOD,
         ),
     ] = "auto",
-    dim: Annotated[
-        int | None, typer.Option(help="Width of the vectors; patches' are twice as wide.  [default: 512]")
-    ] = None,
-    epochs: Annotated[
+    layers: Annotated[
         int | None,
+        typer.Option(metavar="N", help="Layers of the encoder.  [default: the preset's]", rich_help_panel=METHOD),
+    ] = None,
+    fan_out: Annotated[
+        str | None,
         typer.Option(
-            help="Train so many epochs, with --patience at most so many; 0 is Random-Init.  [default: the preset's]"
+            metavar="K,K,...",
+            help="Neighbours drawn at each level of a patch; a layer each.",
+            rich_help_panel=METHOD,
         ),
     ] = None,
-    patience: Annotated[
-        int | None, typer.Option(help="Stop after so many epochs without a lower loss.  [default: the preset's]")
-    ] = None,
-    layers: Annotated[int | None, typer.Option(help="Layers of the encoder.  [default: the preset's]")] = None,
-    fan_out: Annotated[
-        str | None, typer.Option(metavar="K,K,...", help="Neighbours drawn at each level of a patch; a layer each.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps of a training in batches.  [default: 300]", min=0)] = None,
-    batch: Annotated[
-        int | None, typer.Option(help="Nodes per step, in batches or patches.  [default: 16384 or 256]", min=1)
-    ] = None,
     corruption: Annotated[
-        str | None, typer.Option(metavar="shuffle|flip|both", help="The negative sample: features, edges, or both.")
+        str | None,
+        typer.Option(
+            metavar="shuffle|flip|both",
+            help="The negative sample: features, edges, or both.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     rho: Annotated[
-        float | None, typer.Option(help="Rate of flipped edges, for flip and both.  [default: 0.001]")
+        float | None,
+        typer.Option(
+            metavar="RATE", help="Rate of flipped edges, for flip and both.  [default: 0.001]", rich_help_panel=METHOD
+        ),
     ] = None,
-    readout: Annotated[str | None, typer.Option(metavar="mean|set2set|diffpool", help="The summary.")] = None,
+    readout: Annotated[
+        str | None, typer.Option(metavar="mean|set2set|diffpool", help="The summary.", rich_help_panel=METHOD)
+    ] = None,
     scale: Annotated[
         str | None,
-        typer.Option(metavar="auto|rows|columns|none", help="Scaling of the features.  [default: the preset's]"),
+        typer.Option(
+            metavar="auto|rows|columns|none",
+            help="Scaling of the features.  [default: the preset's]",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
-    lr: Annotated[float | None, typer.Option(help="Adam's learning rate.  [default: the preset's]")] = None,
     smooth: Annotated[
         int | None,
         typer.Option(
             metavar="HOPS",
             help="Smooth the vectors of this run over so many hops, such as 5: helps where labels follow communities.",
             min=0,
+            rich_help_panel=METHOD,
         ),
     ] = None,
-    hold_out_edges: Annotated[
-        float | None,
+    patience: Annotated[
+        int | None,
         typer.Option(
-            metavar="SHARE", help="Set this share of the edges aside, such as 0.1: evaluate RUN --edges scores on them."
+            metavar="N",
+            help="Stop after so many epochs without a lower loss.  [default: the preset's]",
+            rich_help_panel=TRAINING,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides the first weights and every corruption.")] = 0,
+    lr: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="Adam's learning rate.  [default: the preset's]", rich_help_panel=TRAINING),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Steps of a training in batches.  [default: 300]",
+            min=0,
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Nodes per step, in batches or patches.  [default: 16384 or 256]",
+            min=1,
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", help="Decides the first weights and every corruption.", rich_help_panel=TRAINING),
+    ] = 0,
     device: Device = "auto",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a training was interrupted; start where there is none.")
-    ] = False,
 ) -> None:
     """Train on a graph; writes a run folder."""
     from infomax.estimator import DGI
