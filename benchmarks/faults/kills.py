@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from benchmarks.faults.children import Trials, run, start
-from infomax import DGI, Graph, InputError, estimator
-from infomax.training import runs
+from infomax import DGI, Graph, InputError
+from infomax.training import resuming, runs
 
 FINISHED = {runs.CONFIG, runs.GRAPH, runs.MODEL, runs.HEALTH}
 KILLED = 77
@@ -37,7 +37,7 @@ def train(folder: Path, epochs: int, stop_before: int = 0) -> None:
     With ``stop_before`` the process ends at once, as if killed, before that operation on a file of the folder.
     """
     torch.set_num_threads(1)
-    estimator.CHECKPOINT_SECONDS = 0.0
+    resuming.CHECKPOINT_SECONDS = 0.0
     if stop_before:
         sys.addaudithook(_killer(folder, stop_before))
     DGI(dim=4, epochs=epochs, scale="columns").fit(small_graph(), run=folder)

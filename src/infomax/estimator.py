@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, cast
@@ -23,10 +22,11 @@ from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler, warn_if_zero
 from infomax.kernels.device import choose_device
 from infomax.kernels.initialisation import generators
+from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_host
 from infomax.machine import size
 from infomax.parts.corruptions import REPLAYABLE, shuffle_features
-from infomax.presets import PRESETS, Part, Preset, batch_sizes, restore, uses_batches
+from infomax.presets import PRESETS, Part, Preset, batch_sizes, require_shareable, restore, uses_batches
 from infomax.progress import Progress, following
 from infomax.training import checkpoints, memory, runs
 from infomax.training.embedding import embed
@@ -34,12 +34,11 @@ from infomax.training.embedding import smooth as smooth_over
 from infomax.training.health import LOOKED_AT, course, shape
 from infomax.training.loop import Training
 from infomax.training.parts import write_vectors
+from infomax.training.resuming import pausing, resume
 from infomax.training.step import Model, has_closed_form
 from infomax.training.stored import all_vectors
 from infomax.views import Batches, WholeView
 from infomax.views.propagation import Propagation
-
-CHECKPOINT_SECONDS = 20.0
 
 
 class DGI(BaseEstimator):  # type: ignore[misc]
@@ -122,31 +121,69 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             progress: True shows a bar on a terminal or in a notebook. Your own function is called with the `Training`
                 whenever its history has been read back, and within long epochs. If it raises KeyboardInterrupt, a
                 checkpoint is written to ``run``.
+
+        In a process of a torch process group, all its processes call ``fit`` with the same arguments and share every
+        step of a training in batches or patches; the first of them writes the run folder.
         """
         check_graph(graph)
-        folder = None if run is None else Path(run)
-        with following(progress) as follow, runs.locked(folder) if folder else nullcontext():
-            return self._fit(graph, folder, follow)
+        ranks, folder = Ranks.current(), None if run is None else Path(run)
+        shown = progress if callable(progress) else progress and ranks.rank == 0
+        with following(shown) as follow, ExitStack() as held:
+            with ranks.together():
+                if folder is not None and ranks.rank == 0:
+                    held.enter_context(runs.locked(folder))
+            return self._fit(graph, folder, follow, ranks)
 
-    def _fit(self, graph: Graph, folder: Path | None, progress: Callable[[Training], None]) -> Self:
+    def _fit(self, graph: Graph, folder: Path | None, progress: Callable[[Training], None], ranks: Ranks) -> Self:
+        fingerprint: dict[str, str] = {}
+        with ranks.together() as same:
+            training, preset, scaler = self._prepare(graph, folder, ranks)
+            settings, resumed = preset.describe(), False
+            if folder is not None or ranks.count > 1:
+                fingerprint = runs.fingerprint(graph, settings, self.seed, training.device.type)
+            if folder is not None:
+                resumed = resume(training, graph, folder, fingerprint)
+            done = f"of {len(training.history)} epochs and {training.position} steps"
+            same |= fingerprint | {"run folder": "none" if folder is None else "given", "checkpoint": done}
+        config = None
+        with ranks.together():
+            if folder is not None and ranks.rank == 0:
+                config = runs.begin(folder, graph, settings, self.seed, self.device, resumed=resumed)
+        training.run(pausing(progress, folder, fingerprint))
+        self.__dict__.pop("health_", None)  # of an earlier fit, which remains valid until this one has succeeded
+        self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
+        self._course = course(training)
+        self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
+        with ranks.together():
+            if folder is not None and config is not None:
+                self._finish(folder, config)
+        return self
+
+    def _prepare(self, graph: Graph, folder: Path | None, ranks: Ranks) -> tuple[Training, Preset, Scaler]:
+        """Make the model, the views and the training; raise InputError for settings that do not fit the graph."""
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
         device = choose_device(self.device)
         preset = self.settings(self.choose_preset(graph, device, folder)[0])
-        memory.require(training_bytes(preset, graph, device), device)
+        memory.require(training_bytes(preset, graph, device), device, ranks.on_this_host)
         if not graph.splits.get("seen", np.True_).any():
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
-        source = graph if uses_batches(preset) else graph.loaded()  # only batches read rows from disk
-        seen, scaler = source.seen(), Scaler.of_seen(source, preset.scale)
         first, draws = generators(self.seed, device)
         model = build(preset, graph.num_features, first).to(device)
-        if folder is not None and graph.folder is None:  # the report needs all vectors
+        usual = preset.corruption in REPLAYABLE and has_closed_form(model, preset.objective)
+        if ranks.count > 1:
+            require_shareable(preset, usual, ranks.count)
+        source = graph if uses_batches(preset) else graph.loaded()  # only batches read rows from disk
+        seen, scaler = source.seen(), Scaler.of_seen(source, preset.scale)
+        if folder is not None and graph.folder is None and ranks.rank == 0:  # the report needs all vectors
             memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, features=scaler.transform(seen.features))
         warn_if_zero(scaled.features, scaler)
         views = preset.views(scaled, model.encoder.rule, preset.corruption, device)
         if hasattr(views, "prepare"):
             views.prepare(model.encoder.depth)
+        if ranks.count > 1:
+            views.divide(ranks)
         training = Training(
             model,
             views,
@@ -155,19 +192,10 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             epochs=preset.epochs,
             patience=preset.patience,
             generator=draws,
-            replayable=preset.corruption in REPLAYABLE and has_closed_form(model, preset.objective),
+            replayable=usual,
+            ranks=ranks,
         )
-        config = None
-        if folder is None:
-            training.run(progress)
-        else:
-            config = self._run(training, folder, graph, preset.describe(), progress)
-        self.__dict__.pop("health_", None)  # of an earlier fit, which remains valid until this one has succeeded
-        self.model_, self.preset_, self.scaler_, self._course = model.eval(), preset, scaler, course(training)
-        self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
-        if folder is not None and config is not None:
-            self._finish(folder, config)
-        return self
+        return training, preset, scaler
 
     @cached_property
     def health_(self) -> dict[str, Any]:
@@ -217,7 +245,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         check_feature_names("features", graph.feature_names, self.feature_names_)
         if graph.folder is None:
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
-        memory.require(memory.stored_bytes(graph), torch.device("cpu"))
+        memory.require(memory.stored_bytes(graph), torch.device("cpu"), Ranks.current().on_this_host)
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
         write_vectors(self.model_.encoder, graph, self.scaler_, Path(out), smooth=hops, half=half, **report)
 
@@ -265,6 +293,8 @@ class DGI(BaseEstimator):  # type: ignore[misc]
             begun = checkpoints.load(run / runs.CHECKPOINT)[1]["fingerprint"]["views"]
             return ("batches" if Batches.__name__ in begun else "whole-graph"), "as the training was begun"
         swappable = self.views is None and self.corruption in (None, shuffle_features)
+        if (count := Ranks.current().count) > 1 and swappable:
+            return "batches", f"{count} processes share every step"
         if graph.folder is not None and swappable:
             return "batches", "the graph is read from disk"
         needed = training_bytes(self.settings("whole-graph"), graph, device)
@@ -284,43 +314,6 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         if self.epochs is not None:
             changes["patience"] = self.patience  # epochs without patience: train all of them
         return dataclasses.replace(preset, **changes).checked()
-
-    def _run(
-        self,
-        training: Training,
-        folder: Path,
-        graph: Graph,
-        settings: dict[str, Any],
-        progress: Callable[[Training], None],
-    ) -> str:
-        """Train to the end, from a checkpoint if there is one, and write checkpoints; returns the config's hash."""
-        checkpoint = folder / runs.CHECKPOINT
-        fingerprint = runs.fingerprint(graph, settings, self.seed, training.device.type)
-        resumed = checkpoint.exists()
-        if resumed:
-            tensors, values = checkpoints.load(checkpoint)
-            runs.refuse_other(graph, checkpoint, values.pop("fingerprint", {}), fingerprint)
-            training.restore(tensors, values)
-        config = runs.begin(folder, graph, settings, self.seed, self.device, resumed=resumed)
-        saved = time.monotonic()
-
-        def save() -> None:
-            tensors, values = training.state()
-            checkpoints.save(checkpoint, tensors, values | {"fingerprint": fingerprint})
-
-        def pause(training: Training) -> None:
-            nonlocal saved
-            try:
-                progress(training)
-            except KeyboardInterrupt:
-                save()
-                raise
-            if time.monotonic() - saved > CHECKPOINT_SECONDS:
-                save()
-                saved = time.monotonic()
-
-        training.run(pause)
-        return config
 
     def _finish(self, folder: Path, config: str) -> None:
         runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_, config)

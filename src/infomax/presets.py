@@ -214,6 +214,18 @@ def uses_batches(preset: Preset) -> bool:
     return _function(preset.views) is Batches
 
 
+def require_shareable(preset: Preset, usual: bool, count: int) -> None:
+    """Raise InputError for a training that several processes cannot share; ``usual`` is whether its parts can be."""
+    views, remedy = _function(preset.views), "Start it without torchrun."
+    if not hasattr(views, "divide"):
+        found = f"{_name(views)}, which runs in one process"
+        remedy = "Start it without torchrun, or use the preset batches."
+        raise InputError(f"training in {count} processes", "the preset batches or patches", found, remedy)
+    if not usual:
+        expected = "the paper's encoder, shuffle, readout, discriminator and objective"
+        raise InputError(f"training in {count} processes", expected, "others", remedy)
+
+
 def _describe(value: Any) -> Any:
     if not callable(value):
         return value

@@ -44,7 +44,7 @@ def test_full_fan_out_is_the_whole_graph(encoder, dense, generator, monkeypatch)
     graph = ring(dense=dense)
     neighbours = Neighbours.of(graph, CPU)
     everyone = neighbours.senders.view(-1, 4).long()
-    monkeypatch.setattr(Neighbours, "draw", lambda self, nodes, count, generator: everyone[nodes])
+    monkeypatch.setattr(Neighbours, "pick", lambda self, nodes, chance: everyone[nodes])
     model = encoder(5, 6, generator=generator)
     for slope in model.slopes:
         torch.nn.init.constant_(slope, 0.3)

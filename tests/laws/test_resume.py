@@ -16,9 +16,9 @@ import torch
 from sample_graphs import random_graph
 from scipy import sparse
 
-from infomax import DGI, InputError, estimator
+from infomax import DGI, InputError
 from infomax.parts.encoders import GCN
-from infomax.training import checkpoints, loop
+from infomax.training import checkpoints, loop, resuming
 from infomax.views import Batches, Patches
 
 
@@ -105,7 +105,7 @@ def outlives(k: int, work: Callable[[], object]) -> bool:
 
 def test_killed_at_any_write_leaves_something_to_resume(tmp_path, graph, monkeypatch):
     """The machine stops at the k-th file that is moved into place, for every k, and the run is begun again."""
-    monkeypatch.setattr(estimator, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(resuming, "CHECKPOINT_SECONDS", 0.0)
     expected = DGI(dim=4, epochs=4).fit(graph).transform(graph).vectors
     for k in range(1, 20):
         run = tmp_path / str(k)

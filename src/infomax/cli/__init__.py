@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 import warnings
 from contextlib import suppress
 from types import FrameType
@@ -11,8 +12,9 @@ from typing import Any, TextIO
 
 import typer
 
-from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, prepare, reproduce, train  # noqa: F401
+from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, prepare, reproduce, show, train  # noqa: F401
 from infomax.cli.app import app
+from infomax.cli.torchrun import first_here, started
 from infomax.errors import InputError, InputWarning, visible
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -23,11 +25,16 @@ OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "faile
 """Words by which libraries and the system say that memory is used up; few of them raise a MemoryError."""
 
 
+GRACE = 5.0
+"""Seconds for which a process that prints nothing waits before it fails: torchrun ends all when one has ended."""
+
+
 def main() -> None:
     """Run the command line: a user's mistake is one message and exit code 2, never a traceback."""
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, _end)
     warnings.showwarning = _show_warning
+    show.hush(not first_here())
     try:
         # An int is an exit code: 130 after a Ctrl-C.
         sys.exit(app(sys.argv[1:] or ["--help"], prog_name="infomax", standalone_mode=False))
@@ -39,7 +46,9 @@ def main() -> None:
         message = _failure(error)
         if not message:
             raise
-    print(f"infomax: {visible(message)}", file=sys.stderr)
+    show.log.print(f"infomax: {visible(message)}")
+    if started() and show.log.quiet:
+        time.sleep(GRACE)
     sys.exit(2)
 
 
@@ -73,7 +82,7 @@ def _show_warning(
 ) -> None:
     """Print a warning to the user as one line; where another library warns, say where."""
     place = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
-    print(f"warning: {place}{visible(str(message))}", file=sys.stderr)
+    show.log.print(f"warning: {place}{visible(str(message))}")
 
 
 def _usage(error: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from infomax.cli.options import Device, RunArgument, in_memory, open_graph, writ
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings
     from infomax.estimator import DGI
+    from infomax.graphs.graph import Graph
 
 
 def _writable(path: Path) -> Path:
@@ -60,9 +62,8 @@ def embed(
     device: Device = "auto",
 ) -> None:
     """Write the vectors of a graph's nodes, with their ids."""
-    from infomax.errors import InputError, shorten
-    from infomax.estimator import DGI
-    from infomax.io import read_graph
+    from infomax.cli.torchrun import joined
+    from infomax.errors import InputError
     from infomax.io.vectors import check_extension
 
     if attach and graph is None:
@@ -70,8 +71,36 @@ def embed(
     began = time.monotonic()
     if out.suffix:
         check_extension(out)
+    with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
+        with ranks.together():
+            model, source = _open(run, graph, attach)
+            model.device = device
+            in_parts = source.folder is not None and out.suffix.lower() in ("", ".parquet", ".npy")
+            if ranks.count > 1 and (out.suffix or not in_parts):
+                expected = f"a graph folder and a folder of parts (vectors/), which {ranks.count} processes can share"
+                raise InputError("embed", expected, str(out if out.suffix else "a graph in memory"))
+        if in_parts:
+            with show.Steps("embed", source.num_nodes, "Go on with the same command.") as steps:
+                model.write_vectors(source, out, smooth=smooth, half=half, progress=steps.at)
+            show.wrote(f"{out} ({source.num_nodes:,} nodes)", began)
+            return
+    check_extension(out)
+    if half:
+        raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
+    embeddings = model.transform(source, smooth=smooth)
+    if attach:
+        embeddings = embeddings.part(source.splits["new"])
+    embeddings.save(out)
+    show.wrote(f"{out} ({embeddings!r})", began)
+
+
+def _open(run: Path, graph: str | None, attach: bool) -> tuple[DGI, Graph]:
+    """Read a run and the graph to embed: its own, another, or its own with new nodes."""
+    from infomax.errors import InputError, shorten
+    from infomax.estimator import DGI
+    from infomax.io import read_graph
+
     model = DGI.load(run)
-    model.device = device
     if attach:
         in_memory(model)
     source = model.graph_
@@ -88,19 +117,7 @@ def embed(
             raise
         if model.graph_.weighted and not source.weighted:
             show.log.print("The edges of the training graph have weights, these have none: each counts as 1.")
-    if source.folder is not None and out.suffix.lower() in ("", ".parquet", ".npy"):
-        with show.Steps("embed", source.num_nodes, "Go on with the same command.") as steps:
-            model.write_vectors(source, out, smooth=smooth, half=half, progress=steps.at)
-        show.wrote(f"{out} ({source.num_nodes:,} nodes)", began)
-        return
-    check_extension(out)
-    if half:
-        raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
-    embeddings = model.transform(source, smooth=smooth)
-    if attach:
-        embeddings = embeddings.part(source.splits["new"])
-    embeddings.save(out)
-    show.wrote(f"{out} ({embeddings!r})", began)
+    return model, source
 
 
 @app.command()

@@ -29,21 +29,30 @@ class Screen:
     """One of the two streams. Rich is imported when a table or a bar first needs it: `infomax --help` does not."""
 
     def __init__(self, *, stderr: bool = False) -> None:
-        self.stderr = stderr
+        self.stderr, self.quiet = stderr, False
 
     @cached_property
     def console(self) -> Console:
         """For tables and bars; markup in ids and paths is not interpreted."""
         from rich.console import Console
 
-        return Console(stderr=self.stderr, highlight=False, markup=False, emoji=False)
+        return Console(stderr=self.stderr, quiet=self.quiet, highlight=False, markup=False, emoji=False)
 
     def print(self, line: str) -> None:
         """Print a line; characters that would act on the terminal are shown as escapes."""
+        if self.quiet:
+            return
         print("\n".join(map(visible, line.split("\n"))), file=sys.stderr if self.stderr else sys.stdout, flush=True)
 
 
 out, log = Screen(), Screen(stderr=True)
+
+
+def hush(quiet: bool) -> None:
+    """Print nothing from now on, or again: of several processes, one speaks."""
+    for screen in (out, log):
+        screen.quiet = quiet
+        screen.__dict__.pop("console", None)
 
 
 def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]) -> None:

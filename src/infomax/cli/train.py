@@ -132,51 +132,56 @@ def train(
     device: Device = "auto",
 ) -> None:
     """Train on a graph; writes a run folder."""
+    from infomax.cli.torchrun import joined
     from infomax.estimator import DGI
     from infomax.kernels.device import choose_device
     from infomax.training import runs
 
     began = time.monotonic()
-    if resume and (out / runs.MODEL).exists():
-        show.out.print(f"{out} holds a finished run already: nothing to resume.")
-        return
-    runs.refuse_busy(out)
-    if not resume:
-        runs.refuse_model(out)
-    if preset == "auto" and (steps is not None or batch is not None):
-        preset = "batches"
-    model = DGI(
-        dim,
-        preset=preset,
-        epochs=_length(preset, epochs, steps),
-        patience=patience,
-        lr=lr,
-        scale=scale,  # type: ignore[arg-type]  # checked where it is used
-        smooth=smooth,
-        seed=seed,
-        device=device,
-        **_views(preset, fan_out, batch) | _parts(preset, layers, corruption, rho, readout),
-    )
-    model.settings()  # refuses what is out of range before the graph is read
-    place = choose_device(device)
-    source = open_graph(graph, labels, directed)
-    show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
-    if source.edge_columns:
-        show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
-    if hold_out_edges is not None:
-        before = source.num_edges
-        source = source.hold_out_edges(hold_out_edges, seed)
-        held_out = f"held out {before - source.num_edges:,} of {before:,} edges"
-        show.log.print(f"{held_out}; to score on them: infomax evaluate {out} --edges")
-    chosen, reason = model.choose_preset(source, place, out)
-    if preset == "auto":
-        show.log.print(f"preset {chosen}: {reason}")
-    with show.training_progress(
-        "steps" if chosen == "batches" else "epochs", "Go on with the same command and --resume."
-    ) as progress:
-        model.fit(source, run=out, progress=progress)
-    show.health(model.health_)
-    show.wrote(f"{out}/", began)
+    with joined(device) as ranks:
+        with ranks.together():
+            if resume and (out / runs.MODEL).exists():
+                show.out.print(f"{out} holds a finished run already: nothing to resume.")
+                return
+            if ranks.rank == 0:
+                runs.refuse_busy(out)
+            if not resume:
+                runs.refuse_model(out)
+            if preset == "auto" and (steps is not None or batch is not None):
+                preset = "batches"
+            model = DGI(
+                dim,
+                preset=preset,
+                epochs=_length(preset, epochs, steps),
+                patience=patience,
+                lr=lr,
+                scale=scale,  # type: ignore[arg-type]  # checked where it is used
+                smooth=smooth,
+                seed=seed,
+                device=device,
+                **_views(preset, fan_out, batch) | _parts(preset, layers, corruption, rho, readout),
+            )
+            model.settings()  # refuses what is out of range before the graph is read
+            place = choose_device(device)
+            source = open_graph(graph, labels, directed)
+            show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
+            if source.edge_columns:
+                show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
+            if hold_out_edges is not None:
+                before = source.num_edges
+                source = source.hold_out_edges(hold_out_edges, seed)
+                held_out = f"held out {before - source.num_edges:,} of {before:,} edges"
+                show.log.print(f"{held_out}; to score on them: infomax evaluate {out} --edges")
+            chosen, reason = model.choose_preset(source, place, out)
+            if preset == "auto":
+                show.log.print(f"preset {chosen}: {reason}")
+        with show.training_progress(
+            "steps" if chosen == "batches" else "epochs", "Go on with the same command and --resume."
+        ) as progress:
+            model.fit(source, run=out, progress=progress)
+        if ranks.rank == 0:
+            show.health(model.health_)
+            show.wrote(f"{out}/", began)
 
 
 def _parts(

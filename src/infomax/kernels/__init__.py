@@ -14,6 +14,7 @@ from torch.nn import functional
 from torch.nn.functional import embedding, embedding_bag, softplus
 
 from infomax.kernels.host import on_one_thread
+from infomax.kernels.ranks import Portion
 from infomax.kernels.trees import Tree
 
 LARGE = 1 << 19
@@ -72,11 +73,11 @@ def permutation(n: int, generator: torch.Generator) -> Tensor:
     return torch.randperm(n, generator=generator, device=generator.device)
 
 
-def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
-    """Draw random permutations, ``[count, n]``."""
+def permutations(count: int, n: int, generator: torch.Generator, rows: slice = slice(None)) -> Tensor:
+    """Draw random permutations, ``[count, n]``, and return some rows of them."""
     if generator.device.type == "cuda" and (kernels := _triton_kernels()):
-        return kernels.permutations(count, n, generator)  # type: ignore[no-any-return]
-    return torch.rand(count, n, generator=generator, device=generator.device).argsort(dim=1)
+        return kernels.permutations(count, n, generator)[rows]  # type: ignore[no-any-return]
+    return torch.rand(count, n, generator=generator, device=generator.device)[rows].argsort(dim=1)
 
 
 def permute(y: Tensor, rows: Tensor) -> Tensor:
@@ -103,45 +104,55 @@ def bias_prelu(bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
 
 @torch.no_grad()
 def pair_loss(
-    z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor
+    z: Tensor,
+    z_negative: Tensor,
+    bias: Tensor,
+    slope: Tensor,
+    weight: Tensor,
+    offset: Tensor,
+    portion: Portion | None = None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Compute loss and gradients from the last linear map on: PReLU, sigmoid-mean readout, scores, cross-entropy.
 
     With h = PReLU(z + b), s = σ(mean h), v = W s, scores h_i·v + o and g_i the gradient of the mean loss by score i,
     the gradient of h_i is g_i v; positives add a row c, from the summary. Only the PReLU's mask needs a matrix.
 
+    With a ``portion``, z and z_negative are this rank's rows of a batch; summary and loss are of the whole batch.
+
     Returns:
-        loss, discriminator accuracy and summary spread, ``[3]``; and the gradient of the loss by each argument. z and
-        z_negative may be overwritten.
+        loss, discriminator accuracy and summary spread, ``[3]``; and the gradient of the loss by each argument, of
+        which the ranks' sum is the gradient of the batch. z and z_negative may be overwritten.
     """
     if kernels := _gpu(z) or _cpu(z):
-        return kernels.pair_loss(z, z_negative, bias, slope, weight, offset)  # type: ignore[no-any-return]
-    n, total = len(z), len(z) + len(z_negative)
+        return kernels.pair_loss(z, z_negative, bias, slope, weight, offset, portion)  # type: ignore[no-any-return]
+    portion = portion or Portion(len(z), len(z) + len(z_negative))
+    n, total = portion.nodes, portion.total
     u, u_negative = z.add_(bias), z_negative.add_(bias)
     h, h_negative = _leaky(u, slope), _leaky(u_negative, slope)
-    summary = torch.sigmoid(column_sum(h) / n)
+    summary = torch.sigmoid(portion.sum(column_sum(h))[0] / n)
     v = weight @ summary
     scores, scores_negative = h @ v + offset, h_negative @ v + offset
-    loss = (softplus(-scores).sum() + softplus(scores_negative).sum()) / total
+    loss = softplus(-scores).sum() + softplus(scores_negative).sum()
     right = (scores > 0).sum() + (scores_negative < 0).sum()
     g, g_negative = -torch.sigmoid(-scores) / total, torch.sigmoid(scores_negative) / total
-    v_grad = g @ h + g_negative @ h_negative
+    v_part = g @ h + g_negative @ h_negative
+    v_grad, loss, right = portion.sum(v_part, loss, right)
     c = (v_grad @ weight) * summary * (1 - summary) / n
     grad, bias_grad, slope_grad = _through(torch.addcmul(c, g[:, None], v, out=h), u, slope)
     grad_negative, bias_more, slope_more = _through(torch.outer(g_negative, v, out=h_negative), u_negative, slope)
-    return torch.stack([loss, right / total, summary.std(correction=0)]), (
+    return torch.stack([loss / total, right / total, summary.std(correction=0)]), (
         grad,
         grad_negative,
         bias_grad + bias_more,
         slope_grad + slope_more,
-        torch.outer(v_grad, summary),
+        torch.outer(v_part, summary),
         g.sum() + g_negative.sum(),
     )
 
 
 @torch.no_grad()
 def shuffle_loss(
-    matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *others: Tensor
+    matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *others: Any
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Compute `pair_loss` of a graph and its shuffle, z = P Y and P Y[rows], with one gradient by Y, not two by z.
 

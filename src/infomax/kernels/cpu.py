@@ -19,6 +19,7 @@ from scipy.special import expit
 from torch import Tensor
 
 from infomax.kernels.host import empty, start_again_after_fork
+from infomax.kernels.ranks import Portion
 
 PIECE = 256
 """Rows that are summed in single precision; a longer sum would lose small terms."""
@@ -144,19 +145,28 @@ def product(matrix: Tensor, y: Tensor) -> Tensor:
 
 
 def pair_loss(
-    z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor
+    z: Tensor,
+    z_negative: Tensor,
+    bias: Tensor,
+    slope: Tensor,
+    weight: Tensor,
+    offset: Tensor,
+    portion: Portion | None = None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """As `infomax.kernels.pair_loss`; z and z_negative are overwritten by their gradients."""
-    n, total = len(z), len(z) + len(z_negative)
+    portion = portion or Portion(len(z), len(z) + len(z_negative))
+    n, total = portion.nodes, portion.total
     b, a, o = bias.numpy(), slope.numpy()[0], offset.numpy()[()]
     # einsum, not BLAS: threads of BLAS keep spinning on the cores that ours need.
-    w, s = weight.numpy(), expit(sum(_rows(_activated, z, b, a)) / n).astype(b.dtype)
+    (activated,) = portion.sum(torch.from_numpy(sum(_rows(_activated, z, b, a))))
+    w, s = weight.numpy(), expit(activated.numpy() / n).astype(b.dtype)
     v = np.einsum("ij,j->i", w, s)
     slants = [np.empty(len(part), b.dtype) for part in (z, z_negative)]
     scored = _rows(_scored, z, b, a, v, o, 1, total, slants[0])
     scored += _rows(_scored, z_negative, b, a, v, o, -1, total, slants[1])
     loss, right, v_sum = (sum(parts) for parts in zip(*scored, strict=True))
-    v_grad = v_sum.astype(b.dtype)
+    v_whole, tally = portion.sum(torch.from_numpy(v_sum), torch.tensor([loss, right], dtype=torch.float64))
+    v_part, v_grad, (loss, right) = v_sum.astype(b.dtype), v_whole.numpy().astype(b.dtype), tally.tolist()
     c = np.einsum("i,ij->j", v_grad, w) * s * (1 - s) / b.dtype.type(n)
     through = _rows(_through, z, b, a, slants[0], v, c)
     through += _rows(_through, z_negative, b, a, slants[1], v, np.zeros_like(b))
@@ -167,7 +177,7 @@ def pair_loss(
         z_negative,
         torch.from_numpy(bias_grad).to(z.dtype),
         z.new_tensor([slope_grad]),
-        torch.from_numpy(np.einsum("i,j->ij", v_grad, s)),
+        torch.from_numpy(np.einsum("i,j->ij", v_part, s)),
         z.new_tensor(offset_grad).view_as(offset),
     )
 

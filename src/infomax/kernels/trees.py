@@ -26,7 +26,7 @@ class Tree:
     @classmethod
     def of(cls, sizes: tuple[int, ...], device: torch.device) -> Tree:
         """Build the trees whose levels have these sizes."""
-        count = [torch.full((size,), below // size) for size, below in pairwise(sizes)]
+        count = [torch.full((size,), below // max(size, 1)) for size, below in pairwise(sizes)]
         inner = torch.cat(count) if count else torch.zeros(0, dtype=torch.int64)
         first = sizes[0] + inner.cumsum(0) - inner
         parent = torch.cat([torch.full((sizes[0],), -1), torch.repeat_interleave(torch.arange(len(inner)), inner)])

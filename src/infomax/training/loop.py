@@ -13,6 +13,7 @@ from torch import Tensor
 from infomax.errors import InputError, whole
 from infomax.kernels.host import workspace
 from infomax.kernels.optimiser import Adam
+from infomax.kernels.ranks import ALONE, Ranks
 from infomax.kernels.replay import Replay
 from infomax.training.ledger import Ledger
 from infomax.training.step import Model, Objective, evaluate_pair
@@ -54,10 +55,11 @@ class Training:
         patience: int | None,
         generator: torch.Generator,
         replayable: bool = False,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.model, self.views, self.objective, self.generator = model, views, objective, generator
         self.epochs, self.patience = epochs, patience
-        self.device = generator.device
+        self.device, self.ranks = generator.device, ranks
         whole("views.steps", views.steps, 1)
         gpu = self.device.type == "cuda"
         self.stride = STRIDE if gpu and views.steps == 1 else 1
@@ -65,7 +67,7 @@ class Training:
         self.optimiser = Adam(self.weights, lr)
         self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, list(model.buffers()))
         self.loss_alone = torch.tensor([1.0, 0, 0], device=self.device)
-        self.replay = Replay(self._step, generator) if gpu and replayable and views.uniform else None
+        self.replay = Replay(self._step, generator) if gpu and replayable and views.uniform and ranks == ALONE else None
         self.history: list[Record] = []
         self.position, self.epoch_began = 0, generator.get_state()
         self.paused = time.monotonic()
@@ -99,12 +101,18 @@ class Training:
             if number > self.position:
                 (self.replay or self._step)(batch, number == self.views.steps)
                 self.position = number
-                if number < self.views.steps and time.monotonic() - self.paused > PAUSE_SECONDS:
+                if number < self.views.steps and self._pause_due(number):
                     self._pause(pause)
                     self.paused = time.monotonic()
         if number != self.views.steps:
             raise InputError("views", f"{self.views.steps} batches per epoch, as its steps say", str(number))
         self.position = 0
+
+    def _pause_due(self, number: int) -> bool:
+        """Whether to pause after this step of an epoch; ranks do so together, on GPUs after every `STRIDE` steps."""
+        due = time.monotonic() - self.paused > PAUSE_SECONDS
+        asked = self.ranks == ALONE or self.device.type == "cpu" or number % STRIDE == 0
+        return asked and self.ranks.any(due)
 
     def _pause(self, pause: Callable[[Training], None]) -> None:
         """Call ``pause``; its time does not count as training time."""
@@ -129,7 +137,8 @@ class Training:
         positive, negative = self.views.pair(batch, self.generator)  # 1. sample a negative
         record = evaluate_pair(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
         self.ledger.note(record, last)
-        gradients = torch.autograd.grad(record, self.weights, self.loss_alone, materialize_grads=True)
+        mine = torch.autograd.grad(record, self.weights, self.loss_alone, materialize_grads=True)
+        gradients = self.ranks.sum(mine)
         # The kept weights are those that gave the loss, before the update.
         self.optimiser.step(gradients, self.ledger.kept if last else None, self.ledger.waited)  # 5. descend
 

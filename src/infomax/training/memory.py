@@ -61,9 +61,10 @@ def available_bytes(device: torch.device) -> int:
     return machine.free_bytes()
 
 
-def require(needed: int, device: torch.device) -> None:
-    """Raise InputError if the bytes needed are not free on the device."""
+def require(needed: int, device: torch.device, processes: int = 1) -> None:
+    """Raise InputError if the bytes needed are not free on the device; main memory is shared by several processes."""
     free = available_bytes(device)
+    needed *= 1 if device.type == "cuda" else processes
     if needed > free:
         raise InputError(
             f"memory ({device.type})",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from infomax.io.folder import ArrayWriter
 from infomax.io.json import read_json, to_json, write_json
 from infomax.io.locking import locked
 from infomax.io.parquet import need_pyarrow
+from infomax.kernels.ranks import Ranks
 from infomax.parts.encoders import Encoder
 from infomax.progress import Progress, silent
 from infomax.training.stored import StoredEncoder, blocks
@@ -46,7 +48,8 @@ def write_vectors(
 ) -> None:
     """Write the vectors of all nodes: to one file, .parquet or .npy, or to a folder of parts, ``part-00000.parquet``...
 
-    Existing parts are not computed again, so the same call resumes an interrupted one.
+    Existing parts are not computed again, so the same call resumes an interrupted one. The processes of a process group
+    share the parts.
 
     Args:
         encoder: the trained encoder.
@@ -59,6 +62,9 @@ def write_vectors(
     """
     stored, n = StoredEncoder(encoder, graph, scaler), graph.num_nodes
     if out.suffix:
+        if (count := Ranks.current().count) > 1:
+            remedy = "Leave out the extension: vectors/."
+            raise InputError(str(out), f"a folder of parts, which {count} processes can share", "one file", remedy)
         work = out.with_name(f".{out.name}-layers")
         rows = _passes(stored, work, smooth)
         with replacing(out) as temporary:
@@ -66,20 +72,30 @@ def write_vectors(
             writer(temporary, graph, rows, 0, n, half, progress)
         shutil.rmtree(work, ignore_errors=True)
         return
-    make_folder(out)
-    with locked(out / ".lock", out):
-        _same_vectors(out, _described(encoder, graph, scaler, smooth, half))
-        names = [out / f"part-{number:05d}.parquet" for number in range(-(-n // PART))]
-        if all(path.exists() for path in names):
+    ranks, described = Ranks.current(), _described(encoder, graph, scaler, smooth, half)
+    paths = {first: out / f"part-{first // PART:05d}.parquet" for first in range(0, n, PART)}
+    with ExitStack() as held:
+        with ranks.together() as same:
+            same |= {name: str(value) for name, value in described.items()}
+            if ranks.rank == 0:
+                make_folder(out)
+                held.enter_context(locked(out / ".lock", out))
+                _same_vectors(out, described)
+            missing = [first for first, path in paths.items() if not path.exists()]
+        if not missing:
             return
+        if ranks.rank:
+            ranks.wait()  # for the layers
         rows = _passes(stored, out / LAYERS, smooth)
-        for number, path in enumerate(names):
-            if not path.exists():
-                remove_leftovers(path, all_of_them=True)
-                with replacing(path) as temporary:
-                    first = number * PART
-                    _write_parquet(temporary, graph, rows, first, min(first + PART, n), half, progress)
-        shutil.rmtree(out / LAYERS, ignore_errors=True)
+        if ranks.rank == 0:
+            ranks.wait()
+        for first in missing[ranks.rank :: ranks.count]:
+            remove_leftovers(paths[first], all_of_them=True)
+            with replacing(paths[first]) as temporary:
+                _write_parquet(temporary, graph, rows, first, min(first + PART, n), half, progress)
+        ranks.wait()
+        if ranks.rank == 0:
+            shutil.rmtree(out / LAYERS, ignore_errors=True)
 
 
 def _passes(stored: StoredEncoder, work: Path, smooth: int) -> Rows:

@@ -67,7 +67,8 @@ def _closed_form(model: Model, positive: View, negative: View) -> Tensor:
         p, y = shuffle[0].operand, positive.own(None, encoder.weights[0])
         kernel = partial(kernels.shuffle_loss, p.prepared, p.transpose.prepared, shuffle[1])
         return _ClosedForm.apply(kernel, y, *last)  # type: ignore[no-any-return, no-untyped-call]
-    return _ClosedForm.apply(kernels.pair_loss, *encoder.before_activation(positive, negative), *last)  # type: ignore[no-any-return, no-untyped-call]
+    pair_loss = partial(kernels.pair_loss, portion=getattr(positive, "portion", None))
+    return _ClosedForm.apply(pair_loss, *encoder.before_activation(positive, negative), *last)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _ClosedForm(torch.autograd.Function):

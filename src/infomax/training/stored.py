@@ -61,6 +61,8 @@ class StoredEncoder:
         vectors = tables[-1] if smooth else None
         far = vectors
         for hop in range(smooth - 1):
+            if any((work / f"hop-{later}.npy").exists() for later in range(hop + 1, smooth - 1)):
+                continue  # it was needed only for the next hop, and then removed
             source = far
             assert source is not None  # noqa: S101  smoothing begins with the vectors
             far = self._pass(work / f"hop-{hop}.npy", partial(self._pool, source))

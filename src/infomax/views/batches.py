@@ -19,6 +19,7 @@ from infomax.graphs.graph import Graph
 from infomax.graphs.stored import StoredAdjacency, StoredFeatures
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation, uniform
+from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
 from infomax.views.operands import SparseOperand, csr, multiply, tensors, to_gather
 from infomax.views.propagation import Rule
 from infomax.views.stored import StoredTable
@@ -91,6 +92,8 @@ class BatchView:
     """Products with the features of all nodes, which may be a `StoredTable`."""
     permutation: Permutation | None = None
     """Node i has the features of node ``permutation(i)``; None: its own."""
+    portion: Portion | None = None
+    """Where these nodes are one rank's part of a batch: which part."""
     inputs: dict[bool, Tensor] = field(default_factory=dict, init=False)
     """Cached inputs of the first layer, pooled or not; a changed copy of the view starts with an empty cache."""
 
@@ -179,6 +182,7 @@ class Batches:
         self.n, self.batch = graph.num_nodes, min(whole("batch", batch, 1), graph.num_nodes)
         self.everything = torch.arange(self.n if self.batch == self.n else 0, device=device)
         self.turn = torch.zeros(1, dtype=torch.int64, device=device)
+        self.ranks = ALONE
 
     @property
     def uniform(self) -> bool:
@@ -189,6 +193,11 @@ class Batches:
         """Expand as many hops as the encoder has layers."""
         self.depth = layers
 
+    def divide(self, ranks: Ranks) -> None:
+        """Compute only this rank's nodes of every batch; all ranks draw the same batch."""
+        require_divisible(self.batch, ranks)
+        self.ranks = ranks
+
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """One batch; `pair` draws its nodes."""
         return [self.turn]
@@ -198,8 +207,9 @@ class Batches:
         drawn = Permutation.draw(self.n, generator)
         seed = torch.randint(2**31, (), generator=generator, device=generator.device)
         nodes = self.everything if len(self.everything) else drawn.first(self.batch)
-        hops = Hops(self.neighbourhoods, nodes, self.depth, seed)
-        view = BatchView(hops, Products(self.features))
+        portion = Portion.of(self.batch, self.ranks)
+        hops = Hops(self.neighbourhoods, nodes[portion.rows], self.depth, seed)
+        view = BatchView(hops, Products(self.features), portion=portion)
         return view, self.corruption(view, generator)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from infomax.errors import InputError, whole
 from infomax.graphs.graph import Graph
 from infomax.kernels import gather_tree, permutations, pool_tree
+from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
 from infomax.kernels.trees import Tree
 from infomax.views.operands import Operand, multiply, to_gather
 from infomax.views.propagation import Rule
@@ -42,13 +43,16 @@ class PatchView:
     fan_out: tuple[int, ...]
     trees: dict[tuple[int, ...], Tree] = field(default_factory=dict)
     """Trees by the sizes of their levels; all batches share them."""
+    portion: Portion | None = None
+    """Where these patches are one rank's part of a batch: which part."""
     inputs: dict[int, tuple[Any, ...]] = field(default_factory=dict, init=False)
     """Cache by H: each inner node's own row and the mean over its neighbourhood, which both sides of a layer need. A
     changed copy of the view starts with an empty cache."""
 
     def shuffled(self, generator: torch.Generator) -> PatchView:
         """The same patches with the features shuffled among the nodes of each patch."""
-        order = permutations(len(self.rows), self.rows.shape[1], generator)
+        portion = self.portion or Portion.of(len(self.rows), ALONE)
+        order = permutations(portion.nodes, self.rows.shape[1], generator, portion.rows)
         return dataclasses.replace(self, rows=self.rows.gather(1, order))
 
     def carry(self, h: Tensor) -> Tensor:
@@ -111,6 +115,7 @@ class Patches:
         self.features = to_gather(graph.features, device)
         self.n = graph.num_nodes
         self.steps = -(-self.n // self.batch)
+        self.ranks = ALONE
 
     def prepare(self, layers: int) -> None:
         """Raise InputError unless the encoder has one layer per number of the fan-out, so that only centres remain."""
@@ -119,6 +124,11 @@ class Patches:
             expected = f"{len(self.fan_out)} layers, one for each number of the fan-out {levels}"
             remedy = f"Give a fan-out of {layers} numbers: --fan-out, or in Python fan_out=."
             raise InputError("encoder", expected, str(layers), remedy)
+
+    def divide(self, ranks: Ranks) -> None:
+        """Compute only this rank's patches of every batch; all ranks draw the same batch."""
+        require_divisible(self.batch, ranks)
+        self.ranks = ranks
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """Every node once as a centre, in random order: ``[B]`` of them per batch."""
@@ -131,7 +141,8 @@ class Patches:
         return view, self.corruption(view, generator)
 
     def around(self, centres: Tensor, generator: torch.Generator) -> PatchView:
-        """Patches around B centres."""
-        rows = sample_patches(self.neighbours, centres, self.fan_out, generator)
-        inner = torch.cat(by_level(rows, self.fan_out)[:-1])
-        return PatchView(self.features, rows, self.neighbours.share[inner], self.fan_out, trees=self.trees)
+        """Patches around B centres, or this rank's part of them."""
+        portion = Portion.of(len(centres), self.ranks)
+        rows = sample_patches(self.neighbours, centres, self.fan_out, generator, portion.rows)
+        share = self.neighbours.share[torch.cat(by_level(rows, self.fan_out)[:-1])]
+        return PatchView(self.features, rows, share, self.fan_out, trees=self.trees, portion=portion)

@@ -46,8 +46,11 @@ class Neighbours:
 
     def draw(self, nodes: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Draw neighbours by weight, with replacement, ``[n] -> [n, count]``; an isolated node draws itself."""
+        return self.pick(nodes, torch.rand(len(nodes), count, generator=generator, device=nodes.device))
+
+    def pick(self, nodes: Tensor, chance: Tensor) -> Tensor:
+        """As `draw`, with random numbers from 0 to 1, ``[n, count]``."""
         first, last = self.starts[nodes], self.starts[nodes + 1]
-        chance = torch.rand(len(nodes), count, generator=generator, device=nodes.device)
         if self.reach is None:
             degree = (last - first)[:, None]
             drawn = first[:, None] + (chance * degree).long().clamp_(max=degree - 1)
@@ -74,13 +77,23 @@ def level_sizes(batch: int, fan_out: tuple[int, ...]) -> list[int]:
 
 
 def sample_patches(
-    neighbours: Neighbours, centres: Tensor, fan_out: tuple[int, ...], generator: torch.Generator
+    neighbours: Neighbours,
+    centres: Tensor,
+    fan_out: tuple[int, ...],
+    generator: torch.Generator,
+    rows: slice = slice(None),
 ) -> Tensor:
-    """Draw the nodes of the patches around B centres, ``[B, 1 + k_1 + k_1 k_2 + ...]``, level by level."""
-    levels = [centres]
-    for count in fan_out:
-        levels.append(neighbours.draw(levels[-1], count, generator).view(-1))
-    return torch.cat([level.view(len(centres), -1) for level in levels], dim=1)
+    """Draw the nodes of the patches around B centres, ``[B, 1 + k_1 + k_1 k_2 + ...]``, level by level.
+
+    ``rows`` returns some of the patches, from the random numbers of all.
+    """
+    widths, device = level_sizes(1, fan_out), centres.device
+    levels = [centres[rows]]
+    for width, count in zip(widths, fan_out, strict=False):
+        chance = torch.rand(len(centres) * width, count, generator=generator, device=device)
+        mine = chance.view(len(centres), width, count)[rows].reshape(-1, count)
+        levels.append(neighbours.pick(levels[-1], mine).view(-1))
+    return torch.cat([level.view(-1, width) for level, width in zip(levels, widths, strict=True)], dim=1)
 
 
 def by_level(rows: Tensor, fan_out: tuple[int, ...]) -> list[Tensor]:

@@ -33,7 +33,8 @@ Corruption = Callable[..., View]
 class Views(Protocol):
     """A regime: the pairs of views that one epoch trains on.
 
-    If it depends on the depth of the encoder, it also has a method ``prepare(layers)``, called before training.
+    If it depends on the depth of the encoder, it also has a method ``prepare(layers)``, called before training. If
+    several processes can share a step, it also has a method ``divide(ranks)``; see `Batches.divide`.
     """
 
     steps: int

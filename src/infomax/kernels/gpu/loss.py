@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from infomax.kernels.gpu.products import Sparse, pair, pair_gradient
 from infomax.kernels.gpu.sums import column_sums
+from infomax.kernels.ranks import Portion
 
 ROWS, COLUMNS = 32, 128
 SCORED = 2
@@ -68,6 +70,7 @@ def _scores(
     sums,
     n,
     n_negative,
+    total,
     blocks,
     d,
     repeats,
@@ -81,7 +84,7 @@ def _scores(
         label = 0.0
         base, count, first = z_negative, n_negative, blocks
         g += n
-    sign, share = 2.0 * label - 1.0, 1.0 / (n + n_negative)
+    sign, share = 2.0 * label - 1.0, 1.0 / total
     b, along = tl.load(bias + j, j < d, 0.0)[None, :], tl.load(v + j, j < d, 0.0)[None, :]
     a, o = tl.load(slope), tl.load(offset)
     above_sum, below_sum = tl.zeros((WIDTH,), tl.float32), tl.zeros((WIDTH,), tl.float32)
@@ -186,24 +189,37 @@ class Judgement:
     gradients: tuple[Tensor, ...]
 
 
-def judge(z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor) -> Judgement:
-    """Score two views, ``[N, d]`` and ``[M, d]``; returns the record and all gradients except those by the views."""
+def judge(
+    z: Tensor,
+    z_negative: Tensor,
+    bias: Tensor,
+    slope: Tensor,
+    weight: Tensor,
+    offset: Tensor,
+    portion: Portion | None = None,
+) -> Judgement:
+    """Score two views, ``[N, d]`` and ``[M, d]``; returns the record and all gradients except those by the views.
+
+    With a ``portion`` of a batch, record and gradients are of the whole batch.
+    """
     (n, d), m = z.shape, len(z_negative)
+    portion = portion or Portion(n, n + m)
+    nodes, total = portion.nodes, portion.total
     width = triton.next_power_of_2(d)
     repeats, blocks = _cut(n, ROWS, SUMMING)
     sums = z.new_empty(blocks, 3 * d)
     _activation_sums[blocks, triton.cdiv(d, COLUMNS)](z, bias, sums, n, d, repeats, ROWS, COLUMNS, num_warps=1)
-    plain = column_sums(sums)
+    (plain,) = portion.sum(column_sums(sums))
     summary, v, pull, c, bias_grad = z.new_empty(5, d)
     strip = max(1, SQUARE // width)
-    _direction[(triton.cdiv(d, strip),)](plain, slope, weight, summary, v, pull, n, d, strip, width, num_warps=8)
+    _direction[(triton.cdiv(d, strip),)](plain, slope, weight, summary, v, pull, nodes, d, strip, width, num_warps=8)
     repeats, blocks = _cut(n, SCORED, SCORING)
     all_blocks = blocks + triton.cdiv(m, SCORED * repeats)
     g, sums = z.new_empty(n + m), z.new_empty(all_blocks, 3 * d + 3)
     _scores[(all_blocks,)](
-        z, z_negative, bias, slope, v, offset, g, sums, n, m, blocks, d, repeats, SCORED, width, num_warps=1
+        z, z_negative, bias, slope, v, offset, g, sums, n, m, total, blocks, d, repeats, SCORED, width, num_warps=1
     )
-    weighed = column_sums(sums)
+    (weighed,) = portion.sum(column_sums(sums))
     record, slope_grad, weight_grad, offset_grad = z.new_empty(3), z.new_empty(1), z.new_empty(d, d), z.new_empty(())
     _finish[(triton.cdiv(d, strip),)](
         plain,
@@ -219,7 +235,7 @@ def judge(z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Te
         slope_grad,
         weight_grad,
         offset_grad,
-        n,
+        nodes,
         d,
         strip,
         width,
@@ -229,14 +245,22 @@ def judge(z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Te
 
 
 def pair_loss(
-    z: Tensor, z_negative: Tensor, bias: Tensor, slope: Tensor, weight: Tensor, offset: Tensor
+    z: Tensor,
+    z_negative: Tensor,
+    bias: Tensor,
+    slope: Tensor,
+    weight: Tensor,
+    offset: Tensor,
+    portion: Portion | None = None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """As `infomax.kernels.pair_loss`; z and z_negative are overwritten by their gradients."""
     z, z_negative = z.contiguous(), z_negative.contiguous()
-    found = judge(z, z_negative, bias, slope, weight, offset)
+    found = judge(z, z_negative, bias, slope, weight, offset, portion)
     for part, g, c in ((z, found.g, found.c), (z_negative, found.g[len(z) :], None)):
         n, d = part.shape
         _through[triton.cdiv(n, ROWS), triton.cdiv(d, COLUMNS)](part, bias, slope, g, found.v, c, n, d, ROWS, COLUMNS)
+    if portion is not None and portion.ranks.rank:  # the first rank has them for all
+        return found.record, (z, z_negative, *map(torch.zeros_like, found.gradients))
     return found.record, (z, z_negative, *found.gradients)
 
 
@@ -253,4 +277,4 @@ def shuffle_loss(
 def _cut(n: int, rows: int, programs: int) -> tuple[int, int]:
     """Return how many groups of rows each program handles so that about ``programs`` cover n rows, and their number."""
     repeats = max(1, triton.cdiv(n, rows * programs))
-    return repeats, triton.cdiv(n, rows * repeats)
+    return repeats, max(1, triton.cdiv(n, rows * repeats))

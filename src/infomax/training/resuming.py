@@ -1,0 +1,55 @@
+"""Checkpoints of a training in its run folder: written at pauses, read to resume."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from infomax.graphs.graph import Graph
+from infomax.training import checkpoints, runs
+from infomax.training.loop import Training
+
+CHECKPOINT_SECONDS = 20.0
+
+Pause = Callable[[Training], None]
+
+
+def resume(training: Training, graph: Graph, folder: Path, fingerprint: dict[str, str]) -> bool:
+    """Continue from the checkpoint in a run folder, if there is one; raise InputError for that of another training."""
+    checkpoint = folder / runs.CHECKPOINT
+    if not checkpoint.exists():
+        return False
+    tensors, values = checkpoints.load(checkpoint)
+    runs.refuse_other(graph, checkpoint, values.pop("fingerprint", {}), fingerprint)
+    training.restore(tensors, values)
+    return True
+
+
+def pausing(progress: Pause, folder: Path | None, fingerprint: dict[str, str]) -> Pause:
+    """Return a function for `Training.run` that calls ``progress`` and, on the first rank, writes checkpoints.
+
+    If ``progress`` raises KeyboardInterrupt on any rank, a checkpoint is written and all ranks stop after this step.
+    """
+    saved = time.monotonic()
+
+    def save(training: Training) -> None:
+        nonlocal saved
+        if folder is not None and training.ranks.rank == 0:
+            tensors, values = training.state()
+            checkpoints.save(folder / runs.CHECKPOINT, tensors, values | {"fingerprint": fingerprint})
+        saved = time.monotonic()
+
+    def pause(training: Training) -> None:
+        interruption = None
+        try:
+            progress(training)
+        except KeyboardInterrupt as interrupted:
+            interruption = interrupted
+        if training.ranks.any(interruption is not None):
+            save(training)
+            raise interruption or KeyboardInterrupt("stopped on another rank")
+        if time.monotonic() - saved > CHECKPOINT_SECONDS:
+            save(training)
+
+    return pause

@@ -1,0 +1,127 @@
+"""Processes that share a training end where one process ends, and in the same bits whenever they are as many."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from processes import in_processes
+from sample_graphs import random_graph
+
+from infomax import DGI, InputError, kernels
+from infomax.kernels.ranks import Ranks
+from infomax.parts.encoders import GCN, SkipMeanPool
+from infomax.views import Batches, Patches
+
+RANKS, NODES = 3, 31
+PATCHES = {
+    "preset": "patches",
+    "views": partial(Patches, fan_out=(3, 2), batch=10),
+    "encoder": partial(SkipMeanPool, layers=2),
+    "lr": 1e-2,
+    "epochs": 3,
+}
+"""The last batch of an epoch has one node, so that two of three ranks have none."""
+SETTINGS = {
+    "batches": {"views": partial(Batches, batch=20)},
+    "all nodes": {"views": partial(Batches, batch=99)},
+    "two layers, capped": {"views": partial(Batches, batch=10, cap=2), "encoder": partial(GCN, layers=2)},
+    "early stop": {"epochs": 40, "patience": 2},
+    "patches": PATCHES,
+}
+CASES = [(name, compiled) for name in SETTINGS for compiled in (False, True)]
+DIFFERS = "another on each rank"
+REFUSED = {
+    "the preset batches or patches, found WholeGraph": {"preset": "whole-graph"},
+    "3 nodes or more, one for each process, found 2": {"views": partial(Batches, batch=2)},
+    "rank 1: expected seed 0, as on rank 0, found 1": {"seed": DIFFERS},
+    "rank 1: expected graph": {"graph": DIFFERS},
+    "rank 2, preset: expected one of": {"preset": DIFFERS},
+    "the paper's encoder, shuffle, readout": {"objective": torch.nn.functional.mse_loss},
+}
+"""A part of the message, and the settings."""
+
+
+def trained(name: str, compiled: bool) -> list[NDArray[np.float32]]:
+    """The weights of a small training; with numba's kernels where it is compiled."""
+    before, kernels.LARGE = kernels.LARGE, 0 if compiled else kernels.LARGE
+    try:
+        settings = {"dim": 8, "epochs": 6, "preset": "batches", "seed": 1} | SETTINGS[name]
+        model = DGI(**settings).fit(random_graph(NODES, dense=compiled))
+    finally:
+        kernels.LARGE = before
+    return [weight.detach().numpy() for weight in model.model_.parameters()]
+
+
+def train_twice(name: str, compiled: bool) -> list[NDArray[np.float32]]:
+    """The weights, which are the same bits again and on the other ranks."""
+    first, second = trained(name, compiled), trained(name, compiled)
+    for ours, again in zip(first, second, strict=True):
+        np.testing.assert_array_equal(ours, again)
+        assert len(set(Ranks.current().texts(ours.tobytes().hex()))) == 1
+    return first
+
+
+def refuse(settings: dict[str, object]) -> str:
+    """The message with which all ranks refuse."""
+    rank, graph = Ranks.current().rank, random_graph(NODES)
+    differing = {"seed": rank, "preset": "batches" if rank < 2 else "none"}
+    settings = {name: differing.get(name) if value == DIFFERS else value for name, value in settings.items()}
+    if "graph" in settings:
+        graph = random_graph(NODES, seed=rank)
+        del settings["graph"]
+    with pytest.raises(InputError) as error:
+        DGI(**{"dim": 8, "epochs": 6, "preset": "batches"} | settings).fit(graph)
+    return str(error.value)
+
+
+def interrupt_one_rank(folder: Path) -> None:
+    """A Ctrl-C that reaches only rank 1 stops all ranks after the same epoch; they resume to the same bits."""
+    graph, model = random_graph(NODES), DGI(dim=8, **PATCHES)
+
+    def stop(training) -> None:
+        if training.ranks.rank == 1 and len(training.history) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(graph, run=folder, progress=stop)
+    straight = DGI(dim=8, **PATCHES).fit(graph)
+    assert (folder / "checkpoint.safetensors").exists()
+    Ranks.current().wait()
+    resumed = model.fit(graph, run=folder)
+    for a, b in zip(resumed.model_.parameters(), straight.model_.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert (folder / "model.safetensors").exists()
+    np.testing.assert_array_equal(DGI.load(folder).transform(graph).vectors, straight.transform(graph).vectors)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    place = tmp_path_factory.mktemp("group")
+    tasks = [(train_twice, case) for case in CASES]
+    tasks += [(refuse, (settings,)) for settings in REFUSED.values()] + [(interrupt_one_rank, (place / "run",))]
+    results = in_processes(RANKS, place, tasks)
+    return dict(zip([*CASES, *REFUSED, "interrupt"], results, strict=True))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_ranks_end_in_the_weights_of_one_process(case, outcomes):
+    alone = trained(*case)
+    for together in outcomes[case]:
+        assert not isinstance(together, str), together
+        for ours, theirs in zip(together, alone, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_all_ranks_refuse_with_one_message(message, outcomes):
+    assert message in outcomes[message][0]
+    assert len(set(outcomes[message])) == 1
+
+
+def test_an_interrupt_on_one_rank_stops_all_and_resumes_to_the_same_bits(outcomes):
+    assert outcomes["interrupt"] == (None,) * RANKS
