@@ -104,7 +104,7 @@ def outcomes(tmp_path_factory):
     place = tmp_path_factory.mktemp("group")
     tasks = [(train_twice, case) for case in CASES]
     tasks += [(refuse, (settings,)) for settings in REFUSED.values()] + [(interrupt_one_rank, (place / "run",))]
-    results = in_processes(RANKS, place, tasks)
+    results = in_processes(RANKS, tasks)
     return dict(zip([*CASES, *REFUSED, "interrupt"], results, strict=True))
 
 
