@@ -166,7 +166,7 @@ def test_new_nodes_are_embedded_and_columns_that_are_no_features_left_alone(run,
     [
         (("x", "z"), ["nodes.csv", 'feature columns "y"']),
         (("x", "z", "y"), ["'z' where 'y' should be"]),
-        (("a", "b", "c"), ["no column 'x'"]),
+        (("a", "b", "c"), ['feature columns "x", "y", "z"']),
     ],
     ids=["one missing", "reordered", "none of them"],
 )

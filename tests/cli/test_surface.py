@@ -15,8 +15,9 @@ from infomax.presets import PRESETS
 from infomax.version import __version__
 
 ROWS = ("cora", "citeseer", "pubmed", "ppi", "reddit", "generated-reddit", "debian", "debian-inductive")
+COLUMNS = ("--id", "--source", "--target", "--weight", "--features", "--ignore")
 SURFACE = {
-    "prepare": {"--out", "--memory", "--labels", "--features", "--half", "--directed"},
+    "prepare": {"--out", "--memory", "--labels", "--half", "--directed", *COLUMNS},
     "train": {
         "--out",
         "--labels",
@@ -30,11 +31,13 @@ SURFACE = {
         "--steps",
         "--batch",
         "--hold-out-edges",
+        "--groups",
+        *COLUMNS,
     },
     "embed": {"--out", "--attach", "--smooth"},
     "evaluate": {"--labels", "--dataset", "--probe", "--smooth", "--edges", "--json"},
     "neighbours": {"-k"},
-    "info": set(),
+    "info": {"--labels", "--directed", "--groups", *COLUMNS},
     "datasets": set(),
     "datasets list": set(),
     "datasets fetch": set(),
@@ -102,7 +105,7 @@ def test_train_help_has_a_heading_per_question():
             options = headings.setdefault(line.rstrip(":"), [])
         elif line.startswith("  --"):
             options.append(line.split()[0])
-    assert list(headings) == ["Arguments", "Options", "Graph", "Method", "Training", "Machine"]
+    assert list(headings) == ["Arguments", "Options", "Graph", "Method", "Training", "Machine", "Columns of tables"]
     assert headings["Options"] == ["--out", "--labels", "--dim", "--epochs", "--resume", "--help"]
     assert "--preset" in headings["Method"]
     train = get_command(app).commands["train"]

@@ -135,7 +135,7 @@ REFUSED = {
         {"nodes": {"id": ["m", "n"], "y": [1, 2], "x": [3, 4]}},
         ["nodes.csv: ", "'y' where 'x' should be"],
     ),
-    "no features": ({"nodes": {"id": ["m", "n"]}}, ["nodes.csv: ", "no column 'x'"]),
+    "no features": ({"nodes": {"id": ["m", "n"]}}, ["nodes.csv: ", 'feature columns "x", "y"']),
     "no node table": ({"nodes": {}}, ["edges.csv, without a node table: ", "no column 'x'"]),
     "no new node": (
         {"edges": {"source": ["a"], "target": ["c"]}, "nodes": {}},

@@ -19,7 +19,7 @@ from test_faults import PARQUET_FAULTS, TEXT_FAULTS, put, told
 
 from infomax import Graph, read_graph
 from infomax.errors import InputError
-from infomax.io import tables
+from infomax.graphs.sparsity import dense
 from infomax.io.folder import finish, write_arrays
 from infomax.io.prepare import prepare, sources
 from infomax.io.prepare.merging import Counts, merge
@@ -36,7 +36,7 @@ def same(stored: Graph, graph: Graph) -> None:
     assert stored.ids.dtype == graph.ids.dtype
     assert (stored.adjacency.loaded() != graph.adjacency).nnz == 0
     assert stored.adjacency.nnz == graph.adjacency.nnz
-    np.testing.assert_array_equal(stored.features[:], tables.dense(graph.features))
+    np.testing.assert_array_equal(stored.features[:], dense(graph.features))
     assert stored.feature_names == graph.feature_names
     assert {name: column.tolist() for name, column in stored.labels.items()} == {
         name: column.tolist() for name, column in graph.labels.items()

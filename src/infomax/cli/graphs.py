@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infomax.cli import show
-from infomax.cli.app import app
-from infomax.cli.options import Directed, GraphArgument, Labels, open_graph
+from infomax.cli.app import Grouped, app
+from infomax.cli.options import COLUMNS, GROUPS, Directed, GraphArgument, Labels, choosing, open_graph
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,12 +17,15 @@ datasets = typer.Typer(help="List the data sets that infomax knows, or download 
 app.add_typer(datasets, name="datasets")
 
 
-@app.command()
+@app.command(cls=Grouped)
+@choosing(COLUMNS | GROUPS)
 def info(
     graph: GraphArgument,
     labels: Labels = None,
     directed: Directed = False,
     dim: Annotated[int, typer.Option(metavar="N", help="Width of the vectors, for the memory estimate.", min=1)] = 512,
+    *,
+    columns: dict[str, Any],
 ) -> None:
     """Describe a graph, and estimate the memory to train on it."""
     import numpy as np
@@ -32,7 +35,7 @@ def info(
     from infomax.machine import size
     from infomax.training.memory import training_bytes
 
-    source = open_graph(graph, labels, directed)
+    source = open_graph(graph, labels, directed, columns)
     degree = source.degrees()
     stored = "sparse" if sparse.issparse(source.features) else "dense"
     filled = (
@@ -41,7 +44,7 @@ def info(
         else sum(map(np.count_nonzero, row_blocks(source.features)))
     )
     kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
-    columns = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
+    classes = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
     rows: list[tuple[str, object]] = [
         ("nodes", f"{source.num_nodes:,}"),
         ("edges", f"{source.num_edges:,}{kind}"),
@@ -53,7 +56,7 @@ def info(
         ("self-loops dropped", f"{source.dropped['self_loops']:,}"),
         ("duplicate edges dropped", f"{source.dropped['duplicates']:,}"),
         ("edges of weight 0 dropped", f"{source.dropped['zero_weights']:,}"),
-        ("labels", ", ".join(columns) or "none"),
+        ("labels", ", ".join(classes) or "none"),
         ("split", ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none"),
         (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}, plus that of Python and torch"),
     ]

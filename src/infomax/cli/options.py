@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,6 +39,53 @@ Directed = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MACHINE)]
+
+
+def _column(*names: str, many: bool = False, metavar: str = "COLUMN", help: str) -> Any:
+    """The type of an option that names a column of a table, or several."""
+    return Annotated[
+        (list[str] if many else str) | None,
+        typer.Option(*names, metavar=metavar, help=help, rich_help_panel="Columns of tables"),
+    ]
+
+
+COLUMNS = {
+    "id": _column("--id", help="The column of ids in the node table.  [default: id, else the first]"),
+    "source": _column("--source", help="The column of the edge table where edges begin.  [default: source]"),
+    "target": _column("--target", help="The column of the edge table where edges end.  [default: target]"),
+    "weight": _column("--weight", help="The column of weights in the edge table.  [default: weight, if there is one]"),
+    "features": _column(
+        "--features",
+        many=True,
+        metavar="COLUMN|FILE",
+        help="A column that is a feature; others are then ignored. May be repeated. Or a file with one row per node: "
+        ".npy, or .npz of scipy.",
+    ),
+    "ignore": _column("--ignore", many=True, help="A column of the node table to ignore. May be repeated."),
+}
+GROUPS = {
+    "groups": _column("--groups", help="The column of the node table that names the graph of a node, of several."),
+}
+
+
+def choosing(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options, such as `COLUMNS`; it receives those that were used as ``columns``."""
+
+    def choose(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            columns = {name: value for name in options if (value := given.pop(name))}
+            command(**given, columns=columns)
+
+        own = [one for name, one in signature(command, eval_str=True).parameters.items() if name != "columns"]
+        added = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in options.items()
+        ]
+        run.__signature__ = Signature([*own, *added])  # type: ignore[attr-defined]  # typer makes options of these
+        run.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
+        return run
+
+    return choose
 
 
 def writable(path: Path | None) -> Path | None:
@@ -69,18 +120,24 @@ def in_memory(model: DGI) -> None:
 
 
 def open_graph(
-    name: str, labels: list[str] | None = None, directed: bool = False, features: tuple[str, ...] | None = None
+    name: str,
+    labels: list[str] | None = None,
+    directed: bool = False,
+    columns: Mapping[str, Any] = MappingProxyType({}),
+    features: tuple[str, ...] | None = None,
 ) -> Graph:
-    """Read the graph that a GRAPH argument names."""
+    """Read the graph that a GRAPH argument names, with the columns that a person chose or the features of a model."""
     from infomax.datasets import DATASETS, load_dataset
     from infomax.errors import InputError
     from infomax.io import read_graph, with_labels
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name:
-        return read_graph(name, labels=labels or (), directed=directed, features=features)
+        return read_graph(name, labels=labels or (), directed=directed, **{"features": features, **columns})
     if name.lower() not in DATASETS:
         raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")
+    if columns:
+        raise InputError(f"--{next(iter(columns))}", "tables to choose columns of", f"the data set {name}")
     graph = load_dataset(name)
     if directed and not graph.directed:
         raise InputError(name, "tables with arrows to keep (--directed)", "a data set whose edges run both ways")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from infomax.cli import show
-from infomax.cli.app import app
-from infomax.cli.options import Directed, Labels
+from infomax.cli.app import Grouped, app
+from infomax.cli.options import COLUMNS, Directed, Labels, choosing
 
 UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
-@app.command()
+@app.command(cls=Grouped)
+@choosing(COLUMNS)
 def prepare(
     edges: Annotated[
         str, typer.Argument(metavar="EDGES", help="The edge table: a file, a folder of files, or a pattern in quotes.")
@@ -24,13 +25,10 @@ def prepare(
     *,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The graph folder to write.")],
     labels: Labels = None,
-    features: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.npy", help="Features in the order of the node table, in place of its columns."),
-    ] = None,
     directed: Directed = False,
     half: Annotated[bool, typer.Option("--half", help="Store features in half precision, half the bytes.")] = False,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory to work in, about.")] = "4GB",
+    columns: dict[str, Any],
 ) -> None:
     """Make a graph folder from tables that need not fit into memory.
 
@@ -43,8 +41,8 @@ def prepare(
     size = _bytes(memory)
     with show.Steps("prepare", None, "Go on with the same command.") as steps:
         write(
-            edges, nodes, out=out, labels=labels or (), features=features, directed=directed, half=half, memory=size,
-            progress=steps.at,
+            edges, nodes, out=out, labels=labels or (), directed=directed, half=half, memory=size, progress=steps.at,
+            **columns,
         )  # fmt: skip
     show.wrote(f"{out}/ ({_described(out)})", began)
 

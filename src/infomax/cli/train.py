@@ -10,10 +10,23 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import GRAPH, METHOD, TRAINING, Device, Directed, GraphArgument, Labels, open_graph
+from infomax.cli.options import (
+    COLUMNS,
+    GRAPH,
+    GROUPS,
+    METHOD,
+    TRAINING,
+    Device,
+    Directed,
+    GraphArgument,
+    Labels,
+    choosing,
+    open_graph,
+)
 
 
 @app.command(cls=Grouped)
+@choosing(COLUMNS | GROUPS)
 def train(
     graph: GraphArgument,
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder to write.")],
@@ -130,6 +143,8 @@ def train(
         typer.Option(metavar="N", help="Decides the first weights and every corruption.", rich_help_panel=TRAINING),
     ] = 0,
     device: Device = "auto",
+    *,
+    columns: dict[str, Any],
 ) -> None:
     """Train on a graph; writes a run folder."""
     from infomax.cli.torchrun import joined
@@ -163,7 +178,7 @@ def train(
             )
             model.settings()  # refuses what is out of range before the graph is read
             place = choose_device(device)
-            source = open_graph(graph, labels, directed)
+            source = open_graph(graph, labels, directed, columns)
             show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
             if source.edge_columns:
                 show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")

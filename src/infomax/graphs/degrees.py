@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+DEGREE_NAMES = tuple(f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32))
+"""The names of the features of `degree_features`."""
+
 
 def node_degrees(adjacency: Any, directed: bool) -> NDArray[np.int64]:
     """`Graph.degrees` of an adjacency matrix ``[N, N]``."""
@@ -27,4 +30,4 @@ def degree_features(degrees: NDArray[np.int64]) -> tuple[sparse.csr_array, list[
     bucket = np.minimum(np.log2(degrees + 1).astype(np.int64), 31)
     n = len(degrees)
     onehot = sparse.csr_array((np.ones(n, dtype=np.float32), bucket, np.arange(n + 1)), shape=(n, 32))
-    return onehot, [f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32)]
+    return onehot, list(DEGREE_NAMES)

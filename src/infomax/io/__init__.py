@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,14 @@ from infomax.errors import InputError, shorten
 from infomax.graphs.folder import is_folder
 from infomax.graphs.graph import Graph
 from infomax.io import parquet, tables, text
+from infomax.io.columns import MATRICES, Columns
+from infomax.io.features import warn_if_ids, with_matrix
+from infomax.io.npz import read_npz
 
 __all__ = ["read_graph", "read_labels"]
 
 _TABLES = (*text.DELIMITERS, ".parquet")
+_COLUMNS = ("id", "source", "target", "weight", "groups", "matrix")
 
 
 def read_graph(
@@ -22,7 +26,13 @@ def read_graph(
     nodes: str | Path | None = None,
     *,
     labels: str | Sequence[str] = (),
-    features: Sequence[str] | None = None,
+    features: str | Path | Sequence[str] | None = None,
+    ignore: str | Sequence[str] = (),
+    id: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    groups: str | None = None,
     directed: bool = False,
     attach_to: Graph | None = None,
 ) -> Graph:
@@ -32,7 +42,7 @@ def read_graph(
 
     >>> read_graph("edges.csv", "nodes.csv", labels="section")
     >>> read_graph("edges.csv,nodes.csv")
-    >>> read_graph("folder/")  # edges.* and, if there is one, nodes.*
+    >>> read_graph("folder/")  # edges.* and, if there are any, nodes.* and features.npy or features.npz
     >>> read_graph("graph.npz")
     >>> read_graph("big.graph")  # a folder that infomax prepare wrote; its arrays stay on disk
 
@@ -56,43 +66,64 @@ def read_graph(
         edges: the edge table, or one of the other forms above.
         nodes: the node table.
         labels: names of the columns (GraphML: node attributes) that are labels; an empty cell means unlabelled.
-        features: names of the columns that are features; other columns are then ignored. A table without any of them
-            gets degree features. Not for an npz, which names its features itself.
+            Columns that are called ``label:NAME`` are labels, and ``split:NAME`` splits, without being named here.
+        features: names of the columns that are features; other columns are then ignored. Or a file with one row per
+            row of the node table, which then has no features: .npy, or the .npz of a sparse matrix of scipy.
+        ignore: names of columns of the node table that are not read.
+        id: the column of ids in the node table.
+        source, target, weight: the columns of the edge table, where they have other names.
+        groups: the column of the node table that names the graph of each node, where there are several graphs.
         directed: keep the directions; otherwise an edge runs both ways. Not for an npz, which says so itself.
         attach_to: the graph that the tables' nodes are added to.
     """
-    names = (labels,) if isinstance(labels, str) else tuple(labels)
+    columns = Columns.of(
+        labels, features, ignore, id=id, source=source, target=target, weight=weight, groups=groups
+    )  # fmt: skip
     if nodes is None and attach_to is None and is_folder(Path(edges)):
-        return with_labels(Graph.open(edges), names, str(edges))
-    edge_path, node_path = _paths(edges, nodes)
+        columns.refuse((*_COLUMNS, "ignore"), f"tables, rather than the graph folder {edges}")
+        return with_labels(Graph.open(edges), columns.labels, str(edges))
+    edge_path, node_path, beside = _paths(edges, nodes)
+    if columns.matrix is None:
+        columns = replace(columns, matrix=beside)
     suffix = edge_path.suffix.lower()
     if attach_to is not None:
-        return _attach(edge_path, node_path, names, attach_to)
+        return _attach(edge_path, node_path, columns, attach_to)
     if suffix in (".npz", ".graphml"):
         if node_path is not None:
             raise InputError(str(node_path), "no node table", f"one beside {edge_path}, which holds its own nodes")
+        columns.refuse(_COLUMNS, f"tables, rather than {edge_path}")
         if suffix == ".npz":
-            return _read_npz(edge_path, names)
-        return _read_graphml(edge_path, names, features, directed)
-    if node_path is None and names:
-        raise InputError("labels", "a node table that holds them", f"only the edge table {edge_path}")
-    node_table = None if node_path is None else _format(node_path).read_nodes(node_path, names, features)
-    return tables.build(_format(edge_path).read_edges(edge_path), node_table, directed)
+            columns.refuse(["ignore"], f"tables, rather than {edge_path}")
+            return with_labels(read_npz(edge_path), columns.labels, str(edge_path))
+        return _read_graphml(edge_path, columns, directed)
+    if node_path is None:
+        columns.refuse_without_nodes(edge_path)
+    node_table = None if node_path is None else _read_nodes(node_path, columns)
+    return tables.build(_format(edge_path).read_edges(edge_path, columns), node_table, directed)
 
 
-def _attach(edges: Path, nodes: Path | None, labels: Sequence[str], known: Graph) -> Graph:
-    if labels:
-        raise InputError("labels", "none where nodes are attached to a graph", ", ".join(map(shorten, labels)))
+def _read_nodes(path: Path, columns: Columns) -> tables.NodeTable:
+    table: tables.NodeTable = _format(path).read_nodes(path, columns)
+    if columns.matrix is not None:
+        return with_matrix(table, columns.matrix, columns.features)
+    if columns.features is None and table.features is not None:
+        warn_if_ids(path, table.feature_names, table.features)
+    return table
+
+
+def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Graph) -> Graph:
+    columns.refuse(("labels", "ignore", "groups"), "none where nodes are attached to a graph")
     if edges.suffix.lower() in (".npz", ".graphml"):
         raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(_TABLES)})", "a whole graph")
-    node_table = None if nodes is None else _format(nodes).read_nodes(nodes, (), known.feature_names)
-    return tables.attach(_format(edges).read_edges(edges), node_table, known)
+    columns = replace(columns, features=known.feature_names)
+    node_table = None if nodes is None else _read_nodes(nodes, columns)
+    return tables.attach(_format(edges).read_edges(edges, columns), node_table, known)
 
 
 def read_labels(path: str | Path, column: str) -> dict[str, str]:
     """One column of a node table as a dictionary: the id as text -> the label ("" = unknown)."""
     file = _existing(Path(path))
-    table: tables.NodeTable = _format(file).read_nodes(file, (column,), ())
+    table: tables.NodeTable = _format(file).read_nodes(file, Columns(labels=(column,), features=()))
     return dict(zip(map(str, table.ids), table.labels[column].tolist(), strict=True))
 
 
@@ -102,9 +133,9 @@ def is_table(source: str | Path) -> bool:
     return text.extension(path) in _TABLES and not path.is_dir() and (path.is_file() or "," not in str(source))
 
 
-def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | None]:
-    """The paths of the edge table and the node table; both files exist."""
-    path = Path(edges)
+def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | None, Path | None]:
+    """The paths of the edge table, the node table and, in a folder, the file of features; all of them exist."""
+    path, features = Path(edges), None
     if nodes is None and not path.exists() and str(edges).count(",") == 1:
         first, second = str(edges).split(",")
         path, nodes = Path(first.strip()), second.strip()
@@ -112,8 +143,9 @@ def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | No
         found = _in_folder(path, "edges")
         if found is None:
             raise InputError(str(path), f"a file edges with one of {', '.join(_TABLES)}", "none in the folder")
+        features = _in_folder(path, "features", MATRICES)
         path, nodes = found, nodes or _in_folder(path, "nodes")
-    return _existing(path), None if nodes is None else _existing(Path(nodes))
+    return _existing(path), None if nodes is None else _existing(Path(nodes)), features
 
 
 def _existing(path: Path) -> Path:
@@ -122,9 +154,9 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _in_folder(folder: Path, stem: str) -> Path | None:
-    """The table of that name in a folder, or None; two of them are refused."""
-    found = sorted(path for path in folder.glob(f"{stem}.*") if text.extension(path) in _TABLES)
+def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = _TABLES) -> Path | None:
+    """The file of that name in a folder, or None; two of them are refused."""
+    found = sorted(path for path in folder.glob(f"{stem}.*") if text.extension(path) in extensions)
     if len(found) > 1:
         listed = " and ".join(path.name for path in found)
         raise InputError(
@@ -142,12 +174,6 @@ def _format(path: Path) -> Any:
     return parquet if suffix == ".parquet" else text
 
 
-def _read_npz(path: Path, labels: Sequence[str]) -> Graph:
-    from infomax.io.npz import read_npz
-
-    return with_labels(read_npz(path), labels, str(path))
-
-
 def with_labels(graph: Graph, names: Sequence[str], where: str) -> Graph:
     """The graph with the labels of these names first; a name that it does not have is refused."""
     for name in names:
@@ -155,18 +181,23 @@ def with_labels(graph: Graph, names: Sequence[str], where: str) -> Graph:
             raise InputError(where, f"labels named {shorten(name)}", f"the labels {', '.join(graph.labels) or 'none'}")
     if not names:
         return graph
-    return dataclasses.replace(graph, labels={name: graph.labels[name] for name in (*names, *graph.labels)})
+    return replace(graph, labels={name: graph.labels[name] for name in (*names, *graph.labels)})
 
 
-def _read_graphml(path: Path, labels: Sequence[str], features: Sequence[str] | None, directed: bool) -> Graph:
+def _read_graphml(path: Path, columns: Columns, directed: bool) -> Graph:
     import networkx
 
+    labels, features = columns.labels, columns.features
     try:
         graph = networkx.read_graphml(path)
-        if features is not None:
-            wanted = {*features, *labels}
+        if features is not None or columns.ignore:
+            wanted = None if features is None else {*features, *labels}
             for _, values in graph.nodes(data=True):
-                kept = {name: value for name, value in values.items() if name in wanted}
+                kept = {
+                    name: value
+                    for name, value in values.items()
+                    if (wanted is None or name in wanted) and name not in columns.ignore
+                }
                 values.clear()
                 values.update(kept)
         return Graph.from_networkx(graph, labels=labels, directed=directed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, place
 from infomax.graphs.graph import Features
+from infomax.graphs.sparsity import pack, stack
 from infomax.io import tables
+from infomax.io.columns import Columns
 from infomax.io.tables import EdgeTable, NodeTable, Table
 
 _BLOCK_CELLS = 1 << 20
@@ -58,53 +60,65 @@ def opened(path: Path) -> Iterator[Any]:
         raise InputError(str(path), "a parquet file that can be read", reason) from error
 
 
-def read_edges(path: Path) -> EdgeTable:
+def read_edges(path: Path, columns: Columns) -> EdgeTable:
     """The edge table of a parquet file."""
     with opened(path) as file:
-        names = column_names(file, path)
-        source, target, weight = tables.edge_columns(path, names)
-        wanted = [names[column] for column in (source, target, weight) if column is not None]
-        data = file.read(columns=wanted)
-        table = Table(path, None)
-        ends = [id_column(table, name, data[name]) for name in wanted[:2]]
-        if ends[0].type != ends[1].type:
-            found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, wanted, strict=False))
-            raise InputError(str(path), "ids of one type", found, "Give both columns one type.")
-        ids, codes = _encode(ends)
-        return EdgeTable(
-            path=path,
-            lines=None,
-            names=(names[source], names[target]),
-            ids=ids,
-            ends=codes,
-            weight=None if weight is None else weight_column(table, names[weight], data[names[weight]]),
-        )
+        return edge_table(file, path, columns)
 
 
-def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None = None) -> NodeTable:
-    """The node table of a parquet file; labels and features as in `tables.node_columns`."""
+def edge_table(file: Any, path: Path, columns: Columns) -> EdgeTable:
+    """The edge table of an open parquet file, or of what can be read like one."""
+    names = column_names(file, path)
+    source, target, weight = columns.of_edges(path, names)
+    wanted = [names[column] for column in (source, target, weight) if column is not None]
+    data = file.read(columns=wanted)
+    table = Table(path, None)
+    ends = [id_column(table, name, data[name]) for name in wanted[:2]]
+    if ends[0].type != ends[1].type:
+        found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, wanted, strict=False))
+        raise InputError(str(path), "ids of one type", found, "Give both columns one type.")
+    ids, codes = _encode(ends)
+    return EdgeTable(
+        path=path,
+        lines=None,
+        names=(names[source], names[target]),
+        ids=ids,
+        ends=codes,
+        weight=None if weight is None else weight_column(table, names[weight], data[names[weight]]),
+        named=columns.names_ends((names[source], names[target])),
+    )
+
+
+def read_nodes(path: Path, columns: Columns) -> NodeTable:
+    """The node table of a parquet file."""
     with opened(path) as file:
-        names = column_names(file, path)
-        columns = feature_columns(file.schema_arrow, wanted)
-        identifier, features, marks = tables.node_columns(path, names, labels, columns)
-        table = Table(path, None)
-        remedy = "" if wanted is None else tables.FILL_IN
-        data = file.read(columns=[names[column] for column in (identifier, *marks)])
-        ids = id_column(table, names[identifier], data[names[identifier]]).to_pylist()
-        tables.check_nodes(table, ids, names[identifier])
-        widths: dict[str, int] = {}
-        chosen = [names[column] for column in features]
-        blocks = list(_blocks(table, file, chosen, widths, remedy)) if chosen else []
-        if features and sum(block.shape[0] for block in blocks) != len(ids):
-            raise InputError(str(path), f"{len(ids):,} rows in every column", "another number of rows")
-        return NodeTable(
-            path=path,
-            lines=None,
-            ids=ids,
-            feature_names=feature_names(chosen, widths),
-            features=tables.stack(blocks) if chosen else None,
-            labels={names[mark]: label_column(data[names[mark]]) for mark in marks},
-        )
+        return node_table(file, path, columns)
+
+
+def node_table(file: Any, path: Path, columns: Columns) -> NodeTable:
+    """The node table of an open parquet file, or of what can be read like one."""
+    names = column_names(file, path)
+    chosen = replace(columns, features=feature_columns(file.schema_arrow, columns.features)).of_nodes(path, names)
+    table = Table(path, None)
+    remedy = "" if columns.features is None else tables.FILL_IN
+    data = file.read(columns=[names[column] for column in (chosen.identifier, *chosen.marks)])
+    identifier = names[chosen.identifier]
+    ids = id_column(table, identifier, data[identifier]).to_pylist()
+    tables.check_nodes(table, ids, identifier)
+    widths: dict[str, int] = {}
+    features = [names[column] for column in chosen.features]
+    blocks = list(_blocks(table, file, features, widths, remedy)) if features else []
+    if features and sum(block.shape[0] for block in blocks) != len(ids):
+        raise InputError(str(path), f"{len(ids):,} rows in every column", "another number of rows")
+    cells = {at: label_column(table, names[at], data[names[at]]) for at in chosen.marks}
+    return NodeTable(
+        path=path,
+        lines=None,
+        ids=ids,
+        feature_names=feature_names(features, widths),
+        features=stack(blocks) if features else None,
+        **tables.marks(table, names, chosen, cells),
+    )
 
 
 def column_names(file: Any, path: Path) -> list[str]:
@@ -202,13 +216,13 @@ def feature_names(names: Sequence[str], widths: dict[str, int]) -> list[str]:
     return list(chain.from_iterable(named))
 
 
-def feature_columns(schema: Any, wanted: Sequence[str] | None) -> list[str] | None:
+def feature_columns(schema: Any, wanted: Sequence[str] | None) -> tuple[str, ...] | None:
     """The columns that hold features of these names: ``v`` for ``v[0]`` to ``v[W-1]`` where v is a column of lists."""
     if wanted is None:
         return None
     lists = {name for name in schema.names if is_list(schema.field(name).type)}
     owners = (name.rpartition("[")[0] for name in wanted)
-    return list(dict.fromkeys(owner if owner in lists else name for owner, name in zip(owners, wanted, strict=True)))
+    return tuple(dict.fromkeys(owner if owner in lists else name for owner, name in zip(owners, wanted, strict=True)))
 
 
 def is_list(kind: Any) -> bool:
@@ -223,7 +237,7 @@ def _blocks(table: Table, file: Any, names: Sequence[str], widths: dict[str, int
     check_feature_types(table.path, file.schema_arrow, names, remedy)
     first = 0
     for batch in file.iter_batches(batch_size=max(1, _BLOCK_CELLS // len(names)), columns=list(names)):
-        yield tables.pack(feature_block(PartOfTable(table.path, None, first), batch, names, widths, remedy))
+        yield pack(feature_block(PartOfTable(table.path, None, first), batch, names, widths, remedy))
         first += len(batch)
 
 
@@ -241,11 +255,18 @@ def _floats(column: Any) -> NDArray[np.float32]:
         return np.asarray(values, dtype=np.float32)
 
 
-def label_column(column: Any) -> NDArray[Any]:
-    """A label column ``[N]`` as str objects, "" where it is null or NaN."""
+def label_column(table: Table, name: str, column: Any) -> NDArray[Any]:
+    """A label column ``[N]`` as str objects, "" where it is null or NaN; lists of C values 0 and 1 as ``[N, C]``."""
     import pyarrow as pa
     from pyarrow import compute
 
+    if is_list(column.type):
+        check_feature_types(table.path, pa.schema([(name, column.type)]), [name], "Store it as numbers.")
+        whole = column.combine_chunks() if hasattr(column, "chunks") else column
+        values = _feature(table, {name: whole}, name, {})
+        if not np.isin(values, (0, 1)).all():
+            raise InputError(place(table.path, column=name), "lists of 0 and 1, one per label", "other numbers")
+        return values.astype(np.uint8)
     text = compute.if_else(compute.is_null(column, nan_is_null=True), "", column.cast(pa.large_string()))
     return np.array(text.to_pylist(), dtype=object)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,11 +15,10 @@ from scipy import sparse
 from infomax.errors import InputError, place, shorten
 from infomax.graphs.checks import check_feature_names
 from infomax.graphs.graph import Features, Graph
+from infomax.graphs.sparsity import dense
+from infomax.io.columns import NodeColumns
 
 Ids: TypeAlias = list[int] | list[str]
-
-SPARSE_BELOW = 0.1
-"""Features are stored sparse where a smaller share of them than this is not zero."""
 
 FILL_IN = "Fill it in, or remove the row."
 
@@ -54,21 +53,28 @@ class EdgeTable(Table):
     ids: Ids
     ends: NDArray[np.int64]
     weight: NDArray[np.float32] | None
-
-    @property
-    def named(self) -> bool:
-        """Whether the columns are called source and target."""
-        return tuple(map(str.lower, self.names)) == ("source", "target")
+    named: bool
+    """Whether the columns of both ends were found by their names."""
 
 
 @dataclass(frozen=True, eq=False)
 class NodeTable(Table):
-    """Nodes: ``[N]`` ids, ``[N, F]`` features (None without feature columns), ``[N]`` str objects per label."""
+    """Nodes, in order.
+
+    Shapes:
+        ids: ``[N]``
+        features: ``[N, F]``; None without feature columns
+        labels: ``[N]`` str objects each
+        splits: ``[N]`` bool each
+        groups: ``[N]`` int64
+    """
 
     ids: Ids
     feature_names: list[str]
     features: Features | None
-    labels: Mapping[str, NDArray[Any]]
+    labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    groups: NDArray[np.int64] | None = None
 
 
 def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
@@ -91,6 +97,8 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
             ids=ids,
             feature_names=None if nodes is None or nodes.features is None else nodes.feature_names,
             labels=None if nodes is None else nodes.labels,
+            splits=None if nodes is None else nodes.splits,
+            groups=None if nodes is None else nodes.groups,
         )
     except InputError as error:
         raise InputError(f"{edges.path}, {error.where}", error.expected, error.found, error.remedy) from error
@@ -112,7 +120,7 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
     where = f"{edges.path}, without a node table" if nodes is None else str(nodes.path)
     if nodes is None:
         unknown: Any = [identifier for identifier in edges.ids if str(identifier) not in position]
-        nodes = NodeTable(edges.path, None, unknown, [], None, {})
+        nodes = NodeTable(edges.path, None, unknown, [], None)
     _refuse_known(nodes, position)
     position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
     _refuse_missing_header(edges, position)
@@ -182,46 +190,6 @@ def _refuse_missing_header(edges: EdgeTable, position: Mapping[str, int]) -> Non
         )
 
 
-def edge_columns(path: Path, names: Sequence[str]) -> tuple[int, int, int | None]:
-    """Positions of source, target and weight, by name in any case; else source and target are the first two others."""
-    lower = [name.lower() for name in names]
-    weight = lower.index("weight") if "weight" in lower else None
-    if "source" in lower and "target" in lower:
-        return lower.index("source"), lower.index("target"), weight
-    ends = [column for column in range(len(names)) if column != weight][:2]
-    if len(ends) < 2:
-        remedy = "Columns are separated by commas in .csv, by tabs in .tsv and .txt."
-        raise InputError(str(path), "two columns, source and target", _listed(names), remedy)
-    return ends[0], ends[1], weight
-
-
-def node_columns(
-    path: Path, names: Sequence[str], labels: Sequence[str], features: Sequence[str] | None
-) -> tuple[int, list[int], list[int]]:
-    """Positions of the id (by name in any case, else the first column), of the features and of the labels.
-
-    Without ``features`` they are all remaining columns, else the columns of these names, if the table has any of them.
-    """
-    lower = [name.lower() for name in names]
-    identifier = lower.index("id") if "id" in lower else 0
-    others = {name: column for column, name in enumerate(names) if column != identifier}
-    for name in labels:
-        if name not in others:
-            raise InputError(str(path), f"a label column {shorten(name)}", f"the columns {_listed(list(others))}")
-    marks = [others[name] for name in dict.fromkeys(labels)]
-    if features is None:
-        return identifier, [column for column in others.values() if column not in marks], marks
-    missing = [name for name in features if name not in others]
-    if missing and len(missing) < len(features):
-        raise InputError(str(path), f"feature columns {_listed(missing)}", f"the columns {_listed(list(others))}")
-    return identifier, [] if missing else sorted(others[name] for name in features), marks
-
-
-def _listed(names: Sequence[str], limit: int = 12) -> str:
-    shown = ", ".join(map(shorten, names[:limit]))
-    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "none"
-
-
 def check_column_names(where: str, names: Sequence[str]) -> None:
     """Refuse a column without a name, and two of the same name."""
     if "" in names:
@@ -256,35 +224,44 @@ def check_weight(
     return weight
 
 
+def marks(table: Table, names: Sequence[str], chosen: NodeColumns, cells: Mapping[int, NDArray[Any]]) -> dict[str, Any]:
+    """Labels, splits and groups, as `NodeTable` has them, of columns ``[N]`` of str objects by their positions."""
+    splits = {name: split_column(table, names[at], cells[at]) for name, at in chosen.splits.items()}
+    return {
+        "labels": {name: cells[at] for name, at in chosen.labels.items()},
+        "splits": splits,
+        "groups": None if chosen.groups is None else _group_column(table, names[chosen.groups], cells[chosen.groups]),
+    }
+
+
+def split_column(table: Table, name: str, cells: NDArray[Any]) -> NDArray[np.bool_]:
+    """The split ``[N]`` of a column of str objects: 1 or true, and 0, false or nothing."""
+    words = [cell.strip().lower() for cell in cells]
+    for row, word in enumerate(words):
+        if word not in TRUE and word not in _FALSE:
+            raise InputError(table.place(row, name), "1 or 0, true or false", shorten(cells[row]))
+    return np.array([word in TRUE for word in words], dtype=bool)
+
+
+def _group_column(table: Table, name: str, cells: NDArray[Any]) -> NDArray[np.int64]:
+    """The groups ``[N]`` of a column of str objects: their integers, or numbers of text by first appearance."""
+    words = cells.tolist()
+    if "" in words:
+        raise InputError(table.place(words.index(""), name), "the name of a graph", "an empty cell", FILL_IN)
+    known = typed(list(dict.fromkeys(words)))
+    numbers = known if isinstance(known[0], int) else range(len(known))
+    number = dict(zip(dict.fromkeys(words), numbers, strict=True))
+    return np.array([number[word] for word in words], dtype=np.int64)
+
+
+TRUE, _FALSE = ("1", "true"), ("0", "false", "")
+"""What a split may hold, in any case."""
+
+
 def bad_feature(where: str, column: str, expected: str, found: str, remedy: str = "") -> InputError:
     """The error for a feature column that holds something else than numbers; by default it suggests ``labels``."""
-    option = f'name it: --labels {column} (in Python: labels="{column}"), or delete the column.'
+    option = f'name it: --labels {column} or --ignore {column} (in Python: labels="{column}" or ignore="{column}").'
     return InputError(where, expected, found, remedy or f"Correct it; or, if the column is not a feature, {option}")
-
-
-def pack(block: NDArray[np.float32]) -> Features:
-    """A block of rows, sparse where most entries are zero."""
-    packed: Features = sparse.csr_array(block) if _mostly_zero([block]) else block
-    return packed
-
-
-def stack(blocks: Sequence[Features]) -> Features:
-    """All rows ``[N, F]`` of blocks made by `pack`, sparse where most entries are zero."""
-    if _mostly_zero(blocks):
-        return sparse.csr_array(sparse.vstack([sparse.csr_array(block) for block in blocks]))
-    return np.vstack([dense(block) for block in blocks])
-
-
-def dense(features: Features) -> NDArray[np.float32]:
-    """The features as a dense array."""
-    array: NDArray[np.float32] = features if isinstance(features, np.ndarray) else features.toarray()
-    return array
-
-
-def _mostly_zero(blocks: Sequence[Features]) -> bool:
-    nonzero = sum(int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data)) for block in blocks)
-    cells = sum(int(block.shape[0] * block.shape[1]) for block in blocks)
-    return nonzero < SPARSE_BELOW * cells
 
 
 def typed(ids: list[str]) -> Ids:

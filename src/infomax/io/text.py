@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError, place, shorten
+from infomax.graphs.sparsity import pack, stack
 from infomax.io import tables
+from infomax.io.columns import Columns
 from infomax.io.tables import EdgeTable, NodeTable, Table
 
 Row: TypeAlias = tuple[int, list[str]]
@@ -33,10 +35,10 @@ def extension(path: Path) -> str:
     return Path(path.stem).suffix.lower() + suffix if suffix == ".gz" else suffix
 
 
-def read_edges(path: Path) -> EdgeTable:
+def read_edges(path: Path, columns: Columns) -> EdgeTable:
     """The edge table of a text file."""
     names, rows = read_rows(path)
-    source, target, weight = tables.edge_columns(path, names)
+    source, target, weight = columns.of_edges(path, names)
     position: dict[str, int] = {}
     ends, lines, cells = array("q"), array("q"), []
     for line, row in rows:
@@ -58,37 +60,38 @@ def read_edges(path: Path) -> EdgeTable:
         weight=None
         if weight is None
         else tables.check_weight(table, names[weight], numbers(cells), lambda row: written(cells[row])),
+        named=columns.names_ends((names[source], names[target])),
     )
 
 
-def read_nodes(path: Path, labels: Sequence[str], wanted: Sequence[str] | None = None, remedy: str = "") -> NodeTable:
-    """The node table of a text file; labels and features as in `tables.node_columns`, remedy as in `bad_feature`."""
-    remedy = remedy or ("" if wanted is None else tables.FILL_IN)
+def read_nodes(path: Path, columns: Columns, remedy: str = "") -> NodeTable:
+    """The node table of a text file; remedy as in `bad_feature`."""
+    remedy = remedy or ("" if columns.features is None else tables.FILL_IN)
     names, rows = read_rows(path)
-    identifier, features, marks = tables.node_columns(path, names, labels, wanted)
+    chosen = columns.of_nodes(path, names)
     ids: list[str] = []
     lines = array("q")
-    columns: dict[str, list[str]] = {names[mark]: [] for mark in marks}
+    marks: dict[int, list[str]] = {column: [] for column in chosen.marks}
     blocks = []
     while chunk := list(islice(rows, max(1, _BLOCK_CELLS // len(names)))):
         first = len(lines)
         lines.extend(line for line, _ in chunk)
-        ids.extend(row[identifier] for _, row in chunk)
-        for mark in marks:
-            columns[names[mark]].extend(row[mark] for _, row in chunk)
-        if features:
-            blocks.append(tables.pack(feature_block(Table(path, lines[first:]), names, features, chunk, remedy)))
+        ids.extend(row[chosen.identifier] for _, row in chunk)
+        for column, cells in marks.items():
+            cells.extend(row[column] for _, row in chunk)
+        if chosen.features:
+            blocks.append(pack(feature_block(Table(path, lines[first:]), names, chosen.features, chunk, remedy)))
     table = Table(path, lines)
     if "" in ids:
-        raise InputError(table.place(ids.index(""), names[identifier]), "an id", "an empty cell")
-    tables.check_nodes(table, ids, names[identifier])
+        raise InputError(table.place(ids.index(""), names[chosen.identifier]), "an id", "an empty cell")
+    tables.check_nodes(table, ids, names[chosen.identifier])
     return NodeTable(
         path=path,
         lines=lines,
         ids=tables.typed(ids),
-        feature_names=[names[column] for column in features],
-        features=tables.stack(blocks) if features else None,
-        labels={name: np.array(cells, dtype=object) for name, cells in columns.items()},
+        feature_names=[names[column] for column in chosen.features],
+        features=stack(blocks) if chosen.features else None,
+        **tables.marks(table, names, chosen, {at: np.array(cells, dtype=object) for at, cells in marks.items()}),
     )
 
 

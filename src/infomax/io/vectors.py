@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, place, shorten
 from infomax.graphs.checks import check_ids
+from infomax.graphs.sparsity import dense
 from infomax.io import parquet, tables, text
 from infomax.io.atomic import replacing
+from infomax.io.columns import Columns
 from infomax.io.npz import read_arrays
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -160,10 +162,10 @@ def _written(ids: NDArray[Any], vectors: Vectors) -> Iterator[tuple[Any, list[st
 def _read_table(path: Path) -> tuple[Any, NDArray[Any]]:
     # A node table, given by mistake, is read up to here.
     remedy = "This is not a file that embed wrote: columns id, d0, d1, ..., a number in every row."
-    table = text.read_nodes(path, (), remedy=remedy)
+    table = text.read_nodes(path, Columns(), remedy)
     if table.features is None:
         raise InputError(str(path), "columns of numbers beside the ids", "none")
-    return table.ids, tables.dense(table.features)
+    return table.ids, dense(table.features)
 
 
 def write_kv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:

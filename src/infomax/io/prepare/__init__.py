@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from infomax.graphs import folder as layout
 from infomax.graphs.checks import check_sums
 from infomax.graphs.stored import StoredAdjacency
 from infomax.io.atomic import make_folder, reporting
+from infomax.io.columns import Columns
+from infomax.io.features import warn_if_ids
 from infomax.io.folder import GROUP, ArrayWriter, finish
 from infomax.io.locking import locked
 from infomax.io.prepare.checks import refuse_other_ids, refuse_twice, refuse_unknown
@@ -24,6 +27,7 @@ from infomax.io.prepare.database import Database
 from infomax.io.prepare.features import copy_features, feature_writer, rounded, write_degree_features
 from infomax.io.prepare.merging import Counts, merge
 from infomax.io.prepare.sources import Source, find_files
+from infomax.io.tables import TRUE
 from infomax.progress import Progress, silent
 
 __all__ = ["prepare"]
@@ -38,12 +42,11 @@ def prepare(
     nodes: str | Path | None = None,
     *,
     out: str | Path,
-    labels: str | Sequence[str] = (),
-    features: str | Path | None = None,
     directed: bool = False,
     half: bool = False,
     memory: int = MEMORY,
     progress: Progress = silent,
+    **columns: Any,
 ) -> None:
     """Write a graph folder from an edge table and a node table that need not fit into memory.
 
@@ -55,26 +58,23 @@ def prepare(
         edges: the edge table: one file, a folder of files or a pattern such as ``edges/*.parquet``.
         nodes: the node table, likewise.
         out: the folder to write.
-        labels: names of the columns of the node table that are labels.
-        features: an .npy file with the features ``[N, F]`` in the order of the node table, whose other columns are then
-            left alone.
         directed: keep the arrows.
         half: store features in half precision.
         memory: bytes to work in, about.
         progress: called after each stage.
+        columns: labels, features, ignore, id, source, target and weight as in `infomax.read_graph`.
     """
-    place = Path(out)
-    names = (labels,) if isinstance(labels, str) else tuple(labels)
+    place, chosen = Path(out), Columns.of(**columns)
     if place.exists():
         raise InputError(str(place), "a place for a new folder", "one that exists", "Remove it, or choose another.")
-    if nodes is None and (names or features is not None):
-        given = "labels" if names else "features"
-        raise InputError(given, "a node table that they belong to", f"only the edge table {edges}")
+    chosen.refuse(["groups"], "none, as a graph folder holds one graph")
+    if nodes is None:
+        chosen.refuse_without_nodes(edges)
     work = place.with_name(f".{place.name}-prepare")
     make_folder(work)
     with locked(work.with_name(f"{work.name}.lock"), place), reporting(place, "a place where a folder can be written"):
         try:
-            Preparation(work, edges, nodes, names, features, directed, half, memory).run(progress)
+            Preparation(work, edges, nodes, chosen, directed, half, memory).run(progress)
         except InputError as error:
             if error.__cause__ is None:  # a fault in the tables: there is nothing to go on with
                 shutil.rmtree(work)
@@ -91,20 +91,18 @@ class Preparation:
         work: Path,
         edges: str | Path,
         nodes: str | Path | None,
-        labels: Sequence[str],
-        features: str | Path | None,
+        columns: Columns,
         directed: bool,
         halved: bool,
         memory: int,
     ) -> None:
-        self.edges = Source(find_files(str(edges)))
-        left_alone = None if features is None else ()
-        self.nodes = None if nodes is None else Source(find_files(str(nodes)), labels, left_alone)
-        self.array = None if features is None else Path(features)
-        self.labels, self.directed, self.halved = labels, directed, halved
-        files = [*self.edges.files, *(self.nodes.files if self.nodes else ()), *([self.array] if self.array else ())]
+        self.edges = Source(find_files(str(edges)), columns)
+        self.nodes = None if nodes is None else Source(find_files(str(nodes)), columns)
+        self.columns, self.directed, self.halved = columns, directed, halved
+        array = () if columns.matrix is None else [columns.matrix]
+        files = [*self.edges.files, *(self.nodes.files if self.nodes else ()), *array]
         stamps = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
-        asked = json.dumps([stamps, len(self.edges.files), list(labels), directed, halved])
+        asked = json.dumps([stamps, len(self.edges.files), asdict(columns), directed, halved], default=str)
         _keep_if_same(work, asked)
         self.folder = work / "graph"
         self.folder.mkdir(exist_ok=True)
@@ -137,17 +135,20 @@ class Preparation:
     def _about(self, notes: dict[str, Any]) -> dict[str, Any]:
         """What graph.json says."""
         ends, rows, entries = notes["edges"]["ends"], notes["rows"], notes["rows"]["entries"]
-        named = tuple(map(str.lower, ends)) == ("source", "target")
         return {
             "nodes": notes["numbers"]["nodes"],
             "edges": entries if self.directed else entries // 2,
             "directed": self.directed,
             "feature_names": notes["features"],
-            "labels": list(dict.fromkeys(self.labels)),
-            "splits": [],
+            "labels": self._marks(notes, "labels"),
+            "splits": self._marks(notes, "splits"),
             "dropped": {name: rows[name] for name in ("self_loops", "duplicates", "zero_weights")},
-            "edge_columns": None if named else ends,
+            "edge_columns": None if self.columns.names_ends(ends) else ends,
         }
+
+    def _marks(self, notes: dict[str, Any], kind: str) -> list[str]:
+        """The names of the labels, or of the splits."""
+        return list(notes["nodes"][kind]) if self.nodes else []
 
     def _read_edges(self) -> dict[str, Any]:
         """Table edges: number, source, target and, where edges have weights, weight."""
@@ -169,7 +170,7 @@ class Preparation:
         return {"count": count, "weighted": weighted, "integers": self.edges.integers, "ends": self.edges.ends}
 
     def _read_nodes(self) -> dict[str, Any]:
-        """Table nodes: node, number, id and the labels l0, l1, ...; and the features, which are in order."""
+        """Table nodes: node, number, id, labels and splits as l0, l1, ...; and the features, which are in order."""
         source, database, count = self.nodes, self.database, 0
         assert source is not None  # noqa: S101  a stage of node tables
         writer = None
@@ -180,6 +181,8 @@ class Preparation:
                     labels = "".join(f", l{column} VARCHAR" for column in range(len(rows.columns) - 1))
                     database.execute(f"CREATE TABLE nodes (node BIGINT, number BIGINT, id {kind}{labels})")
                     if rows.features is not None:
+                        if self.columns.features is None:
+                            warn_if_ids(source.path, source.feature_names, rows.features)
                         opened = feature_writer(self.folder, rows.features.shape[1], halved=self.halved)
                         writer = stack.enter_context(opened)
                 names = ["id", *(f"l{column}" for column in range(len(rows.columns) - 1))]
@@ -191,8 +194,9 @@ class Preparation:
                 count += len(rows.numbers)
         if not count:
             raise InputError(str(source.path), "at least one node below the header", "none")
-        names = source.feature_names if writer is not None else []
-        return {"features": names, "integers": source.integers, "id": source.id_name}
+        names, chosen = source.feature_names if writer is not None else [], source.chosen
+        found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": source.names[chosen.identifier]}
+        return {"features": names, "integers": source.integers, **found}
 
     def _find_ids(self) -> dict[str, Any]:
         """Without a node table: table first, where each id of the edges appears first."""
@@ -297,10 +301,13 @@ class Preparation:
         from pyarrow import parquet
 
         integers = self.notes["nodes" if self.nodes else "first"]["integers"]
-        names = list(dict.fromkeys(self.labels))
+        labels, splits = self._marks(self.notes, "labels"), self._marks(self.notes, "splits")
         fields = [pa.field("id", pa.int64() if integers else pa.string())]
-        fields += [pa.field(layout.LABEL + name, pa.dictionary(pa.int32(), pa.string())) for name in names]
-        cells = ", ".join(["id", *(f"l{column}" for column in range(len(names)))])
+        fields += [pa.field(layout.LABEL + name, pa.dictionary(pa.int32(), pa.string())) for name in labels]
+        fields += [pa.field(layout.SPLIT + name, pa.bool_()) for name in splits]
+        marks = [f"l{column}" for column in range(len(labels))]
+        masks = [f"lower(trim(l{len(labels) + column})) IN {TRUE}" for column in range(len(splits))]
+        cells = ", ".join(["id", *marks, *masks])
         with parquet.ParquetWriter(self.folder / layout.NODES, pa.schema(fields)) as writer:
             for batch in self.database.stream(f"SELECT {cells} FROM nodes ORDER BY node"):  # noqa: S608
                 columns = [
@@ -314,8 +321,8 @@ class Preparation:
         names = self.notes["nodes" if self.nodes else "first"]["features"]
         if names:
             return list(names)
-        if self.array is not None:
-            return copy_features(self.array, self.folder, self.notes["numbers"]["nodes"], halved=self.halved)
+        if self.columns.matrix is not None:
+            return copy_features(self.columns.matrix, self.folder, self.notes["numbers"]["nodes"], halved=self.halved)
         return write_degree_features(self.folder, directed=self.directed, halved=self.halved)
 
 

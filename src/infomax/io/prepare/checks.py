@@ -33,7 +33,7 @@ def refuse_other_ids(database: Database, edges: Source, nodes: Source | None, no
         kinds = [f"{'integer' if integers else 'text'} ids" for integers in (known, note["integers"])]
         remedy = "Give the id columns of both files one type."
         raise InputError(str(edges.path), f"{kinds[0]}, as in {nodes.path}", kinds[1], remedy)
-    named = tuple(map(str.lower, ends)) == ("source", "target")
+    named = edges.columns.names_ends(ends)
     query = "SELECT count(DISTINCT id::VARCHAR) FROM nodes WHERE id::VARCHAR IN (?, ?)"
     if edges.lines and not named and database.execute(query, ends).fetchone()[0] == len(set(ends)):
         raise InputError(

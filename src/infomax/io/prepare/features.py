@@ -1,4 +1,4 @@
-"""The features of a graph folder: from an .npy file, or from the degrees of the nodes."""
+"""The features of a graph folder: from a file, or from the degrees of the nodes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.errors import InputError
 from infomax.graphs import folder as layout
 from infomax.graphs.degrees import degree_features, node_degrees
+from infomax.graphs.sparsity import dense
 from infomax.graphs.stored import StoredAdjacency, row_blocks
+from infomax.io.features import check_rows, finite, matrix_names, read_matrix
 from infomax.io.folder import GROUP, ArrayWriter, half
 
 
@@ -38,22 +39,11 @@ def write_degree_features(folder: Path, *, directed: bool, halved: bool) -> list
 
 
 def copy_features(path: Path, folder: Path, n: int, *, halved: bool) -> list[str]:
-    """Copy the features ``[n, F]`` of an .npy file, every value finite; returns their names."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(str(path), "an .npy file", str(error)) from None
-    if array.ndim != 2 or len(array) != n or array.dtype.kind not in "biuf" or not array.shape[1]:
-        found = f"{array.dtype} of shape {list(array.shape)}"
-        raise InputError(str(path), f"numbers of shape [{n}, F], a row per row of the node table", found)
-    with feature_writer(folder, array.shape[1], halved=halved) as writer:
-        for rows in row_blocks(array):
-            with np.errstate(over="ignore"):
-                block = rows.astype(np.float32)
-            good = np.isfinite(block)
-            if not good.all():
-                row, column = divmod(int(np.argmin(good)), block.shape[1])
-                where = f"{path}, row {writer.rows + row + 1}, column {column + 1}"
-                raise InputError(where, "a finite number (32-bit float)", str(rows[row, column]))
+    """Copy the features ``[n, F]`` of a file, every value finite; returns their names."""
+    matrix = read_matrix(path)
+    check_rows(path, matrix, n)
+    with feature_writer(folder, matrix.shape[1], halved=halved) as writer:
+        for rows in row_blocks(matrix):
+            block = finite(path, dense(rows), writer.rows)
             writer.append(rounded(block, str(path), writer.rows, halved=halved))
-    return [f"x{column}" for column in range(array.shape[1])]
+    return matrix_names(matrix.shape[1])

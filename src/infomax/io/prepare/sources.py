@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, place, shorten
 from infomax.io import parquet, tables, text
+from infomax.io.columns import Columns, NodeColumns
 from infomax.io.parquet import PartOfTable
 from infomax.io.tables import Table
 
@@ -64,10 +65,10 @@ class Source:
     """The files of one table, and what is known about it once they have been read."""
 
     files: list[Path]
-    labels: Sequence[str] = ()
-    features: Sequence[str] | None = None
-    """As in `tables.node_columns`."""
+    columns: Columns
     names: list[str] = field(default_factory=list)
+    schema: Any = None
+    """The types of the columns, of a parquet file."""
     widths: dict[str, int] = field(default_factory=dict)
     integers: bool = True
     """Whether every id so far is an integer, or written as one."""
@@ -102,19 +103,21 @@ class Source:
     @property
     def ends(self) -> tuple[str, str]:
         """The names of the columns that hold the ends of edges."""
-        source, target, _ = tables.edge_columns(self.path, self.names)
+        source, target, _ = self.columns.of_edges(self.path, self.names)
         return self.names[source], self.names[target]
 
     @property
     def feature_names(self) -> list[str]:
         """The names of the features; complete when all rows have been read."""
-        _, features, _ = tables.node_columns(self.path, self.names, self.labels, self.features)
-        return parquet.feature_names([self.names[column] for column in features], self.widths)
+        return parquet.feature_names([self.names[column] for column in self.chosen.features], self.widths)
 
     @property
-    def id_name(self) -> str:
-        """The name of the column that holds the ids of nodes."""
-        return self.names[tables.node_columns(self.path, self.names, self.labels, self.features)[0]]
+    def chosen(self) -> NodeColumns:
+        """The columns of a node table."""
+        columns = self.columns
+        if self.schema is not None:
+            columns = replace(columns, features=parquet.feature_columns(self.schema, columns.features))
+        return columns.of_nodes(self.path, self.names)
 
     def _same_names(self, path: Path, names: list[str]) -> None:
         if (text.extension(path) == ".parquet") == self.lines:
@@ -138,7 +141,7 @@ class Source:
         import pyarrow as pa
 
         for table, numbers, chunk in self._text_rows(path, number):
-            source, target, weight = tables.edge_columns(path, self.names)
+            source, target, weight = self.columns.of_edges(path, self.names)
             ends = [[row[column] for _, row in chunk] for column in (source, target)]
             if any("" in end for end in ends):
                 at, side = min((ends[side].index(""), side) for side in (0, 1) if "" in ends[side])
@@ -154,16 +157,17 @@ class Source:
     def _text_nodes(self, path: Path, number: int) -> Iterator[Rows]:
         import pyarrow as pa
 
-        remedy = "" if self.features is None else tables.FILL_IN
+        remedy = "" if self.columns.features is None else tables.FILL_IN
         for table, numbers, chunk in self._text_rows(path, number):
-            identifier, features, marks = tables.node_columns(path, self.names, self.labels, self.features)
+            identifier, features, *_ = chosen = self.chosen
             block = text.feature_block(table, self.names, features, chunk, remedy) if features else None
             ids = [row[identifier] for _, row in chunk]
             if "" in ids:
                 raise InputError(table.place(ids.index(""), self.names[identifier]), "an id", "an empty cell")
             self._typed(ids)
-            labels = ([row[mark] for _, row in chunk] for mark in marks)
-            yield Rows(numbers, [pa.array(cells, pa.large_string()) for cells in (ids, *labels)], block)
+            marks = {at: np.array([row[at] for _, row in chunk], dtype=object) for at in chosen.marks}
+            tables.marks(table, self.names, chosen, marks)
+            yield Rows(numbers, [pa.array(cells, pa.large_string()) for cells in (ids, *marks.values())], block)
 
     def _parquet_batches(self, file: Any, path: Path, columns: list[str], width: int) -> Iterator[tuple[Table, Any]]:
         first = 0
@@ -179,7 +183,7 @@ class Source:
     def _parquet_edges(self, path: Path, number: int) -> Iterator[Rows]:
         with parquet.opened(path) as file:
             self._same_names(path, parquet.column_names(file, path))
-            source, target, weight = tables.edge_columns(path, self.names)
+            source, target, weight = self.columns.of_edges(path, self.names)
             wanted = [self.names[column] for column in (source, target, weight) if column is not None]
             kinds = [file.schema_arrow.empty_table()[name] for name in wanted[:2]]
             ends = [self._id_column(Table(path, None), name, kind) for name, kind in zip(wanted, kinds, strict=False)]
@@ -194,17 +198,22 @@ class Source:
     def _parquet_nodes(self, path: Path, number: int) -> Iterator[Rows]:
         with parquet.opened(path) as file:
             self._same_names(path, parquet.column_names(file, path))
-            columns = parquet.feature_columns(file.schema_arrow, self.features)
-            identifier, features, marks = tables.node_columns(path, self.names, self.labels, columns)
-            remedy = "" if self.features is None else tables.FILL_IN
-            chosen = [self.names[column] for column in features]
-            parquet.check_feature_types(path, file.schema_arrow, chosen, remedy)
-            wanted = [self.names[column] for column in (identifier, *marks, *features)]
+            self.schema = file.schema_arrow
+            chosen, names = self.chosen, self.names
+            remedy = "" if self.columns.features is None else tables.FILL_IN
+            features = [names[column] for column in chosen.features]
+            parquet.check_feature_types(path, file.schema_arrow, features, remedy)
+            for at in chosen.marks:
+                if parquet.is_list(file.schema_arrow.field(names[at]).type):
+                    expected = "one label per node, in a graph folder"
+                    raise InputError(place(path, column=names[at]), expected, "lists", "Give each label its column.")
+            wanted = [names[column] for column in (chosen.identifier, *chosen.marks, *chosen.features)]
             for table, batch in self._parquet_batches(file, path, wanted, _width(file, wanted)):
-                ids = self._id_column(table, self.names[identifier], batch[self.names[identifier]])
-                block = parquet.feature_block(table, batch, chosen, self.widths, remedy) if chosen else None
-                labels = [parquet.label_column(batch[self.names[mark]]) for mark in marks]
-                yield Rows(_numbers(table, batch, number), [ids, *labels], block)
+                ids = self._id_column(table, names[chosen.identifier], batch[names[chosen.identifier]])
+                block = parquet.feature_block(table, batch, features, self.widths, remedy) if features else None
+                marks = {at: parquet.label_column(table, names[at], batch[names[at]]) for at in chosen.marks}
+                tables.marks(table, names, chosen, marks)
+                yield Rows(_numbers(table, batch, number), [ids, *marks.values()], block)
 
 
 def _width(file: Any, names: Sequence[str]) -> int:

@@ -1,0 +1,186 @@
+"""Which columns of an edge table and of a node table are what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from infomax.errors import InputError, shorten
+from infomax.graphs.degrees import DEGREE_NAMES
+
+LABEL, SPLIT = "label:", "split:"
+"""Column names that begin so are labels and splits, in node tables as in npz files and graph folders."""
+
+MATRICES = (".npy", ".npz")
+"""Files that hold features."""
+
+
+class EdgeColumns(NamedTuple):
+    """Positions of the columns of an edge table."""
+
+    source: int
+    target: int
+    weight: int | None
+
+
+class NodeColumns(NamedTuple):
+    """Positions of the columns of a node table; labels and splits by their names."""
+
+    identifier: int
+    features: list[int]
+    labels: dict[str, int]
+    splits: dict[str, int]
+    groups: int | None
+
+    @property
+    def marks(self) -> list[int]:
+        """The columns that are read as text: labels, splits and groups."""
+        return [*self.labels.values(), *self.splits.values(), *([] if self.groups is None else [self.groups])]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that a person names; the others are found by their usual names, or by their places.
+
+    ``features`` None: all columns of the node table that are nothing else. See `infomax.read_graph`.
+    """
+
+    id: str | None = None
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    labels: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    groups: str | None = None
+    matrix: Path | None = None
+    """A file that holds the features, in place of columns."""
+
+    @classmethod
+    def of(
+        cls,
+        labels: str | Sequence[str] = (),
+        features: str | Path | Sequence[str] | None = None,
+        ignore: str | Sequence[str] = (),
+        **names: str | None,
+    ) -> Self:
+        """The columns of these names; one name stands for a list of one, and one file for all features."""
+        given = None if features is None else _several(features)
+        files = [Path(name) for name in given or () if Path(name).suffix.lower() in MATRICES]
+        if files and len(given or ()) > 1:
+            raise InputError("features", f"names of columns, or one file {' or '.join(MATRICES)}", listed(given or ()))
+        return cls(
+            labels=_several(labels),
+            features=None if files else given,
+            ignore=_several(ignore),
+            matrix=files[0] if files else None,
+            **names,
+        )
+
+    def refuse(self, words: Sequence[str], expected: str, found: str = "") -> None:
+        """Refuse those of these choices that were made; by default the message tells what was chosen."""
+        for word in words:
+            given = getattr(self, word)
+            # What a model was trained on may be degrees, which are in no table.
+            if given and not (word == "features" and set(given) <= set(DEGREE_NAMES)):
+                raise InputError("features" if word == "matrix" else word, expected, found or listed(_several(given)))
+
+    def refuse_without_nodes(self, edges: str | Path) -> None:
+        """Refuse choices of columns of a node table where there is none."""
+        choices = ("labels", "features", "matrix", "ignore", "id", "groups")
+        self.refuse(choices, "a node table that they belong to", f"only the edge table {edges}")
+
+    def of_edges(self, path: Path, names: Sequence[str]) -> EdgeColumns:
+        """Positions of source, target and weight: as named, else by these names in any case.
+
+        Without both names, source and target are the first two columns that are left.
+        """
+        weight = _chosen(path, names, self.weight, "weight")
+        source = _chosen(path, names, self.source, "source")
+        target = _chosen(path, names, self.target, "target")
+        if self.source is None and self.target is None and (source is None or target is None):
+            source = target = None
+        left = [column for column in range(len(names)) if column not in (source, target, weight)]
+        ends = [left.pop(0) if end is None and left else end for end in (source, target)]
+        if ends[0] is None or ends[1] is None:
+            remedy = "Columns are separated by commas in .csv, by tabs in .tsv and .txt."
+            raise InputError(str(path), "two columns, source and target", listed(names), remedy)
+        return EdgeColumns(ends[0], ends[1], weight)
+
+    def names_ends(self, ends: Sequence[str]) -> bool:
+        """Whether the columns of source and target were found by their names, rather than by their places."""
+        usual = ("source", "target")
+        given = (self.source, self.target)
+        return all(name is not None or end.lower() == word for name, end, word in zip(given, ends, usual, strict=True))
+
+    def of_nodes(self, path: Path, names: Sequence[str]) -> NodeColumns:
+        """Positions of the id (as named, else "id" in any case, else the first), labels, features, splits and groups.
+
+        Without ``features`` they are all remaining columns, else the columns of these names; those of degrees need not
+        be there, as they are counted anew.
+        """
+        for name in self.ignore:
+            if name not in names:
+                raise InputError(str(path), f"a column {shorten(name)}, to ignore", f"the columns {listed(names)}")
+        kept = [name for name in names if name not in self.ignore]
+        if not kept:
+            raise InputError(str(path), "a column of ids", "none that is not ignored")
+        place = {name: column for column, name in enumerate(names)}
+        first = _chosen(path, kept, self.id, "id")
+        identifier = kept[first or 0]
+        others = {name: place[name] for name in kept if name != identifier}
+        labels = {name: _label(path, others, name) for name in self.labels}
+        taken = {*labels.values()}
+        for name, column in others.items():
+            if name.startswith(LABEL) and column not in taken:
+                labels.setdefault(name.removeprefix(LABEL), column)
+        splits = {name.removeprefix(SPLIT): others[name] for name in others if name.startswith(SPLIT)}
+        groups = None if self.groups is None else _label(path, others, self.groups, "column of groups")
+        found = NodeColumns(place[identifier], [], labels, splits, groups)
+        if self.matrix is not None:
+            features = []
+        elif self.features is None:
+            features = [column for column in others.values() if column not in found.marks]
+        else:
+            features = sorted(others[name] for name in self._features_there(path, others))
+        return found._replace(features=features)
+
+    def _features_there(self, path: Path, others: dict[str, int]) -> tuple[str, ...]:
+        """The named features; none of them where they are those of degrees."""
+        features = self.features or ()
+        missing = [name for name in features if name not in others]
+        if missing and set(features) <= set(DEGREE_NAMES):
+            return ()
+        if missing:
+            raise InputError(str(path), f"feature columns {listed(missing)}", f"the columns {listed(list(others))}")
+        return features
+
+
+def _several(names: str | Path | Sequence[str]) -> tuple[str, ...]:
+    return (str(names),) if isinstance(names, str | Path) else tuple(map(str, names))
+
+
+def _chosen(path: Path, names: Sequence[str], wanted: str | None, usual: str) -> int | None:
+    """The position of a column: of the wanted name, else of the usual one in any case; None where there is none."""
+    lower = [name.lower() for name in names]
+    if wanted is None:
+        return lower.index(usual) if usual in lower else None
+    if wanted not in names:
+        raise InputError(str(path), f"a column {shorten(wanted)}, for {usual}", f"the columns {listed(names)}")
+    return list(names).index(wanted)
+
+
+def _label(path: Path, others: dict[str, int], name: str, what: str = "label column") -> int:
+    """The position of a label by its name, with or without the prefix."""
+    for known in (name, LABEL + name):
+        if known in others:
+            return others[known]
+    raise InputError(str(path), f"a {what} {shorten(name)}", f"the columns {listed(list(others))}")
+
+
+def listed(names: Sequence[str], limit: int = 12) -> str:
+    """Some names in quotes, for a message."""
+    shown = ", ".join(map(shorten, names[:limit]))
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "none"

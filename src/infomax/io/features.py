@@ -1,0 +1,123 @@
+"""Features in a file beside the node table, and columns that were hardly meant as features."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.errors import InputError, InputWarning, place, shorten
+from infomax.graphs.checks import MOST_FEATURES
+from infomax.graphs.degrees import DEGREE_NAMES
+from infomax.io.columns import listed
+from infomax.io.npz import read_arrays
+from infomax.io.tables import NodeTable
+
+_LOOKED_AT = 10_000
+"""Rows that are searched for columns that look like ids."""
+
+
+def read_matrix(path: Path) -> Any:
+    """The features ``[N, F]`` of a file: an array of numpy (.npy, mapped), or a sparse matrix of scipy (.npz, CSR)."""
+    if path.suffix.lower() == ".npz":
+        return _read_sparse(path)
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), "an .npy file", str(error)) from None
+    if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.shape[1]:
+        raise InputError(str(path), "numbers of shape [N, F]", f"{array.dtype} of shape {list(array.shape)}")
+    return array
+
+
+def _read_sparse(path: Path) -> sparse.csr_array:
+    """The matrix of a file that `scipy.sparse.save_npz` wrote; nothing is unpickled."""
+    if not path.is_file():
+        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")
+    arrays = read_arrays(path)
+    try:
+        kind = bytes(arrays["format"].item()).decode() if arrays["format"].dtype.kind == "S" else str(arrays["format"])
+        shape = tuple(arrays["shape"].tolist())
+        if len(shape) != 2 or not 0 < shape[1] <= MOST_FEATURES:
+            raise ValueError(f"shape {list(shape)}, where 1 to {MOST_FEATURES:,} columns are possible")
+        data: Any = arrays["data"]
+        if data.dtype.kind not in "biuf":
+            raise TypeError(f"dtype {data.dtype}")
+        if kind == "coo":
+            ends = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
+            return sparse.csr_array(sparse.coo_array((data, tuple(ends)), shape=shape))
+        made = {"csr": sparse.csr_array, "csc": sparse.csc_array}[kind]
+        matrix = made((data, arrays["indices"], arrays["indptr"]), shape=shape)
+        matrix.check_format(full_check=True)
+        return sparse.csr_array(matrix)
+    except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
+        expected = "a CSR, CSC or COO matrix of numbers, as scipy.sparse.save_npz writes it"
+        raise InputError(str(path), expected, str(error), "An array goes into an .npy file.") from error
+
+
+def matrix_names(width: int) -> list[str]:
+    """The names of the features of a file, which has none."""
+    return [f"x{column}" for column in range(width)]
+
+
+def check_rows(path: Path, matrix: Any, n: int) -> None:
+    """Refuse a matrix that has not one row per row of the node table."""
+    if matrix.shape[0] != n:
+        raise InputError(str(path), f"shape [{n}, F], a row per row of the node table", f"shape {list(matrix.shape)}")
+
+
+def with_matrix(nodes: NodeTable, path: Path, wanted: Sequence[str] | None) -> NodeTable:
+    """The node table with the features of a file; with ``wanted`` only the columns of these names."""
+    if wanted is not None and (not wanted or set(wanted) <= set(DEGREE_NAMES)):
+        return nodes
+    matrix = read_matrix(path)
+    check_rows(path, matrix, len(nodes.ids))
+    names = matrix_names(matrix.shape[1])
+    if wanted is not None and list(wanted) != names:
+        position = {name: column for column, name in enumerate(names)}
+        if missing := [name for name in wanted if name not in position]:
+            raise InputError(str(path), f"features {listed(missing)}", f"the features {listed(names)}")
+        names = sorted(wanted, key=position.__getitem__)
+        matrix = matrix[:, [position[name] for name in names]]
+    if not sparse.issparse(matrix):
+        matrix = finite(path, matrix, 0)
+    return replace(nodes, feature_names=names, features=matrix)
+
+
+def finite(path: Path, rows: NDArray[Any], first: int) -> NDArray[np.float32]:
+    """Rows ``[n, F]`` as float32, refused unless all are finite; ``first`` is the number of the first row."""
+    with np.errstate(over="ignore"):
+        block = np.array(rows, dtype=np.float32)
+    good = np.isfinite(block)
+    if not good.all():
+        row, column = divmod(int(np.argmin(good)), block.shape[1])
+        where = f"{path}, row {first + row + 1}, column {column + 1}"
+        raise InputError(where, "a finite number (32-bit float)", str(rows[row, column]))
+    return block
+
+
+def warn_if_ids(path: Path, names: Sequence[str], features: Any) -> None:
+    """Point out a feature column that looks like an id: whole numbers that differ in almost every row, or are huge."""
+    block = features[:_LOOKED_AT]
+    n = block.shape[0]
+    if n < 10:
+        return
+    matrix = sparse.csc_array(block) if sparse.issparse(block) else None
+    filled = np.diff(matrix.indptr) if matrix is not None else np.count_nonzero(block, axis=0)
+    for column in np.flatnonzero(filled >= n - 1):
+        values = np.asarray(block[:, column] if matrix is None else matrix[:, [column]].toarray().ravel())
+        # Ids of many digits are whole as float32, and some or all of them become equal.
+        large = np.abs(values).min() >= 2**24
+        if (values % 1 == 0).all() and (large or len(np.unique(values)) > 0.99 * n):
+            name = names[int(column)]
+            message = (
+                f"{place(path, column=name)}: a feature that looks like an id, with a different or huge number in "
+                f"every row. If it is one: --ignore {name} (in Python: ignore={shorten(name)})."
+            )
+            warnings.warn(message, InputWarning, stacklevel=2)
