@@ -14,6 +14,7 @@ from benchmarks.ours import FOREVER, _go_on
 from benchmarks.problem import LEARNING_RATE, load
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
+from infomax.kernels.ranks import ALONE, Ranks
 from infomax.presets import PRESETS
 from infomax.training.loop import Training
 from infomax.views import Batches
@@ -34,10 +35,11 @@ COLUMNS = {
 class OurBatches:
     """The batches preset, trained by the loop that `DGI.fit` runs."""
 
-    def __init__(self, graph: Graph, dim: int, batch: int, device: torch.device) -> None:
+    def __init__(self, graph: Graph, dim: int, batch: int, device: torch.device, ranks: Ranks = ALONE) -> None:
         preset = PRESETS["batches"]
         model = build(preset, graph.num_features, torch.Generator().manual_seed(0)).to(device)
         self.views = Batches(graph, model.encoder.rule, preset.corruption, device, batch=batch)
+        self.views.divide(ranks)
         self.training = Training(
             model,
             self.views,
@@ -47,6 +49,7 @@ class OurBatches:
             patience=None,
             generator=torch.Generator(device).manual_seed(0),
             replayable=True,
+            ranks=ranks,
         )
 
     def train(self, count: int) -> float:
