@@ -35,21 +35,25 @@ def measure(settings: Any) -> None:
     with joined(settings.device) as ranks:
         torch.set_num_threads(settings.threads)
         torch.set_float32_matmul_precision("high")
-        graph = read_npz(settings.graph)
-        ours = OurBatches(graph, settings.dim, settings.batch, torch.device(settings.device), ranks)
+        graph, device = read_npz(settings.graph), torch.device(settings.device)
+        if settings.apart:
+            ours = OurBatches(graph, settings.dim, settings.batch // ranks.count, device)
+        else:
+            ours = OurBatches(graph, settings.dim, settings.batch, device, ranks)
         ours.train(settings.steps)
         seconds = []
         for _ in range(settings.repeats):
+            ranks.wait()
             began = time.perf_counter()
             loss = ours.train(settings.steps)
             seconds.append(time.perf_counter() - began)
         if ranks.rank == 0:
-            print(json.dumps({"seconds": seconds, "loss": loss, "batch": ours.views.batch, "nodes": graph.num_nodes}))
+            print(json.dumps({"seconds": seconds, "loss": loss}))
 
 
 def turn(settings: Any, graph: Path, count: int) -> dict[str, Any]:
     """Start so many processes by torchrun, or one without it for 0; returns what rank 0 prints."""
-    words = ["--graph", graph]
+    words = ["--graph", graph, *(["--apart"] if settings.apart else [])]
     for name in ("device", "threads", "dim", "batch", "steps", "repeats"):
         words += [f"--{name}", getattr(settings, name)]
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"] if count else []
@@ -68,6 +72,11 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--batch", type=int, default=16_384, help="nodes per step, of all processes together")
     options.add_argument("--steps", type=int, default=2, help="steps per turn")
     options.add_argument("--repeats", type=int, default=5, help="turns that are measured")
+    options.add_argument(
+        "--apart",
+        action="store_true",
+        help="processes with a model and a part of the batch each: what the machine can do",
+    )
     options.add_argument("--graph", type=Path, help="measure on this .npz; used by the processes themselves")
     settings = options.parse_args(arguments)
     if settings.graph:
@@ -82,7 +91,7 @@ def main(arguments: list[str] | None = None) -> None:
             times = [1000 * seconds / settings.steps for seconds in found["seconds"]]
             row = {"processes": count or "1, without torchrun", "median_ms": median(times), "loss": found["loss"]}
             row |= {"fastest_ms": min(times), "slowest_ms": max(times), "turns_ms": times}
-            row["nodes_s"] = 1000 * found["batch"] / row["median_ms"]
+            row["nodes_s"] = 1000 * min(settings.batch, graph.num_nodes) / row["median_ms"]
             rows.append(row | {"speed_up": row["nodes_s"] / (rows[0] if rows else row)["nodes_s"]})
     title = f"{settings.dataset}, {graph.num_nodes:,} nodes, batch {settings.batch:,}, {settings.dim} wide, "
     report(settings, f"{title}{settings.threads} threads per process", rows, COLUMNS)

@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,9 +19,10 @@ import pytest
 import shell
 from processes import in_processes
 from shell import write_graph
+from torch import distributed
 
 from infomax import InputError
-from infomax.cli.torchrun import _choose_gpu
+from infomax.cli.torchrun import MEETING, _choose_gpu, _meet
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -134,6 +137,22 @@ def test_a_mistake_is_one_message_of_rank_0(name, outcomes):
     first, second = outcomes[1][name]
     shell.refused(first, MISTAKES[name])
     assert (second.code, second.out, second.err) == (2, "", "")
+
+
+def test_processes_meet_in_a_store_with_the_keys_of_an_earlier_attempt():
+    """After a restart torchrun still has them; a rank may read the old name before rank 0 announces its own."""
+    wait = timedelta(seconds=30)
+    store = distributed.TCPStore("localhost", 0, is_master=True)
+    for key, value in {MEETING: "old", "old/1": "rank 1 of then", "old/rank 1 of then": "welcome"}.items():
+        store.set(key, value)
+    with ThreadPoolExecutor() as pool:
+        clients = [distributed.TCPStore("localhost", store.port, is_master=False) for _ in range(3)]
+        late = [pool.submit(_meet, clients[rank], rank, 3, wait) for rank in (1, 2)]
+        while not all(store.check([f"old/{rank}"]) for rank in (1, 2)) or store.get("old/1") == b"rank 1 of then":
+            time.sleep(0.01)
+        name = _meet(clients[0], 0, 3, wait)
+        assert name != "old"
+        assert [meeting.result() for meeting in late] == [name, name]
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch):
