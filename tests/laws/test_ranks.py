@@ -13,7 +13,7 @@ from processes import in_processes
 from sample_graphs import random_graph
 
 from infomax import DGI, InputError, kernels
-from infomax.kernels.ranks import Ranks
+from infomax.kernels.ranks import SMALL, Ranks
 from infomax.parts.encoders import GCN, SkipMeanPool
 from infomax.views import Batches, Patches
 
@@ -99,13 +99,26 @@ def interrupt_one_rank(folder: Path) -> None:
     np.testing.assert_array_equal(DGI.load(folder).transform(graph).vectors, straight.transform(graph).vectors)
 
 
+def add_in_order() -> None:
+    """Sums, small or large, are those of the ranks one after the other, bit for bit."""
+    ranks = Ranks.current()
+    for size in (1, 7, SMALL, SMALL + 1, 70_001):
+        addends = [torch.randn(3, size, generator=torch.Generator().manual_seed(rank)) for rank in range(ranks.count)]
+        total = sum(addends[1:], addends[0])
+        mine = addends[ranks.rank]
+        found = ranks.sum([mine, mine[:, 0]])
+        assert torch.equal(found[0], total)
+        assert torch.equal(found[1], total[:, 0])
+
+
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     place = tmp_path_factory.mktemp("group")
     tasks = [(train_twice, case) for case in CASES]
     tasks += [(refuse, (settings,)) for settings in REFUSED.values()] + [(interrupt_one_rank, (place / "run",))]
+    tasks.append((add_in_order, ()))
     results = in_processes(RANKS, tasks)
-    return dict(zip([*CASES, *REFUSED, "interrupt"], results, strict=True))
+    return dict(zip([*CASES, *REFUSED, "interrupt", "sums"], results, strict=True))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -125,3 +138,7 @@ def test_all_ranks_refuse_with_one_message(message, outcomes):
 
 def test_an_interrupt_on_one_rank_stops_all_and_resumes_to_the_same_bits(outcomes):
     assert outcomes["interrupt"] == (None,) * RANKS
+
+
+def test_sums_are_added_in_the_order_of_the_ranks(outcomes):
+    assert outcomes["sums"] == (None,) * RANKS

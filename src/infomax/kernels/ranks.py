@@ -52,23 +52,25 @@ class Ranks:
         """
         if self.count == 1:
             return tensors
-        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        sizes = [tensor.numel() for tensor in tensors]
+        padding = tensors[0].new_zeros(-sum(sizes) % self.count)
+        flat = torch.cat([*(tensor.reshape(-1) for tensor in tensors), padding])
         total = self._sum(flat.to(_carrier(flat.device.type))).to(flat.device)
-        parts = total.split([tensor.numel() for tensor in tensors])
-        return [part.view(tensor.shape).to(tensor.dtype) for part, tensor in zip(parts, tensors, strict=True)]
+        parts = zip(total.split([*sizes, len(padding)]), tensors, strict=False)
+        return [part.view(tensor.shape).to(tensor.dtype) for part, tensor in parts]
 
     def _sum(self, flat: Tensor) -> Tensor:
+        """Add vectors ``[n]`` over all ranks; n is a multiple of their number."""
         if len(flat) <= SMALL:
             return _in_order(self._gather(flat))
-        width = -(-len(flat) // self.count)
-        addends = pad(flat, (0, width * self.count - len(flat)))
-        mine = torch.empty_like(addends)
-        distributed.all_to_all_single(mine, addends)
-        return torch.cat(self._gather(_in_order(mine.split(width))))[: len(flat)]
+        mine = torch.empty_like(flat)
+        distributed.all_to_all_single(mine, flat)
+        return self._gather(_in_order(mine.view(self.count, -1))).view(-1)
 
-    def _gather(self, tensor: Tensor) -> list[Tensor]:
-        gathered = [torch.empty_like(tensor) for _ in range(self.count)]
-        distributed.all_gather(gathered, tensor)
+    def _gather(self, tensor: Tensor) -> Tensor:
+        """Return the tensors of all ranks, ``[ranks, ...]``."""
+        gathered = tensor.new_empty(self.count, *tensor.shape)
+        distributed.all_gather(list(gathered), tensor)
         return gathered
 
     def any(self, flag: bool) -> bool:
@@ -148,7 +150,8 @@ def require_divisible(nodes: int, ranks: Ranks) -> None:
         raise InputError("batch", f"{ranks.count} nodes or more, one for each process", str(nodes), remedy)
 
 
-def _in_order(parts: Sequence[Tensor]) -> Tensor:
+def _in_order(parts: Tensor) -> Tensor:
+    """Add rows one after the other, ``[ranks, n] -> [n]``."""
     total = parts[0].clone()
     for part in parts[1:]:
         total += part
