@@ -212,7 +212,7 @@ def test_killed_then_interrupted_then_resumed_ends_in_the_same_bytes(folder, out
         time.sleep(0.01)
     workers = psutil.Process(agent.pid).children(recursive=True)
     agent.send_signal(signal.SIGINT)
-    printed, _ = agent.communicate(timeout=120)
+    printed, _ = agent.communicate(timeout=240)
     assert (tmp_path / "killed").exists()
     assert "rank 0 of 2 has lost another rank" in printed
     assert "infomax: stopped after epoch 31." in printed
@@ -230,7 +230,7 @@ def test_a_rank_killed_on_the_second_of_two_hosts_ends_in_the_same_bytes(folder,
     options = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint={endpoint}"]
     run = tmp_path / "run"
     agents = [start(tmp_path, options, "go on", words(folder, run, "--resume")) for _ in range(2)]
-    printed = "".join(agent.communicate(timeout=120)[0] for agent in agents)
+    printed = "".join(agent.communicate(timeout=240)[0] for agent in agents)
     assert [agent.returncode for agent in agents] == [0, 0], printed
     assert (tmp_path / "killed").exists()
     assert printed.count("wrote") == 1
