@@ -12,6 +12,9 @@ import torch
 from sample_graphs import random_graph
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from infomax import DGI, Graph, InputError
 from infomax.kernels.initialisation import glorot
@@ -27,9 +30,24 @@ from infomax.views import Patches, WholeGraph
 def test_scikit_learns_law(graph):
     model = DGI(dim=8, epochs=3, seed=5)
     assert clone(model).get_params() == model.get_params()
+    assert repr(model) == "DGI(dim=8, epochs=3, seed=5)"
+    with pytest.raises(InputError, match="found depth"):
+        model.set_params(depth=2)
     assert model.fit(graph) is model
     with pytest.raises(NotFittedError):
         DGI().transform(graph)
+
+
+def test_a_pipeline_and_a_search_take_it_as_one_of_their_own(graph):
+    only = FunctionTransformer(lambda graphs: graphs[0])  # a search cuts a list, not a graph
+    pipeline = Pipeline([("only", only), ("dgi", DGI(epochs=2)), ("scale", StandardScaler())])
+
+    def width(fitted, graphs):
+        return fitted.transform(graphs).shape[1]
+
+    search = GridSearchCV(pipeline, {"dgi__dim": [4, 8]}, scoring=width, cv=[([0], [0])]).fit([graph])
+    assert search.best_params_ == {"dgi__dim": 8}
+    assert width(search.best_estimator_, [graph]) == 8
 
 
 def test_same_seed_same_bytes_other_seed_other_vectors(graph):

@@ -33,6 +33,7 @@ def test_a_dozen_names_at_most_and_each_is_there():
     [
         ("import infomax", {"torch", "numpy", "scipy", "sklearn"}),
         ("from infomax import read_graph", {"torch", "sklearn"}),
+        ("from infomax import DGI", {"sklearn", "scipy.stats", "rich", "numba", "pyarrow", "pandas"}),
     ],
 )
 def test_import_waits_for_nothing(statement, light):

@@ -17,7 +17,7 @@ from benchmarks.faults.children import Trials, run, start
 from infomax import DGI, Graph, InputError
 from infomax.training import resuming, runs
 
-FINISHED = {runs.CONFIG, runs.GRAPH, runs.MODEL, runs.HEALTH}
+FINISHED = {runs.CONFIG, runs.GRAPH, runs.MODEL, runs.VECTORS, runs.HEALTH}
 KILLED = 77
 _OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "os.link"}
 

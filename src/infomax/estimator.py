@@ -12,8 +12,6 @@ from typing import Any, Self, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
@@ -33,6 +31,7 @@ from infomax.training.embedding import embed
 from infomax.training.embedding import smooth as smooth_over
 from infomax.training.health import LOOKED_AT, course, shape
 from infomax.training.loop import Training
+from infomax.training.parameters import Parameters, not_fitted
 from infomax.training.parts import write_vectors
 from infomax.training.resuming import pausing, resume
 from infomax.training.step import Model, has_closed_form
@@ -41,7 +40,7 @@ from infomax.views import Batches, WholeView
 from infomax.views.propagation import Propagation
 
 
-class DGI(BaseEstimator):  # type: ignore[misc]
+class DGI(Parameters):
     """Deep Graph Infomax: learns one vector per node, without labels.
 
     Args:
@@ -201,7 +200,7 @@ class DGI(BaseEstimator):  # type: ignore[misc]
     def health_(self) -> dict[str, Any]:
         """The report on the training, computed at first use, since it needs the vectors and their spectrum."""
         if not hasattr(self, "_course"):
-            raise NotFittedError("No training has finished yet: call fit(graph).")
+            raise not_fitted("No training has finished yet: call fit(graph).")
         seen, rows = self.graph_.seen(), None
         if seen.folder is not None:  # sample the nodes, as `shape` does with vectors in memory
             rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))
@@ -316,11 +315,16 @@ class DGI(BaseEstimator):  # type: ignore[misc]
         return dataclasses.replace(preset, **changes).checked()
 
     def _finish(self, folder: Path, config: str) -> None:
-        runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_, config)
+        graph, vectors = self.graph_, None
+        if graph.folder is None and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
+            vectors = self.transform(graph)
+            if "health_" not in self.__dict__:
+                self.health_ = self._course | shape(vectors.vectors)
+        runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_, config, vectors)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise NotFittedError("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
+            raise not_fitted("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
 
 
 def check_graph(graph: object) -> None:

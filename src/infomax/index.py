@@ -17,8 +17,8 @@ from infomax.io.atomic import check_place, replacing
 from infomax.io.json import read_json, write_json
 from infomax.training import runs
 
-LIMIT = 50_000
-"""Up to this number of nodes an exact search is as fast."""
+LIMIT = runs.STORED
+"""Up to this number of nodes an exact search is as fast, in vectors that the run holds."""
 
 INDEX, NOTES = "neighbours.usearch", "neighbours.json"
 NEAREST, SAMPLE = 10, 100

@@ -6,15 +6,18 @@ import csv
 import gzip
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from pyarrow import float32, int64, list_, parquet
 from shell import FEATURES, IDS, KINDS, infomax, refused, write_graph, write_table
 
-from infomax import DGI, Graph, read_graph
+from infomax import DGI, Embeddings, Graph, read_graph
 from infomax.io.npz import write_npz
 
 DIM = 8
@@ -505,3 +508,41 @@ def test_a_run_on_weights_says_that_a_graph_has_none(tmp_path):
         outcome = infomax("embed", run, tmp_path / f"{name}.csv", "--out", tmp_path / "v.csv")
         assert outcome.code == 0
         assert ("each counts as 1" in outcome.err) == said
+
+
+def test_what_a_run_holds_is_shown_without_torch_or_scikit_learn(folder, run, tmp_path):
+    script = """
+import sys
+from infomax.cli import main
+for words in sys.argv[1:]:
+    sys.argv = ["infomax", *words.split("|")]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+print(*{"torch", "sklearn"} & set(sys.modules), file=sys.stderr)
+"""
+    out = tmp_path / "vectors.csv"
+    commands = (
+        f"info|{folder}|--labels|kind",
+        "datasets",
+        f"neighbours|{run}|007",
+        f"embed|{run}|--out|{out}",
+        f"neighbours|{out}|007",
+    )
+    done = subprocess.run([sys.executable, "-c", script, *commands], capture_output=True, text=True, check=True)
+    assert done.stderr == "\n"
+    assert (Embeddings.read(out).vectors == DGI.load(run).transform(DGI.load(run).graph_).vectors).all()
+
+
+@pytest.mark.parametrize("damaged", ["vectors.npy", "graph.npz", "config.json"])
+def test_vectors_of_a_damaged_run_are_never_shown(run, tmp_path, damaged):
+    path = Path(shutil.copytree(run, tmp_path / "run")) / damaged
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    outcome = infomax("neighbours", tmp_path / "run", "007")
+    if damaged == "vectors.npy":  # they can be computed
+        assert outcome.out == infomax("neighbours", run, "007").out
+    else:
+        refused(outcome, damaged)

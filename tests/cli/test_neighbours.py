@@ -101,6 +101,7 @@ def test_a_run_that_cannot_be_written_is_indexed_in_memory(clustered, folder, mo
 def test_command_indexes_large_runs_only(tmp_path, monkeypatch):
     run = tmp_path / "run"
     graph = write_graph(tmp_path / "small")
+    monkeypatch.setattr(runs, "STORED", 50)
     assert infomax("train", graph, "--labels", "kind", "--out", run, "--dim", 8, "--epochs", 2).code == 0
     exact = infomax("neighbours", run, "Z")
     assert not (run / index.INDEX).exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -62,15 +62,23 @@ def embed(
     device: Device = "auto",
 ) -> None:
     """Write the vectors of a graph's nodes, with their ids."""
-    from infomax.cli.torchrun import joined
     from infomax.errors import InputError
     from infomax.io.vectors import check_extension
+    from infomax.training.runs import read_vectors
 
     if attach and graph is None:
         raise InputError("--attach", "GRAPH, the tables of the new nodes and their edges", "none")
     began = time.monotonic()
     if out.suffix:
         check_extension(out)
+        as_trained = graph is None and smooth is None and not half and device == "auto"
+        if as_trained and (written := read_vectors(run)) is not None:
+            written.save(out)
+            show.wrote(f"{out} ({written!r})", began)
+            return
+
+    from infomax.cli.torchrun import joined
+
     with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
         with ranks.together():
             model, source = _open(run, graph, attach)
@@ -122,13 +130,21 @@ def _open(run: Path, graph: str | None, attach: bool) -> tuple[DGI, Graph]:
 
 @app.command()
 def neighbours(
-    run: RunArgument,
+    run: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="A run folder, or a file that embed wrote.")],
     node: Annotated[
         str, typer.Argument(metavar="NODE", help="The id of a node; write -- before an id that begins with a dash.")
     ],
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many nodes to show.", min=1)] = 10,
 ) -> None:
     """Show the nodes nearest to a node, by cosine similarity."""
+    from infomax.embeddings import Embeddings
+    from infomax.training.runs import read_vectors
+
+    written = Embeddings.read(run) if run.is_file() else read_vectors(run)
+    if written is not None:
+        _show_neighbours(node, written.neighbours(node, k))
+        return
+
     from infomax import index
     from infomax.estimator import DGI
 
@@ -139,10 +155,13 @@ def neighbours(
         indexed = index.open_index(run, graph.ids, lambda: _embed_once(model))
     elif large:
         show.log.print("An index would make this faster from the second call on: pip install 'infomax[index]'")
-    found = (indexed or model.transform(graph)).neighbours(node, k)
-    show.table(f"Nearest to {node}", ("node", "cosine"), [(name, f"{cosine:.3f}") for name, cosine in found])
+    _show_neighbours(node, (indexed or model.transform(graph)).neighbours(node, k))
     if indexed:
         show.out.print(str(indexed))
+
+
+def _show_neighbours(node: str, found: list[tuple[Any, float]]) -> None:
+    show.table(f"Nearest to {node}", ("node", "cosine"), [(name, f"{cosine:.3f}") for name, cosine in found])
 
 
 def _embed_once(model: DGI) -> Embeddings:

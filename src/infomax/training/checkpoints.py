@@ -5,19 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialise
-from torch import Tensor
 
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
 
+if TYPE_CHECKING:  # the vectors of a run are read without torch
+    from torch import Tensor
+
 
 def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
     """Write tensors and JSON values to one file, which appears whole or not at all."""
+    from safetensors.torch import save as serialise
+
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in sorted(tensors.items())}
     text = json.dumps(values, sort_keys=True)
     # One metadata entry, since safetensors does not fix their order: the same content gives the same bytes.
@@ -26,10 +30,13 @@ def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None
         temporary.write_bytes(content)  # safetensors' own writer raises no OSError on a full disk
 
 
-def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save` wrote; raise InputError if the content does not match its hash."""
+def load(path: Path, framework: str = "pt") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `save` wrote; raise InputError if the content does not match its hash.
+
+    With framework "np" the tensors are numpy's arrays, and torch is not imported.
+    """
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework=framework) as file:
             entry = (file.metadata() or {})["infomax"]
             tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
         digest, text = entry[:64], entry[64:]
@@ -47,9 +54,18 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 _REMEDY = "The file was cut short or changed: restore a copy, or remove it and train again."
 
 
-def _digest(tensors: dict[str, Tensor], text: str) -> str:
+def _digest(tensors: dict[str, Any], text: str) -> str:
     digest = hashlib.sha256(text.encode())
     for name, tensor in tensors.items():
-        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+        kind = str(tensor.dtype).removeprefix("torch.")
+        digest.update(f"{name} torch.{kind} {list(tensor.shape)}\n".encode())
+        flat = tensor.reshape(-1)
+        digest.update((flat.view(np.uint8) if isinstance(flat, np.ndarray) else _bytes(flat)).data)
     return digest.hexdigest()
+
+
+def _bytes(flat: Tensor) -> NDArray[np.uint8]:
+    """The bytes of a tensor, whose type numpy may not have."""
+    import torch
+
+    return flat.view(torch.uint8).numpy()

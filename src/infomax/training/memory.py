@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING
+
 from scipy import sparse
 
 from infomax import machine
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.kernels.transfer import free_bytes
 from infomax.machine import size
-from infomax.views.sampling import level_sizes
-from infomax.views.stored import BYTES
+
+if TYPE_CHECKING:  # `infomax info` does not wait for torch
+    import torch
 
 
 def training_bytes(graph: Graph, dim: int, *, gpu: bool = False, fan_out: tuple[int, ...] = (), batch: int = 0) -> int:
@@ -30,6 +31,8 @@ def training_bytes(graph: Graph, dim: int, *, gpu: bool = False, fan_out: tuple[
         return stored_bytes(graph) + 4 * min(batch, n) * (18 * d + 8 * f) + 20 * (f * d + 4 * d * d)
     edges = 72
     if fan_out:
+        from infomax.views.sampling import level_sizes
+
         # Includes half as much again, for gaps between the allocator's freed blocks.
         rows, inner = sum(level_sizes(batch, fan_out)), sum(level_sizes(batch, fan_out[:-1]))
         edges, activations = 24, 24 * rows + 12 * inner * (2 * f + 8 * d)
@@ -51,12 +54,16 @@ def embedding_bytes(graph: Graph, out_dim: int) -> int:
 
 def stored_bytes(graph: Graph) -> int:
     """Estimate the peak bytes of reading a graph folder: a few numbers per node, and the rows of a batch."""
+    from infomax.views.stored import BYTES
+
     return 32 * graph.num_nodes + 4 * BYTES
 
 
 def available_bytes(device: torch.device) -> int:
     """Free bytes on the device now."""
     if device.type == "cuda":
+        from infomax.kernels.transfer import free_bytes
+
         return free_bytes(device)
     return machine.free_bytes()
 

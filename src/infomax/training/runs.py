@@ -3,13 +3,14 @@
 config.json             the settings, the seed, the versions, and a description of the graph with its hash
 graph.npz               the graph, its node ids, labels and splits; config.json names a graph folder instead
 model.safetensors       the weights, the scaler and the feature names, hashed; it exists once training has ended
+vectors.npy             the vectors of a graph of at most `STORED` nodes, so that showing them needs no model
 health.json             the report on the training
 checkpoint.safetensors  the state of an unfinished training
 neighbours.*            the index of `infomax neighbours`, made when it is first needed
 .lock                   held while a process writes the folder
 
-The model holds a hash of the settings and of the description of the graph, which holds a hash of graph.npz. So a model
-is never used with the settings or the graph of another.
+The model holds a hash of the vectors, and one of the settings and of the description of the graph, which holds a hash
+of graph.npz. So a model is never used with the settings, the graph or the vectors of another.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from scipy import sparse
-from torch import Tensor
 
+from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.graphs.folder import folder_hash, is_folder
 from infomax.graphs.graph import Graph
@@ -40,9 +40,14 @@ from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
 from infomax.version import __version__
 
+if TYPE_CHECKING:  # torch is imported where it is needed: `read_vectors` does without
+    from torch import Tensor
+
 FORMAT = 2
 CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
-HEALTH, CHECKPOINT, LOCK = "health.json", "checkpoint.safetensors", ".lock"
+VECTORS, HEALTH, CHECKPOINT, LOCK = "vectors.npy", "health.json", "checkpoint.safetensors", ".lock"
+STORED = 50_000
+"""Nodes up to which a run holds its vectors: at most 100 MB at the usual width."""
 
 _RESTORE = "Restore a copy, or train again."
 _REPORTED = ("epochs", "kept_epoch", "seconds", "effective_rank", "dead_dimensions", "dimensions")
@@ -69,7 +74,7 @@ def locked(folder: Path) -> Iterator[None]:
     make_folder(folder)
     try:
         with locking.locked(folder / LOCK, folder):
-            for name in (CONFIG, GRAPH, MODEL, HEALTH, CHECKPOINT):
+            for name in (CONFIG, GRAPH, MODEL, VECTORS, HEALTH, CHECKPOINT):
                 remove_leftovers(folder / name, all_of_them=True)
             yield
     finally:
@@ -86,11 +91,13 @@ def begin(
     Returns:
         the hash of both, for `finish`.
     """
+    import torch
+
     described: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
     described |= {"directed": graph.directed, "labels": list(graph.labels)}
     to_json(settings)  # raises for settings that cannot be written, before anything is removed
     make_folder(folder)
-    old = () if resumed else (MODEL, CHECKPOINT)
+    old = () if resumed else (MODEL, VECTORS, CHECKPOINT)
     for name in old:  # first, so that an old model is never beside a new graph
         (folder / name).unlink(missing_ok=True)
     if graph.folder is None:
@@ -122,8 +129,9 @@ def finish(
     feature_names: tuple[str, ...],
     health: dict[str, Any],
     config: str,
+    vectors: Embeddings | None = None,
 ) -> None:
-    """Write the report, then the model, which marks the run as finished, and remove the checkpoint.
+    """Write vectors and report, then the model, which marks the run as finished, and remove the checkpoint.
 
     Args:
         folder: the run folder.
@@ -132,7 +140,10 @@ def finish(
         feature_names: in the order of the columns.
         health: the report.
         config: what `begin` returned.
+        vectors: those of all nodes, as `DGI.transform` returns them.
     """
+    import torch
+
     write_json(folder / HEALTH, health)
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
     if scaler.mean is not None and scaler.deviation is not None:
@@ -141,6 +152,9 @@ def finish(
             "scaler.deviation": torch.from_numpy(scaler.deviation),
         }
     values = {"scaler": scaler.kind, "feature_names": list(feature_names), "config": config}
+    if vectors is not None:
+        vectors.save(folder / VECTORS)
+        values["vectors"] = file_hash(folder / VECTORS)
     checkpoints.save(folder / MODEL, tensors, values)
     (folder / CHECKPOINT).unlink(missing_ok=True)
 
@@ -189,6 +203,22 @@ def read_training_graph(folder: Path) -> Graph:
     if not isinstance(described, dict) or described.get("sha256") != file_hash(path):
         raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", _RESTORE)
     return read_npz(path)
+
+
+def read_vectors(folder: Path) -> Embeddings | None:
+    """Read the vectors that a run holds, without torch; None if it holds none or any of its files is damaged.
+
+    Then `DGI.load` computes them, or says what is damaged.
+    """
+    try:
+        values, config = checkpoints.load(folder / MODEL, "np")[1], read_json(folder / CONFIG)
+        expected = config_hash(config), file_hash(folder / VECTORS)
+        if config.get("format") != FORMAT or (values.get("config"), values.get("vectors")) != expected:
+            return None
+        _read_health(folder / HEALTH)
+        return Embeddings(Embeddings.read(folder / VECTORS).vectors, read_training_graph(folder).ids)
+    except (InputError, OSError):
+        return None
 
 
 def _open_graph_folder(config: Path, path: Path, described: Any) -> Graph:
@@ -284,6 +314,8 @@ def file_hash(path: Path) -> str:
 
 def _scaler(path: Path, kind: Any, tensors: dict[str, Tensor], width: int) -> Scaler:
     """Build the scaler of a model file; removes its mean and deviation ``[F]`` from the tensors."""
+    import torch
+
     mean, deviation = (tensors.pop(f"scaler.{name}", None) for name in ("mean", "deviation"))
     given = [vector for vector in (mean, deviation) if vector is not None]
     expected = f"a scaler of kind rows, none, or columns with mean and deviation of {width} finite numbers"
