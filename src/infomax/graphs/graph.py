@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -320,7 +321,7 @@ def _not_number(values: list[Any], least: float = -np.inf) -> int | None:
     """The position of the first value that is no finite number, or one below ``least``."""
     for place, value in enumerate(values):
         try:
-            if not np.isfinite(number := float(value)) or number < least:
+            if not math.isfinite(number := float(value)) or number < least:
                 return place
         except (TypeError, ValueError):
             return place

@@ -95,7 +95,9 @@ def read_graph(
         if suffix == ".npz":
             columns.refuse(["ignore"], f"tables, rather than {edge_path}")
             return with_labels(read_npz(edge_path), columns.labels, str(edge_path))
-        return _read_graphml(edge_path, columns, directed)
+        from infomax.io.graphml import read_graphml
+
+        return read_graphml(edge_path, columns, directed)
     if node_path is None:
         columns.refuse_without_nodes(edge_path)
     node_table = None if node_path is None else _read_nodes(node_path, columns)
@@ -182,27 +184,3 @@ def with_labels(graph: Graph, names: Sequence[str], where: str) -> Graph:
     if not names:
         return graph
     return replace(graph, labels={name: graph.labels[name] for name in (*names, *graph.labels)})
-
-
-def _read_graphml(path: Path, columns: Columns, directed: bool) -> Graph:
-    import networkx
-
-    labels, features = columns.labels, columns.features
-    try:
-        graph = networkx.read_graphml(path)
-        if features is not None or columns.ignore:
-            wanted = None if features is None else {*features, *labels}
-            for _, values in graph.nodes(data=True):
-                kept = {
-                    name: value
-                    for name, value in values.items()
-                    if (wanted is None or name in wanted) and name not in columns.ignore
-                }
-                values.clear()
-                values.update(kept)
-        return Graph.from_networkx(graph, labels=labels, directed=directed)
-    except InputError as error:
-        raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
-    except (SyntaxError, OSError, LookupError, TypeError, ValueError, networkx.NetworkXException) as error:
-        # The XML parser raises SyntaxError; networkx raises the others for odd attributes.
-        raise InputError(str(path), "a GraphML file", str(error) or type(error).__name__) from error

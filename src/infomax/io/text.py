@@ -99,7 +99,11 @@ def feature_block(
     table: Table, names: Sequence[str], features: Sequence[int], chunk: Sequence[Row], remedy: str
 ) -> NDArray[np.float32]:
     """Features ``[rows, F]`` of some rows; cells that are no finite number are refused."""
-    cells = list(chain.from_iterable([row[column] for column in features] for _, row in chunk))
+    first, last = features[0], features[-1] + 1
+    if last - first == len(features):  # a slice takes a third of the time
+        cells = list(chain.from_iterable(row[first:last] for _, row in chunk))
+    else:
+        cells = list(chain.from_iterable([row[column] for column in features] for _, row in chunk))
     values = numbers(cells)
     good = np.isfinite(values)
     if not good.all():
@@ -112,14 +116,29 @@ def feature_block(
 
 def numbers(cells: Sequence[str]) -> NDArray[np.float32]:
     """The number in every cell as float32; NaN where a cell holds none."""
+    text = ",".join(cells)
+    digits = _digits(text, len(cells))
+    if digits is not None:
+        return digits
     with np.errstate(over="ignore"):
         try:
             # float() reads "2024_01" as a number, which no table means.
-            if "_" not in "".join(cells):
+            if "_" not in text:
                 return np.fromiter(map(float, cells), dtype=np.float32, count=len(cells))
         except ValueError:
             pass
         return np.fromiter(map(_number, cells), dtype=np.float32, count=len(cells))
+
+
+def _digits(text: str, count: int) -> NDArray[np.float32] | None:
+    """The numbers of cells, joined by commas, if each is a single digit, as in tables of words; else None."""
+    if len(text) != 2 * count - 1 or not text.isascii():
+        return None
+    codes = np.frombuffer(text.encode(), dtype=np.uint8)
+    digits = codes[::2] - ord("0")  # below "0" they wrap around, to numbers above 9
+    if (digits > 9).any() or (codes[1::2] != ord(",")).any():
+        return None
+    return digits.astype(np.float32)
 
 
 def _number(cell: str) -> float:
