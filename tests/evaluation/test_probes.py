@@ -7,6 +7,7 @@ from scipy import sparse
 from torch.nn import functional
 
 from infomax.errors import InputError
+from infomax.evaluation.many_labels import fit_labels
 from infomax.evaluation.probes import PROBES, first_weights, fit_linear, linear_gradient, paper_probe, validated_probe
 from infomax.paper.comparison import majority
 
@@ -235,3 +236,28 @@ def test_the_majority_class_is_that_of_training_and_validation_nodes():
     assert majority(codes, [{"train": parts == 0, "test": parts == 2}]).mean == 0
     flags = np.array([[1, 0], [0, 1], [1, 0], [1, 1], [0, 0], [1, 1], [-1, 0]])
     assert majority(flags, [splits]).mean == pytest.approx(2 / 3)
+
+
+def test_labels_are_fitted_to_the_lowest_loss_whatever_the_shape_of_x():
+    """Long, correlated, constant and repeated columns, a rare label, and one that no node has."""
+    draws = torch.Generator().manual_seed(0)
+    x = torch.randn(400, 4, generator=draws, dtype=torch.float64)
+    y = (x + 2 * torch.randn(400, 4, generator=draws) > torch.tensor([0.0, 1, 4, 1e6])).float()
+    shaped = torch.cat([100 * x[:, :2] + 1000, x[:, 1:], x[:, :1] + x[:, 1:2], torch.ones(400, 1)], dim=1).float()
+    weight, bias = fit_labels(shaped, y)
+    assert weight.isfinite().all()
+    logits = shaped @ weight + bias
+    error = (logits.sigmoid() - y)[:, :3].double() / 400
+    assert (error.T @ x).abs().max() < 2e-3
+    assert error.sum(0).abs().max() < 2e-3
+    assert (logits[:, 3] < -3).all()
+
+
+def test_the_converged_probe_of_many_labels_is_where_a_thousand_steps_end():
+    vectors, codes, splits = blobs(n=1200, spread=3.0)
+    flags = np.stack([codes == 0, codes < 2, codes > 3], axis=1).astype(np.int64)
+    one, other = (PROBES["converged"](vectors, flags, splits, seed=seed) for seed in (0, 1))
+    assert (one.metric, one.values.tolist()) == ("micro-F1", other.values.tolist())
+    assert one.value == pytest.approx(paper_probe(vectors, flags, splits, steps=1000).value, abs=0.005)
+    few = {**splits, "train": splits["train"] & (np.arange(1200) < 60)}
+    assert len(PROBES["converged"](vectors, flags, few).values) == 3

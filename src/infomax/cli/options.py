@@ -103,8 +103,9 @@ Json = Annotated[
 ]
 PROBE_NAMES = "paper|converged|validated"
 PROBE_HELP = (
-    "paper: 100 steps of softmax regression, or of one logistic regression per label. converged: the same with 1,000 "
-    "steps. validated: logistic regression with C chosen on validation nodes, for one label per node."
+    "paper: 100 steps of softmax regression, or of one logistic regression per label. converged: the same to the "
+    "lowest loss; for one label per node, 1,000 steps. validated: logistic regression with C chosen on validation "
+    "nodes, for one label per node."
 )
 ProbeName = Annotated[str, typer.Option("--probe", metavar=PROBE_NAMES, help=PROBE_HELP)]
 
