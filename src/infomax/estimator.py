@@ -24,7 +24,7 @@ from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_host
 from infomax.machine import size
 from infomax.parts.corruptions import REPLAYABLE, shuffle_features
-from infomax.presets import PRESETS, Part, Preset, batch_sizes, require_shareable, restore, uses_batches
+from infomax.presets import PRESETS, Part, Preset, batch_sizes, is_short, require_shareable, restore, uses_batches
 from infomax.progress import Progress, following
 from infomax.training import checkpoints, memory, runs
 from infomax.training.embedding import embed
@@ -192,6 +192,7 @@ class DGI(Parameters):
             patience=preset.patience,
             generator=draws,
             replayable=usual,
+            short=is_short(preset, seen.num_nodes),
             ranks=ranks,
         )
         return training, preset, scaler

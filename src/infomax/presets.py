@@ -209,6 +209,18 @@ def batch_sizes(views: Part) -> dict[str, Any]:
     return sizes
 
 
+USUAL = 500
+"""Epochs that a training with patience usually takes at most."""
+SHORT = 1 << 33
+"""Numbers, nodes times width times epochs, below which a GPU gains less by compiled kernels than loading them takes."""
+
+
+def is_short(preset: Preset, nodes: int) -> bool:
+    """Whether a training on whole graphs is so short that a GPU should use plain torch."""
+    epochs = preset.epochs if preset.patience is None else min(preset.epochs, USUAL)
+    return not batch_sizes(preset.views) and nodes * preset.dim * epochs < SHORT
+
+
 def uses_batches(preset: Preset) -> bool:
     """Whether a preset trains on exact batches."""
     return _function(preset.views) is Batches

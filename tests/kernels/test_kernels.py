@@ -12,7 +12,7 @@ from infomax.kernels.optimiser import Adam
 
 def both(function, monkeypatch):
     """What a function finds with the compiled kernels, and without."""
-    assert kernels._numba_kernels() is not None
+    assert kernels.numba_kernels() is not None
     found = []
     for large in (0, 1 << 62):
         monkeypatch.setattr(kernels, "LARGE", large)

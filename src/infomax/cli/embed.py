@@ -62,6 +62,7 @@ def embed(
     device: Device = "auto",
 ) -> None:
     """Write the vectors of a graph's nodes, with their ids."""
+    from infomax.cli.torchrun import joined, started
     from infomax.errors import InputError
     from infomax.io.vectors import check_extension
     from infomax.training.runs import read_vectors
@@ -71,13 +72,11 @@ def embed(
     began = time.monotonic()
     if out.suffix:
         check_extension(out)
-        as_trained = graph is None and smooth is None and not half and device == "auto"
+        as_trained = graph is None and smooth is None and not half and device == "auto" and not started()
         if as_trained and (written := read_vectors(run)) is not None:
             written.save(out)
             show.wrote(f"{out} ({written!r})", began)
             return
-
-    from infomax.cli.torchrun import joined
 
     with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
         with ranks.together():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch.nn import functional
 from torch.nn.functional import embedding, embedding_bag, softplus
 
 from infomax.kernels.host import on_one_thread
+from infomax.kernels.loading import numba_kernels, triton_kernels
 from infomax.kernels.ranks import Portion
 from infomax.kernels.trees import Tree
 
@@ -29,7 +29,7 @@ def prepare(matrix: Tensor) -> Any:
 
 def product(matrix: Any, y: Tensor) -> Tensor:
     """Multiply a prepared CSR matrix ``[M, N]`` by a dense ``[N, D]``; `infomax.views.operands` has the gradient."""
-    if kernels := _gpu(y) or _cpu(y, matrix.shape[0]):
+    if kernels := _gpu(y, matrix) or _cpu(y, matrix.shape[0]):
         return kernels.product(matrix, y)  # type: ignore[no-any-return]
     if y.is_cuda:
         return matrix @ y  # type: ignore[no-any-return]
@@ -63,19 +63,19 @@ def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple
 
 def reaches_host(device: torch.device) -> bool:
     """Whether `gather_tree` on a device can read a table in page-locked host memory."""
-    return device.type == "cuda" and _triton_kernels() is not None
+    return device.type == "cuda" and triton_kernels() is not None
 
 
 def permutation(n: int, generator: torch.Generator) -> Tensor:
     """Draw a random permutation ``[n]``."""
-    if generator.device.type == "cuda" and (kernels := _triton_kernels()):
+    if generator.device.type == "cuda" and (kernels := triton_kernels()):
         return kernels.permutations(1, n, generator)[0]  # type: ignore[no-any-return]
     return torch.randperm(n, generator=generator, device=generator.device)
 
 
 def permutations(count: int, n: int, generator: torch.Generator, rows: slice = slice(None)) -> Tensor:
     """Draw random permutations, ``[count, n]``, and return some rows of them."""
-    if generator.device.type == "cuda" and (kernels := _triton_kernels()):
+    if generator.device.type == "cuda" and (kernels := triton_kernels()):
         return kernels.permutations(count, n, generator)[rows]  # type: ignore[no-any-return]
     return torch.rand(count, n, generator=generator, device=generator.device)[rows].argsort(dim=1)
 
@@ -158,7 +158,7 @@ def shuffle_loss(
 
     ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared; the others are as in `pair_loss`.
     """
-    if kernels := _gpu(y) or _cpu(y):
+    if kernels := _gpu(y, matrix) or _cpu(y):
         return kernels.shuffle_loss(matrix, transpose, rows, y, *others)  # type: ignore[no-any-return]
     z, z_negative = product(matrix, y), product(matrix, y.index_select(0, rows))
     record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
@@ -290,39 +290,22 @@ class _Permute(torch.autograd.Function):
         return grads[0].index_select(0, inverse(rows)), None
 
 
-def _gpu(x: Tensor) -> ModuleType | None:
-    """Return the Triton kernels if x is float32 on a GPU and Triton is installed."""
-    return _triton_kernels() if x.is_cuda and x.dtype == torch.float32 else None
+def _gpu(x: Tensor, matrix: Any = None) -> ModuleType | None:
+    """Return the Triton kernels if x is float32 on a GPU, Triton is installed, and the matrix is prepared for them."""
+    usable = x.is_cuda and x.dtype == torch.float32 and not isinstance(matrix, Tensor)
+    return triton_kernels() if usable else None
 
 
 def _cpu(x: Tensor, rows: int = 0) -> ModuleType | None:
     """Return the numba kernels if numba is installed and the work is at least `LARGE` entries on a CPU."""
-    return _numba_kernels() if not x.is_cuda and max(rows, len(x)) * x.shape[1] >= LARGE else None
+    return numba_kernels() if not x.is_cuda and max(rows, len(x)) * x.shape[1] >= LARGE else None
 
 
 def triton_for(x: Tensor) -> ModuleType | None:
     """Return the Triton kernels if x is float32 or integer on a GPU and Triton is installed."""
-    return _triton_kernels() if x.is_cuda and x.dtype in (torch.float32, torch.int32, torch.int64) else None
+    return triton_kernels() if x.is_cuda and x.dtype in (torch.float32, torch.int32, torch.int64) else None
 
 
 def worth_compiling(x: Tensor, numbers: int) -> bool:
     """Whether x is on a CPU and the work, in numbers to compute, is large enough to load numba's kernels."""
-    return not x.is_cuda and numbers >= LARGE and _numba_kernels() is not None
-
-
-@cache
-def _triton_kernels() -> ModuleType | None:
-    try:
-        from infomax.kernels import gpu
-    except ImportError:
-        return None
-    return gpu
-
-
-@cache
-def _numba_kernels() -> ModuleType | None:
-    try:
-        from infomax.kernels import cpu
-    except (ImportError, OSError):  # OSError: too little memory for the compiler
-        return None
-    return cpu
+    return not x.is_cuda and numbers >= LARGE and numba_kernels() is not None

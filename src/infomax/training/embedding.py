@@ -8,12 +8,16 @@ from contextlib import contextmanager
 import torch
 from torch.nn.functional import normalize
 
+from infomax.kernels.loading import uncompiled
 from infomax.parts.encoders import Encoder
 from infomax.views import BlockView, WholeView
 from infomax.views.propagation import Propagation
 
 BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Nodes per block: few fit into a CPU's cache, many keep a GPU busy."""
+
+LARGE = 1 << 26
+"""Numbers, nodes times width, above which compiled kernels save more time in one pass than loading them takes."""
 
 COLUMNS = 64
 """Columns that are smoothed at a time."""
@@ -28,7 +32,7 @@ def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.
     propagation, h = view.propagation, None
     assert isinstance(propagation, Propagation)  # noqa: S101  flipped edges occur only in negatives
     n, block = propagation.n, block or BLOCK[propagation.operand.matrix.device.type]
-    with evaluating(encoder):
+    with evaluating(encoder), uncompiled(n * encoder.out_dim < LARGE):
         for k in range(encoder.depth):
             whole = view.fresh()
             blocks = (BlockView(whole, propagation, start, min(start + block, n)) for start in range(0, n, block))

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from infomax.errors import InputError, whole
 from infomax.kernels.host import workspace
+from infomax.kernels.loading import uncompiled
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.kernels.replay import Replay
@@ -41,7 +42,7 @@ class Training:
 
     The loop queues steps without waiting for a GPU; with ``replayable`` parts the GPU replays a recorded step. The
     history is read back every `stride` epochs; epochs after the stop are discarded, so the result does not depend on
-    the stride.
+    the stride. In a ``short`` training a GPU loads no compiled kernels.
     """
 
     def __init__(
@@ -56,9 +57,10 @@ class Training:
         generator: torch.Generator,
         replayable: bool = False,
         ranks: Ranks = ALONE,
+        short: bool = False,
     ) -> None:
         self.model, self.views, self.objective, self.generator = model, views, objective, generator
-        self.epochs, self.patience = epochs, patience
+        self.epochs, self.patience, self.short = epochs, patience, short
         self.device, self.ranks = generator.device, ranks
         whole("views.steps", views.steps, 1)
         gpu = self.device.type == "cuda"
@@ -66,7 +68,6 @@ class Training:
         self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimiser = Adam(self.weights, lr)
         self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, list(model.buffers()))
-        self.loss_alone = torch.tensor([1.0, 0, 0], device=self.device)
         self.replay = Replay(self._step, generator) if gpu and replayable and views.uniform and ranks == ALONE else None
         self.history: list[Record] = []
         self.position, self.epoch_began = 0, generator.get_state()
@@ -78,7 +79,7 @@ class Training:
         """Train to the end; ``pause`` is called whenever the history has been read back, and within long epochs."""
         self.began = time.perf_counter()
         gpu = self.device.type == "cuda"
-        with torch.enable_grad(), workspace():
+        with torch.enable_grad(), workspace(), uncompiled(gpu and self.short):
             while not self.finished:
                 stop = min(len(self.history) + self.stride, self.epochs)
                 with tensor_cores() if gpu else nullcontext():
@@ -137,7 +138,8 @@ class Training:
         positive, negative = self.views.pair(batch, self.generator)  # 1. sample a negative
         record = evaluate_pair(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
         self.ledger.note(record, last)
-        mine = torch.autograd.grad(record, self.weights, self.loss_alone, materialize_grads=True)
+        # Of one number: for the gradient of several, torch first imports a library of symbols, which takes 0.5 to 3 s.
+        mine = torch.autograd.grad(record[0], self.weights, materialize_grads=True)
         gradients = self.ranks.sum(mine)
         # The kept weights are those that gave the loss, before the update.
         self.optimiser.step(gradients, self.ledger.kept if last else None, self.ledger.waited)  # 5. descend

@@ -30,7 +30,11 @@ class SparseOperand:
 
     def __init__(self, matrix: Tensor, *, symmetric: bool = False) -> None:
         self.matrix, self.symmetric = matrix, symmetric
-        self.prepared = prepare(matrix)
+
+    @cached_property
+    def prepared(self) -> Any:
+        """The matrix in the form in which products are fastest, made at first use."""
+        return prepare(self.matrix)
 
     @classmethod
     def of_rows(cls, starts: Tensor, columns: Tensor, values: Tensor, width: int) -> SparseOperand:
