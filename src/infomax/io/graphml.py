@@ -77,7 +77,7 @@ class _Plain:
 
     @classmethod
     def read(cls, path: Path) -> _Plain | None:
-        """The graph of a file; None where it is unusual or damaged."""
+        """The graph of a file; None where it is unusual or damaged, or where there is none."""
         graph = cls()
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
@@ -88,7 +88,7 @@ class _Plain:
                 parser.ParseFile(file)
         except (expat.ExpatError, OSError, LookupError, ValueError):
             return None
-        return graph
+        return graph if graph.default else None
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = _TAGS[name]
