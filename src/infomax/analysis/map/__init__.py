@@ -31,8 +31,10 @@ def write_map(
     device: Any = "cpu",
     k: int = 10,
     progress: Progress = silent,
-) -> None:
+) -> NDArray[np.float32]:
     """Write a map of nodes with ``ids [N]``, ``vectors [N, d]`` and ``columns`` (name -> ``[N]``) to one HTML file.
+
+    Returns their places in the plane, ``[N, 2]``.
 
     Args:
         title: the heading of the page.
@@ -48,3 +50,4 @@ def write_map(
     text = page(ids, places, rows[:, :k], cosines[:, :k], columns, title=title, first=first, importance=importance)
     with replacing(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
+    return places
