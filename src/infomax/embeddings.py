@@ -129,6 +129,20 @@ class Embeddings:
         ids, vectors = files.read_vectors(Path(path))
         return cls(vectors, ids)
 
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """A frame of "pandas", "polars" or "arrow" (pyarrow) with the columns ``id, d0, d1, ...``."""
+        from infomax.io.frames import write_vectors
+
+        return write_vectors(self.ids, self.vectors, kind)
+
+    @classmethod
+    def from_frame(cls, frame: Any) -> Embeddings:
+        """The embeddings of a frame as `to_frame` makes it, or with a column of lists in place of ``d0, d1, ...``."""
+        from infomax.io.frames import read_vectors
+
+        ids, vectors = read_vectors(frame)
+        return cls(vectors, ids)
+
     def to_parquet(self, path: str | Path) -> None:
         """Columns ``id`` and ``vector``, a fixed-size list of float32."""
         files.write_parquet(self.ids, self.vectors, Path(path))

@@ -36,7 +36,7 @@ from infomax.training.parts import write_vectors
 from infomax.training.resuming import pausing, resume
 from infomax.training.step import Model, has_closed_form
 from infomax.training.stored import all_vectors
-from infomax.views import Batches, WholeView
+from infomax.views import WholeView
 from infomax.views.propagation import Propagation
 
 
@@ -45,9 +45,9 @@ class DGI(Parameters):
 
     Args:
         dim: width of the vectors; the ``"patches"`` preset makes them twice as wide. None takes the preset's.
-        preset: ``"auto"`` (the whole graph if it fits into memory, else batches), ``"whole-graph"``, ``"batches"``,
-            ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, or your own `Preset`. Every argument below that is None
-            is taken from it.
+        preset: ``"auto"`` (many graphs if there are several; the whole graph if it fits into memory; else batches),
+            ``"whole-graph"``, ``"batches"``, ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, or your own `Preset`.
+            Every argument below that is None is taken from it.
         views, encoder, corruption, readout, discriminator, objective: parts; see `Preset`.
         scale: ``"auto"``, ``"rows"``, ``"columns"`` or ``"none"``; see `Scaler`.
         lr: Adam's learning rate.
@@ -291,10 +291,14 @@ class DGI(Parameters):
             return self.preset, "as asked for"
         if run is not None and (run / runs.CHECKPOINT).exists():
             begun = checkpoints.load(run / runs.CHECKPOINT)[1]["fingerprint"]["views"]
-            return ("batches" if Batches.__name__ in begun else "whole-graph"), "as the training was begun"
+            views = {"Batches": "batches", "ManyGraphs": "many-graphs"}
+            return next((views[name] for name in views if name in begun), "whole-graph"), "as the training was begun"
         swappable = self.views is None and self.corruption in (None, shuffle_features)
         if (count := Ranks.current().count) > 1 and swappable:
             return "batches", f"{count} processes share every step"
+        groups = () if graph.groups is None else np.unique(graph.groups)
+        if len(groups) > 1 and self.views is None and self.corruption is None:
+            return "many-graphs", f"there are {len(groups):,} graphs"
         if graph.folder is not None and swappable:
             return "batches", "the graph is read from disk"
         needed = training_bytes(self.settings("whole-graph"), graph, device)

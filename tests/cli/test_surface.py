@@ -38,6 +38,7 @@ SURFACE = {
     "evaluate": {"--labels", "--dataset", "--probe", "--smooth", "--edges", "--json"},
     "neighbours": {"-k"},
     "info": {"--labels", "--directed", "--groups", *COLUMNS},
+    "convert": {"--out", "--labels", "--directed", "--groups", *COLUMNS},
     "datasets": set(),
     "datasets list": set(),
     "datasets fetch": set(),

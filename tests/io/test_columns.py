@@ -83,7 +83,7 @@ def test_a_column_names_the_graph_of_a_node(tmp_path: Path, suffix: str) -> None
     folder = write(tmp_path, suffix, edges, {"id": list("abcd"), "tissue": list("sssr")})
     told(["no edge between two groups"], read_graph, folder, groups="tissue")
     files = [folder / f"{stem}.{suffix}" for stem in ("edges", "nodes")]
-    told(["groups: ", "one graph", '"tissue"'], prepare, *files, out=tmp_path / "g.graph", groups="tissue")
+    told(["nodes.", "one graph", "a column tissue"], prepare, *files, out=tmp_path / "g.graph", groups="tissue")
 
 
 @pytest.mark.parametrize("kind", ["npy", "csr", "csc", "coo"])

@@ -11,8 +11,8 @@ from infomax.machine import prepare_for_limit
 from infomax.version import __version__
 
 ORDER = (
-    "info", "train", "embed", "evaluate", "neighbours", "map", "cluster", "analyse", "prepare", "demo", "reproduce",
-    "datasets",
+    "info", "train", "embed", "evaluate", "neighbours", "map", "cluster", "analyse", "convert", "prepare", "demo",
+    "reproduce", "datasets",
 )  # fmt: skip
 """The commands in the order in which one uses them; others are listed last."""
 

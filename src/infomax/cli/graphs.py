@@ -1,7 +1,8 @@
-"""infomax info, infomax datasets."""
+"""infomax info, infomax convert, infomax datasets."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -46,6 +47,7 @@ def info(
     kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
     classes = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
     rows: list[tuple[str, object]] = [
+        *([] if source.groups is None else [("graphs", _sizes(source.groups))]),
         ("nodes", f"{source.num_nodes:,}"),
         ("edges", f"{source.num_edges:,}{kind}"),
         *([] if source.held_out is None else [("edges held out", f"{source.held_out.shape[1]:,}")]),
@@ -61,6 +63,42 @@ def info(
         (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}, plus that of Python and torch"),
     ]
     show.table(graph, ("", ""), rows)
+
+
+@app.command(cls=Grouped)
+@choosing(COLUMNS | GROUPS)
+def convert(
+    graph: GraphArgument,
+    *,
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What to write: g.npz, g.graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet, .csv.gz), a folder "
+            " for tables, or a graph folder: NAME.graph",
+        ),
+    ],
+    labels: Labels = None,
+    directed: Directed = False,
+    columns: dict[str, Any],
+) -> None:
+    """Write a graph in another format."""
+    from infomax.io.writing import how_to_read
+
+    began = time.monotonic()
+    source = open_graph(graph, labels, directed, columns)
+    source.save(out)
+    if option := how_to_read(source, out):
+        show.log.print(f"To read it as a directed graph:{option}")
+    show.wrote(f"{out} ({source!r})", began)
+
+
+def _sizes(groups: NDArray[Any]) -> str:
+    """The number of graphs, and how many nodes they have."""
+    import numpy as np
+
+    sizes = np.unique(groups, return_counts=True)[1]
+    return f"{len(sizes):,}, of {sizes.min():,} to {sizes.max():,} nodes"
 
 
 def _classes(column: NDArray[Any]) -> str:

@@ -21,8 +21,8 @@ GraphArgument = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH",
-        help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz, a .graphml, or a "
-        "folder that prepare wrote.",
+        help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz, a .graphml, a "
+        "folder of such graphs, or one that prepare wrote.",
     ),
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, written by train.")]

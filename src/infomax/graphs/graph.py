@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from infomax.errors import InputError, shorten
-from infomax.graphs import checks
+from infomax.errors import InputError
+from infomax.graphs import checks, interchange
 from infomax.graphs.degrees import degree_features, node_degrees
 from infomax.graphs.folder import is_folder, map_folder
 from infomax.graphs.held_out import check_held_out, split_edges
@@ -28,7 +28,8 @@ Features: TypeAlias = Any
 class Graph:
     """A graph whose nodes have features.
 
-    Make one with `from_arrays`, `from_scipy`, `from_networkx`, `from_pyg`, `open` or `infomax.read_graph`.
+    Make one with `from_arrays`, `from_scipy`, `from_frames`, `from_networkx`, `from_pyg`, `open` or
+    `infomax.read_graph`.
 
     Shapes:
         adjacency: ``[N, N]`` CSR, float32; ``A[i, j]`` is the weight of the edge i -> j. Symmetric unless ``directed``.
@@ -248,73 +249,63 @@ class Graph:
     def from_networkx(cls, graph: Any, *, labels: str | Iterable[str] = (), directed: bool | None = None) -> Graph:
         """A graph from NetworkX: numeric node attributes are features, those named in ``labels`` are labels.
 
-        With ``directed`` the directions are kept, and an undirected edge runs both ways; None: as in the graph itself.
+        Attributes that are called ``label:NAME`` are labels and ``split:NAME`` splits, without being named, and
+        ``graph:name`` tells the graph of a node, of several. With ``directed`` the directions are kept, and an
+        undirected edge runs both ways; None: as in the graph itself.
         """
-        if not hasattr(graph, "is_directed"):
-            raise InputError("graph", "a NetworkX graph", type(graph).__name__)
-        if directed:
-            graph = graph.to_directed(as_view=True)
-        nodes = list(graph.nodes(data=True))
-        wanted = {labels} if isinstance(labels, str) else set(labels)
-        names = list(dict.fromkeys(name for _, attributes in nodes for name in attributes))
-        for name in wanted - set(names):
-            known = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
-            raise InputError(f"label attribute {shorten(name)}", known, "no node with that attribute")
-        columns = {}
-        for name in names:
-            if name in wanted:
-                columns[name] = np.fromiter((attributes.get(name) for _, attributes in nodes), dtype=object)
-                continue
-            values = [attributes.get(name) for _, attributes in nodes]
-            if (bad := _not_number(values)) is not None:
-                where = f"node {shorten(nodes[bad][0])}, attribute {shorten(name)}"
-                found = "none" if values[bad] is None else shorten(values[bad])
-                raise InputError(where, "a finite number", found, "Name the attribute in labels, or remove it.")
-            columns[name] = np.array(list(map(float, values)), dtype=np.float32)
-        position = {node: row for row, (node, _) in enumerate(nodes)}
-        links = list(graph.edges(data="weight"))
-        edges = np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T
-        weights = None
-        if any(weight is not None for *_, weight in links):
-            weights = [1.0 if weight is None else weight for *_, weight in links]
-            if (bad := _not_number(weights, least=0)) is not None:
-                u, v, weight = links[bad]
-                expected = "a finite number of zero or more"
-                raise InputError(f"weight of the edge {shorten(u)} -> {shorten(v)}", expected, shorten(weight))
-            weights = list(map(float, weights))
-        features = [name for name in names if name not in wanted]
-        return cls.from_arrays(
-            edges,
-            np.column_stack([columns[name] for name in features]) if features else None,
-            weight=weights,
-            num_nodes=len(nodes),
-            directed=graph.is_directed() if directed is None else directed,
-            ids=np.fromiter(position, dtype=object),
-            feature_names=features or None,
-            labels={name: columns[name] for name in names if name in wanted},
-        )
+        return cls.from_arrays(**interchange.from_networkx(graph, labels, directed))
 
     @classmethod
-    def from_pyg(cls, data: Any, *, directed: bool = False) -> Graph:
-        """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks; a ``Batch`` gives groups."""
-        if getattr(data, "edge_index", None) is None:
-            remedy = "Make a HeteroData homogeneous; for an adj_t, see Graph.from_scipy."
-            raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
-        masks = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
-        weight, y, groups = data.get("edge_weight"), data.get("y"), data.get("batch")
-        if y is not None and y.dim() == 2 and y.shape[1] == 1:
-            y = y[:, 0]
-        return cls.from_arrays(
-            _array(data.edge_index),
-            None if data.x is None else _array(data.x.float()),
-            weight=None if weight is None else _array(weight.float()),
-            # Where nothing else gives it, PyG counts nodes by the highest row number, without a bound.
-            num_nodes=data.num_nodes if any(key in data for key in ("x", "num_nodes", "pos", "batch")) else None,
-            directed=directed,
-            labels={} if y is None else {"y": _array(y)},
-            groups=None if groups is None else _array(groups),
-            splits={name: _array(data[key]) for name, key in masks.items() if data.get(key) is not None},
-        )
+    def from_pyg(cls, data: Any, *, directed: bool = False, split: int | None = None) -> Graph:
+        """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks; a ``Batch`` gives groups.
+
+        Features are stored sparse where less than a tenth of them is not zero. Where masks have the shape ``[N, k]``,
+        ``split`` names the column to take.
+        """
+        return cls.from_arrays(**interchange.from_pyg(data, directed, split))
+
+    def to_pyg(self) -> Any:
+        """A PyG ``Data`` with dense x, edge_index in both directions, edge_weight, the first label as y, and masks.
+
+        Text labels are numbered in alphabetical order, unknown ones are -1; groups become ``batch``.
+        """
+        return interchange.to_pyg(self)
+
+    @classmethod
+    def from_frames(
+        cls, edges: Any, nodes: Any = None, *, directed: bool = False, features: Any = None, **columns: Any
+    ) -> Graph:
+        """A graph from an edge frame and a node frame, of pandas, polars, pyarrow or whatever hands out Arrow data.
+
+        >>> Graph.from_frames(edges, nodes, labels="section", ignore="name")
+
+        The columns are those of tables, see `infomax.read_graph`; a named index of pandas is a column.
+
+        Args:
+            edges: the edge frame.
+            nodes: the node frame.
+            directed: keep the directions.
+            features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
+            columns: labels, ignore, id, source, target, weight and groups as in `infomax.read_graph`.
+        """
+        from infomax.io.frames import read_frames
+
+        return read_frames(edges, nodes, directed=directed, features=features, **columns)
+
+    def to_frames(self, kind: str = "pandas") -> tuple[Any, Any]:
+        """The edges and the nodes as two frames of "pandas", "polars" or "arrow", which `from_frames` reads back."""
+        from infomax.io.frames import write_frames
+
+        return write_frames(self, kind)
+
+    def save(self, path: str | Path) -> None:
+        """Write the graph under a name that `infomax.read_graph` reads: the extension tells the format.
+
+        >>> graph.save("g.npz")  # or g.graphml, edges.csv,nodes.csv, a folder of tables, or a graph folder: big.graph
+        """
+        from infomax.io.writing import write_graph
+
+        write_graph(self, path)
 
 
 def _not_number(values: list[Any], least: float = -np.inf) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from infomax.errors import InputError, shorten
 from infomax.graphs.folder import is_folder
 from infomax.graphs.graph import Graph
+from infomax.graphs.many import join
 from infomax.io import parquet, tables, text
 from infomax.io.columns import MATRICES, Columns
 from infomax.io.features import warn_if_ids, with_matrix
@@ -43,6 +44,7 @@ def read_graph(
     >>> read_graph("edges.csv", "nodes.csv", labels="section")
     >>> read_graph("edges.csv,nodes.csv")
     >>> read_graph("folder/")  # edges.* and, if there are any, nodes.* and features.npy or features.npz
+    >>> read_graph("graphs/")  # a folder of such folders, .npz or .graphml files: many graphs
     >>> read_graph("graph.npz")
     >>> read_graph("big.graph")  # a folder that infomax prepare wrote; its arrays stay on disk
 
@@ -82,6 +84,11 @@ def read_graph(
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore"), f"tables, rather than the graph folder {edges}")
         return with_labels(Graph.open(edges), columns.labels, str(edges))
+    if nodes is None and (members := _members(Path(edges))):
+        options: dict[str, Any] = {"labels": labels, "features": features, "ignore": ignore, "id": id, "source": source}
+        options |= {"target": target, "weight": weight, "directed": directed}
+        columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
+        return _read_many(members, attach_to, options)
     edge_path, node_path, beside = _paths(edges, nodes)
     if columns.matrix is None:
         columns = replace(columns, matrix=beside)
@@ -102,6 +109,28 @@ def read_graph(
         columns.refuse_without_nodes(edge_path)
     node_table = None if node_path is None else _read_nodes(node_path, columns)
     return tables.build(_format(edge_path).read_edges(edge_path, columns), node_table, directed)
+
+
+def _members(folder: Path) -> dict[str, Path]:
+    """The graphs in a folder of graphs by their names: folders with tables, and files .npz and .graphml."""
+    if not folder.is_dir() or _in_folder(folder, "edges") is not None:
+        return {}
+    if (folder / "config.json").exists() and (folder / "graph.npz").exists():
+        remedy = f"Name the graph in it: {folder / 'graph.npz'}."
+        raise InputError(str(folder), "a graph, or a folder of graphs", "a run folder", remedy)
+    entries = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    files = {path.stem: path for path in entries if path.suffix.lower() in (".npz", ".graphml")}
+    folders = {path.name: path for path in entries if path.is_dir() and _in_folder(path, "edges") is not None}
+    if both := files.keys() & folders.keys():
+        raise InputError(str(folder), "a name for each graph", f"two graphs called {shorten(min(both))}", "Rename one.")
+    return files | folders
+
+
+def _read_many(members: Mapping[str, Path], attach_to: Graph | None, options: dict[str, Any]) -> Graph:
+    """All graphs of a folder as one, which has groups."""
+    if attach_to is not None:
+        raise InputError("attach_to", "tables of new nodes and their edges", "a folder of graphs")
+    return Graph(**join({name: read_graph(path, **options).loaded() for name, path in members.items()}))
 
 
 def _read_nodes(path: Path, columns: Columns) -> tables.NodeTable:

@@ -9,9 +9,7 @@ from typing import NamedTuple, Self
 
 from infomax.errors import InputError, shorten
 from infomax.graphs.degrees import DEGREE_NAMES
-
-LABEL, SPLIT = "label:", "split:"
-"""Column names that begin so are labels and splits, in node tables as in npz files and graph folders."""
+from infomax.graphs.interchange import GROUPS, LABEL, SPLIT
 
 MATRICES = (".npy", ".npz")
 """Files that hold features."""
@@ -138,6 +136,7 @@ class Columns:
                 labels.setdefault(name.removeprefix(LABEL), column)
         splits = {name.removeprefix(SPLIT): others[name] for name in others if name.startswith(SPLIT)}
         groups = None if self.groups is None else _label(path, others, self.groups, "column of groups")
+        groups = others.get(GROUPS) if groups is None else groups
         found = NodeColumns(place[identifier], [], labels, splits, groups)
         if self.matrix is not None:
             features = []

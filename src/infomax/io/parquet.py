@@ -48,16 +48,25 @@ def need_pyarrow(path: Path) -> tuple[Any, Any]:
 def opened(path: Path) -> Iterator[Any]:
     """A ``pyarrow.parquet.ParquetFile``; whatever pyarrow cannot read becomes an InputError."""
     _, parquet = need_pyarrow(path)
+    with (
+        telling(path, "a parquet file that can be read"),
+        parquet.ParquetFile(path, page_checksum_verification=True) as file,
+    ):
+        yield file
+
+
+@contextmanager
+def telling(path: Path, expected: str) -> Iterator[None]:
+    """Tell as an InputError what pyarrow, or a conversion after it, cannot do with the data."""
     try:
-        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            yield file
+        yield
     except InputError:
         raise
     except UnicodeDecodeError:
         raise InputError(str(path), "text in UTF-8", "other bytes", "Write the file again, in UTF-8.") from None
     except Exception as error:  # a damaged file makes pyarrow and the conversions after it raise almost anything
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(str(path), "a parquet file that can be read", reason) from error
+        raise InputError(str(path), expected, reason) from error
 
 
 def read_edges(path: Path, columns: Columns) -> EdgeTable:
@@ -139,7 +148,7 @@ def id_column(table: Table, name: str, column: Any) -> Any:
     refuse_nulls(table, name, column)
     if pa.types.is_integer(kind):
         return column.cast(pa.int64())
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column.cast(pa.large_string())
     raise InputError(place(table.path, column=name), "ids that are integers or text", f"type {column.type}")
 

@@ -15,6 +15,7 @@ from scipy import sparse
 from infomax.errors import InputError, place, shorten
 from infomax.graphs.checks import check_feature_names
 from infomax.graphs.graph import Features, Graph
+from infomax.graphs.interchange import number_groups
 from infomax.graphs.sparsity import dense
 from infomax.io.columns import NodeColumns
 
@@ -248,10 +249,7 @@ def _group_column(table: Table, name: str, cells: NDArray[Any]) -> NDArray[np.in
     words = cells.tolist()
     if "" in words:
         raise InputError(table.place(words.index(""), name), "the name of a graph", "an empty cell", FILL_IN)
-    known = typed(list(dict.fromkeys(words)))
-    numbers = known if isinstance(known[0], int) else range(len(known))
-    number = dict(zip(dict.fromkeys(words), numbers, strict=True))
-    return np.array([number[word] for word in words], dtype=np.int64)
+    return number_groups(words)
 
 
 TRUE, _FALSE = ("1", "true"), ("0", "false", "")

@@ -145,13 +145,14 @@ def _write_table(ids: NDArray[Any], vectors: Vectors, path: Path, delimiter: str
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         file.write(delimiter.join(names) + "\n")
         for identifier, cells in _written(ids, vectors):
-            file.write(delimiter.join([_quoted(str(identifier), delimiter), *cells]) + "\n")
+            file.write(delimiter.join([quoted(str(identifier), delimiter), *cells]) + "\n")
 
 
-def _quoted(cell: str, delimiter: str) -> str:
+def quoted(cell: str, delimiter: str) -> str:
+    """A cell of csv, in double quotes where it needs them."""
     # csv.writer does not quote a lone carriage return where lines end in "\n", and csv.reader ends the row there.
-    quoted = '"' + cell.replace('"', '""') + '"'
-    return quoted if set(cell) & {delimiter, '"', "\n", "\r"} else cell
+    escaped = '"' + cell.replace('"', '""') + '"'
+    return escaped if set(cell) & {delimiter, '"', "\n", "\r"} else cell
 
 
 def _written(ids: NDArray[Any], vectors: Vectors) -> Iterator[tuple[Any, list[str]]]:

@@ -67,7 +67,6 @@ def prepare(
     place, chosen = Path(out), Columns.of(**columns)
     if place.exists():
         raise InputError(str(place), "a place for a new folder", "one that exists", "Remove it, or choose another.")
-    chosen.refuse(["groups"], "none, as a graph folder holds one graph")
     if nodes is None:
         chosen.refuse_without_nodes(edges)
     work = place.with_name(f".{place.name}-prepare")
@@ -177,6 +176,9 @@ class Preparation:
         with ExitStack() as stack:
             for rows in source.nodes():
                 if not count:
+                    if source.chosen.groups is not None:
+                        column = f"a column {source.names[source.chosen.groups]}"
+                        raise InputError(str(source.path), "no groups, as a graph folder holds one graph", column)
                     kind = "BIGINT" if str(rows.columns[0].type) == "int64" else "VARCHAR"
                     labels = "".join(f", l{column} VARCHAR" for column in range(len(rows.columns) - 1))
                     database.execute(f"CREATE TABLE nodes (node BIGINT, number BIGINT, id {kind}{labels})")

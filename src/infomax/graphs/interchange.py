@@ -1,0 +1,178 @@
+"""Graphs of other libraries: the arguments of `Graph.from_arrays` for theirs, and theirs for a `Graph`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.errors import InputError, shorten
+from infomax.graphs.sparsity import dense, pack
+
+if TYPE_CHECKING:
+    from infomax.graphs.graph import Graph
+
+LABEL, SPLIT, GROUPS = "label:", "split:", "graph:name"
+"""Columns and attributes of nodes whose names begin so are labels and splits; the third names the graph of a node."""
+MASKS = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
+"""Splits, and what PyG calls them."""
+
+
+def from_networkx(graph: Any, labels: str | Iterable[str], directed: bool | None) -> dict[str, Any]:
+    """What `Graph.from_networkx` hands to `Graph.from_arrays`."""
+    if not hasattr(graph, "is_directed"):
+        raise InputError("graph", "a NetworkX graph", type(graph).__name__)
+    if directed:
+        graph = graph.to_directed(as_view=True)
+    nodes = list(graph.nodes(data=True))
+    names = list(dict.fromkeys(name for _, attributes in nodes for name in attributes))
+    marked = [name for name in names if isinstance(name, str) and name.startswith(LABEL)]
+    wanted = dict.fromkeys([labels] if isinstance(labels, str) else labels)
+    for name in wanted:
+        if name not in names and f"{LABEL}{name}" not in names:
+            known = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
+            raise InputError(f"label attribute {shorten(name)}", known, "no node with that attribute")
+    splits = [name for name in names if isinstance(name, str) and name.startswith(SPLIT)]
+    columns = {name: [attributes.get(name) for _, attributes in nodes] for name in names}
+    grouped = GROUPS in names and GROUPS not in wanted
+    others = {*wanted, *marked, *splits, *([GROUPS] if grouped else [])}
+    features = [name for name in names if name not in others]
+    for name in features:
+        if (bad := _not_number(columns[name])) is not None:
+            where = f"node {shorten(nodes[bad][0])}, attribute {shorten(name)}"
+            found = "none" if columns[name][bad] is None else shorten(columns[name][bad])
+            raise InputError(where, "a finite number", found, "Name the attribute in labels, or remove it.")
+    position = {node: row for row, (node, _) in enumerate(nodes)}
+    links = list(graph.edges(data="weight"))
+    own = [name for name in wanted if name in names]
+    return {
+        "edges": np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T,
+        "features": _stacked([columns[name] for name in features]) if features else None,
+        "weight": _weights(links),
+        "num_nodes": len(nodes),
+        "directed": graph.is_directed() if directed is None else directed,
+        "ids": np.fromiter(position, dtype=object),
+        "feature_names": features or None,
+        "labels": {
+            name.removeprefix(LABEL) if name in marked else name: np.fromiter(columns[name], dtype=object)
+            for name in (*own, *marked)
+        },
+        "groups": number_groups(list(map(str, columns[GROUPS]))) if grouped else None,
+        "splits": {name.removeprefix(SPLIT): [value or False for value in columns[name]] for name in splits},
+    }
+
+
+def _stacked(columns: list[list[Any]]) -> Any:
+    """Features ``[N, F]`` of columns of numbers, sparse where most of them are zero."""
+    return pack(np.column_stack([np.array(list(map(float, column)), dtype=np.float32) for column in columns]))
+
+
+def _weights(links: list[tuple[Any, Any, Any]]) -> list[float] | None:
+    """The weights of edges, 1 where one has none; None where none has one."""
+    if all(weight is None for *_, weight in links):
+        return None
+    weights = [1.0 if weight is None else weight for *_, weight in links]
+    if (bad := _not_number(weights, least=0)) is not None:
+        u, v, weight = links[bad]
+        expected = "a finite number of zero or more"
+        raise InputError(f"weight of the edge {shorten(u)} -> {shorten(v)}", expected, shorten(weight))
+    return list(map(float, weights))
+
+
+def _not_number(values: list[Any], least: float = -math.inf) -> int | None:
+    """The position of the first value that is no finite number, or one below ``least``."""
+    for place, value in enumerate(values):
+        try:
+            if not math.isfinite(number := float(value)) or number < least:
+                return place
+        except (TypeError, ValueError):
+            return place
+    return None
+
+
+def number_groups(words: list[str]) -> NDArray[np.int64]:
+    """The groups ``[N]`` of their names: the integers that they are, else numbers in order of first appearance."""
+    names = list(dict.fromkeys(words))
+    try:
+        numbers = [int(name) for name in names]
+        exact = list(map(str, numbers)) == names and all(abs(number) < 2**63 for number in numbers)
+    except ValueError:
+        exact = False
+    number = dict(zip(names, numbers if exact else range(len(names)), strict=True))
+    return np.array([number[word] for word in words], dtype=np.int64)
+
+
+def from_pyg(data: Any, directed: bool, split: int | None) -> dict[str, Any]:
+    """What `Graph.from_pyg` hands to `Graph.from_arrays`."""
+    if getattr(data, "edge_index", None) is None:
+        remedy = "Make a HeteroData homogeneous; for an adj_t, see Graph.from_scipy."
+        raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
+    weight, y, groups = data.get("edge_weight"), data.get("y"), data.get("batch")
+    if y is not None and y.dim() == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    x = None if data.x is None else _array(data.x.float())
+    return {
+        "edges": _array(data.edge_index),
+        "features": pack(x) if isinstance(x, np.ndarray) and x.ndim == 2 else x,
+        "weight": None if weight is None else _array(weight.float()),
+        # Where nothing else gives it, PyG counts nodes by the highest row number, without a bound.
+        "num_nodes": data.num_nodes if any(key in data for key in ("x", "num_nodes", "pos", "batch")) else None,
+        "directed": directed,
+        "labels": {} if y is None else {"y": _array(y)},
+        "groups": None if groups is None else _array(groups),
+        "splits": {
+            name: _mask(key, _array(data[key]), split) for name, key in MASKS.items() if data.get(key) is not None
+        },
+    }
+
+
+def _mask(key: str, mask: Any, split: int | None) -> Any:
+    """A mask ``[N]``, or the column of ``[N, k]`` that ``split`` names."""
+    if mask.ndim != 2:
+        return mask
+    if split is None or not 0 <= split < mask.shape[1]:
+        expected = f"split=, a column from 0 to {mask.shape[1] - 1}, as {key} has the shape {list(mask.shape)}"
+        raise InputError("from_pyg", expected, str(split))
+    return mask[:, split]
+
+
+def to_pyg(graph: Graph) -> Any:
+    """What `Graph.to_pyg` returns."""
+    import torch
+
+    try:
+        from torch_geometric.data import Data
+    except ImportError:
+        remedy = "Install it: pip install 'infomax[pyg]'."
+        raise InputError("to_pyg", "torch_geometric", "none installed", remedy) from None
+    graph = graph.loaded()
+    links = graph.adjacency.tocoo()
+    fields: dict[str, Any] = {
+        "x": torch.from_numpy(np.array(dense(graph.features))),
+        "edge_index": torch.from_numpy(np.stack(links.coords).astype(np.int64)),
+    }
+    if graph.weighted:
+        fields["edge_weight"] = torch.from_numpy(links.data.copy())
+    for column in list(graph.labels.values())[:1]:
+        if column.dtype == object:
+            known = sorted(set(column.tolist()) - {""})
+            number = {"": -1} | {name: at for at, name in enumerate(known)}
+            column = np.array([number[name] for name in column.tolist()])
+        fields["y"] = torch.from_numpy(np.array(column))
+    if graph.groups is not None:
+        fields["batch"] = torch.from_numpy(np.unique(graph.groups, return_inverse=True)[1].reshape(-1))
+    masks = {MASKS[name]: torch.from_numpy(mask.copy()) for name, mask in graph.splits.items() if name in MASKS}
+    return Data(**fields, **masks)
+
+
+def _array(tensor: Any) -> Any:
+    """A tensor as an array; a sparse one as a scipy matrix."""
+    values = tensor.detach().cpu()
+    if not values.is_sparse and not values.is_sparse_csr:
+        return values.numpy()
+    values = values.to_sparse_coo().coalesce()
+    return sparse.coo_array((values.values().numpy(), values.indices().numpy()), shape=values.shape)

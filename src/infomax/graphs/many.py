@@ -1,0 +1,75 @@
+"""Several graphs as one, whose ``groups`` tell them apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.errors import InputError, shorten
+from infomax.graphs.sparsity import stack
+
+if TYPE_CHECKING:
+    from infomax.graphs.graph import Graph
+
+
+def join(graphs: Mapping[str, Graph]) -> dict[str, Any]:
+    """The fields of one `Graph` with all nodes of graphs by their names: a node is ``NAME/ID``.
+
+    All of them have the same features and labels.
+    """
+    first, one = next(iter(graphs.items()))
+    for name, graph in graphs.items():
+        for what in ("feature_names", "directed"):
+            if getattr(graph, what) != getattr(one, what):
+                raise InputError(name, f"the {what.replace('_', ' ')} of {first}", _difference(graph, one, what))
+        if set(graph.labels) != set(one.labels):
+            raise InputError(name, f"the labels of {first}, {_listed(one.labels)}", _listed(graph.labels))
+        if graph.groups is not None or graph.held_out is not None:
+            raise InputError(name, "one graph with all its edges", "several graphs, or edges held out")
+    sizes = [graph.num_nodes for graph in graphs.values()]
+    splits = dict.fromkeys(split for graph in graphs.values() for split in graph.splits)
+    dropped: Counter[str] = Counter()
+    for graph in graphs.values():
+        dropped.update(graph.dropped)
+    return {
+        "adjacency": sparse.csr_array(sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")),
+        "features": stack([graph.features for graph in graphs.values()]),
+        "ids": np.array([f"{name}/{node}" for name, graph in graphs.items() for node in graph.ids], dtype=object),
+        "feature_names": one.feature_names,
+        "labels": {label: _joined(label, [graph.labels[label] for graph in graphs.values()]) for label in one.labels},
+        "splits": {
+            split: np.concatenate(
+                [graph.splits.get(split, np.zeros(graph.num_nodes, dtype=bool)) for graph in graphs.values()]
+            )
+            for split in splits
+        },
+        "groups": np.repeat(np.arange(len(sizes)), sizes),
+        "directed": one.directed,
+        "dropped": dict(dropped),
+        "edge_columns": one.edge_columns,
+    }
+
+
+def _joined(label: str, columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """One label of all graphs: as text where one of them has text."""
+    if len({column.shape[1:] for column in columns}) > 1:
+        raise InputError(f"label {shorten(label)}", "as many columns in every graph", "different numbers")
+    if any(column.dtype == object for column in columns):
+        columns = [column.astype(str).astype(object) for column in columns]
+    return np.concatenate(columns)
+
+
+def _difference(graph: Graph, one: Graph, what: str) -> str:
+    if what == "directed":
+        return "a directed graph" if graph.directed else "an undirected graph"
+    strange = [name for name in graph.feature_names if name not in set(one.feature_names)]
+    return f"{graph.num_features:,} features" + (f", among them {shorten(strange[0])}" if strange else "")
+
+
+def _listed(labels: Mapping[str, Any]) -> str:
+    return ", ".join(map(shorten, labels)) or "none"

@@ -1,0 +1,116 @@
+"""Frames of pandas, polars, pyarrow and others, by way of the Arrow interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError
+from infomax.graphs.graph import Graph
+from infomax.graphs.sparsity import dense
+from infomax.io import parquet, tables
+from infomax.io.columns import Columns
+from infomax.io.features import check_rows, matrix_names, warn_if_ids, with_matrix
+from infomax.io.writing import arrow_edges, arrow_nodes
+
+
+class _Frame:
+    """A pyarrow table that is read like a parquet file."""
+
+    def __init__(self, table: Any) -> None:
+        self.table, self.schema_arrow = table, table.schema
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Some columns."""
+        return self.table.select(columns)
+
+    def iter_batches(self, batch_size: int, columns: Sequence[str]) -> Iterator[Any]:
+        """Some columns, some rows at a time."""
+        return iter(self.table.select(columns).to_batches(max_chunksize=batch_size))
+
+
+def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **columns: Any) -> Graph:
+    """What `Graph.from_frames` returns."""
+    matrix = features if hasattr(features, "shape") else None
+    chosen = Columns.of(features=None if matrix is not None else features, **columns)
+    node_table = None
+    if nodes is None:
+        chosen.refuse_without_nodes("that was given")
+        if matrix is not None:
+            raise InputError("features", "a node frame, to whose rows they belong", "none")
+    else:
+        node_table = _node_table(nodes, replace(chosen, features=()) if matrix is not None else chosen, "nodes")
+        if matrix is not None:
+            check_rows(Path("features"), matrix, len(node_table.ids))
+            node_table = replace(node_table, features=matrix, feature_names=matrix_names(matrix.shape[1]))
+    with parquet.telling(Path("edges"), "a frame that can be read"):
+        edge_table = parquet.edge_table(_Frame(_to_arrow(edges, "edges")), Path("edges"), chosen)
+    return tables.build(edge_table, node_table, directed)
+
+
+def _node_table(frame: Any, columns: Columns, name: str) -> tables.NodeTable:
+    path = Path(name)
+    with parquet.telling(path, "a frame that can be read"):
+        table = parquet.node_table(_Frame(_to_arrow(frame, name)), path, columns)
+    if columns.matrix is not None:
+        return with_matrix(table, columns.matrix, columns.features)
+    if columns.features is None and table.features is not None:
+        warn_if_ids(path, table.feature_names, table.features)
+    return table
+
+
+def read_vectors(frame: Any) -> tuple[Any, NDArray[np.float32]]:
+    """The ids ``[N]`` and vectors ``[N, d]`` of a frame: a column of ids, and others of numbers or lists."""
+    with parquet.telling(Path("frame"), "a frame that can be read"):
+        table = parquet.node_table(_Frame(_to_arrow(frame, "frame")), Path("frame"), Columns())
+    if table.features is None:
+        raise InputError("frame", "columns of numbers beside the ids", "none")
+    return table.ids, dense(table.features)
+
+
+def write_vectors(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str) -> Any:
+    """A frame with the columns id, d0, d1, ..."""
+    pyarrow, _ = parquet.need_pyarrow(Path("to_frame"))
+    columns = {"id": pyarrow.array(ids), **{f"d{at}": pyarrow.array(vectors[:, at]) for at in range(vectors.shape[1])}}
+    return _from_arrow(pyarrow.table(columns), kind)
+
+
+def write_frames(graph: Graph, kind: str) -> tuple[Any, Any]:
+    """What `Graph.to_frames` returns."""
+    parquet.need_pyarrow(Path("to_frames"))
+    graph = graph.loaded()
+    return _from_arrow(arrow_edges(graph), kind), _from_arrow(next(arrow_nodes(graph, graph.num_nodes)), kind)
+
+
+def _to_arrow(frame: Any, name: str) -> Any:
+    """A pyarrow table of a frame."""
+    pyarrow, _ = parquet.need_pyarrow(Path(name))
+    if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__dataframe__"):
+        raise InputError(name, "a frame of pandas, polars or pyarrow", type(frame).__name__)
+    try:
+        return pyarrow.table(frame)
+    except (TypeError, ValueError, pyarrow.ArrowException) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise InputError(name, "columns that Arrow can hold, each of one type", reason) from error
+
+
+def _from_arrow(table: Any, kind: str) -> Any:
+    """A frame of pandas or polars, or the pyarrow table itself."""
+    if kind == "arrow":
+        return table
+    if kind not in ("pandas", "polars"):
+        raise InputError("kind", "pandas, polars or arrow", kind)
+    try:
+        if kind == "pandas":
+            return table.to_pandas()
+        import polars
+
+        return polars.from_arrow(table)
+    except ImportError:
+        remedy = f"Install it: pip install {kind}. Or ask for another kind: pandas, polars or arrow."
+        raise InputError("to_frame", kind, "none installed", remedy) from None
