@@ -171,6 +171,17 @@ class TestFrames:
         assert back.ids.tolist() == IDS.tolist()
 
 
+def test_categories_lists_and_an_index() -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    kinds = polars.Series(["p", None, "p"], dtype=polars.Categorical)
+    nodes = polars.DataFrame({"id": [1, 2, 3], "v": [[1.0, 0], [0, 1], [1, 1]], "kind": kinds})
+    graph = Graph.from_frames(polars.DataFrame({"u": [1, 2], "v": [2, 3]}), nodes, labels="kind")
+    assert (graph.feature_names, graph.labels["kind"].tolist()) == (("v[0]", "v[1]"), ["p", "", "p"])
+    edges = pandas.DataFrame({"source": pandas.Categorical(["a", "b"]), "target": ["b", "c"]})
+    nodes = pandas.DataFrame({"x": [1, 2, 3]}, index=pandas.Index(["c", "a", "b"], name="id"))
+    assert Graph.from_frames(edges, nodes[nodes.x > 0]).ids.tolist() == ["c", "a", "b"]
+
+
 def test_other_frames_are_refused() -> None:
     told(["edges: ", "a frame of pandas", "list"], Graph.from_frames, [[0, 1]])
     told(["kind: ", "polars", "excel"], Embeddings(np.eye(2), np.arange(2)).to_frame, "excel")

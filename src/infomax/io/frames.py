@@ -93,10 +93,22 @@ def _to_arrow(frame: Any, name: str) -> Any:
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__dataframe__"):
         raise InputError(name, "a frame of pandas, polars or pyarrow", type(frame).__name__)
     try:
-        return pyarrow.table(frame)
+        table = pyarrow.table(frame)
+        return pyarrow.table([_plain(column) for column in table.columns], names=table.column_names)
     except (TypeError, ValueError, pyarrow.ArrowException) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(name, "columns that Arrow can hold, each of one type", reason) from error
+
+
+def _plain(column: Any) -> Any:
+    """The column, with the words of a dictionary in a form that pyarrow can cast: those of polars are not."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type) or not pa.types.is_string_view(column.type.value_type):
+        return column
+    chunks = column.chunks
+    words = [pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(pa.large_string())) for part in chunks]
+    return pa.chunked_array(words, pa.dictionary(column.type.index_type, pa.large_string()))
 
 
 def _from_arrow(table: Any, kind: str) -> Any:
