@@ -283,10 +283,7 @@ class DGI(Parameters):
         return model
 
     def choose_preset(self, graph: Graph, device: torch.device, run: Path | None = None) -> tuple[str | Preset, str]:
-        """Choose the preset to train with, and say why: "auto" is the whole graph if it fits into memory, else batches.
-
-        A resumed training keeps its preset.
-        """
+        """Choose the preset to train with, and say why; a resumed training keeps its preset."""
         if self.preset != "auto":
             return self.preset, "as asked for"
         if run is not None and (run / runs.CHECKPOINT).exists():
