@@ -16,6 +16,7 @@ from infomax.cli.options import Device, RunArgument, in_memory, writable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from infomax.embeddings import Embeddings
     from infomax.graphs.graph import Graph
 
 
@@ -44,16 +45,12 @@ def cluster(
     With labels, show how well the groups agree with them (NMI, ARI).
     """
     from infomax.errors import InputError
-    from infomax.estimator import DGI
     from infomax.evaluation import clustering
 
     began = time.monotonic()
     if out is not None and out.suffix.lower() not in FORMATS:
         raise InputError(str(out), f"one of {', '.join(FORMATS)}", f"the extension {out.suffix!r}")
-    model = DGI.load(run)
-    model.device = device
-    in_memory(model)
-    embeddings = model.transform(model.graph_)
+    embeddings, graph = _read(run, device)
     if k == "auto":
         scores = clustering.choose_k(embeddings.vectors, seed=seed)
         number = clustering.best_k(scores)
@@ -67,9 +64,24 @@ def cluster(
     clusters = clustering.cluster(embeddings.vectors, number, seed=seed)
     if out is not None:
         FORMATS[out.suffix.lower()](out, embeddings.ids, clusters)
-    _show(model.graph_, clusters)
+    _show(graph, clusters)
     if out is not None:
         show.wrote(f"{out} ({len(embeddings):,} nodes, {clusters.max() + 1} clusters)", began)
+
+
+def _read(run: Path, device: str) -> tuple[Embeddings, Graph]:
+    """The vectors and the graph of a run; without torch where the run holds its vectors."""
+    from infomax.training.runs import read_training_graph, read_vectors
+
+    if device == "auto" and (written := read_vectors(run)) is not None:
+        return written, read_training_graph(run)
+
+    from infomax.estimator import DGI
+
+    model = DGI.load(run)
+    model.device = device
+    in_memory(model)
+    return model.transform(model.graph_), model.graph_
 
 
 def _show(graph: Graph, clusters: NDArray[Any]) -> None:
