@@ -32,18 +32,14 @@ def info(
     import numpy as np
     from scipy import sparse
 
-    from infomax.graphs.stored import row_blocks
+    from infomax.graphs.statistics import Statistics
     from infomax.machine import size
     from infomax.training.memory import training_bytes
 
     source = open_graph(graph, labels, directed, columns)
     degree = source.degrees()
     stored = "sparse" if sparse.issparse(source.features) else "dense"
-    filled = (
-        source.features.count_nonzero()
-        if stored == "sparse"
-        else sum(map(np.count_nonzero, row_blocks(source.features)))
-    )
+    filled = Statistics.of(source.features).filled
     kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
     classes = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
     rows: list[tuple[str, object]] = [

@@ -1,6 +1,7 @@
 """A graph folder: a graph in plain files that are mapped into memory, for graphs larger than memory.
 
-graph.json     format, counts, the names of features and labels, and the size and the hash of every other file
+graph.json     format, counts, the names of features and labels, statistics of the features, and the size and the hash
+               of every other file
 indptr.npy     ``[N + 1]`` int64: node i is joined to ``indices[indptr[i] : indptr[i + 1]]``, which ascend
 indices.npy    ``[E]`` int32; an undirected edge twice. In a directed graph, the nodes that point at node i
 weights.npy    ``[E]`` float32; missing where all are 1
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError
+from infomax.graphs.statistics import Statistics
 from infomax.graphs.stored import StoredAdjacency, StoredColumns, StoredFeatures, StoredIds
 
 FORMAT = 1
@@ -48,7 +50,7 @@ def map_folder(path: Path) -> dict[str, Any]:
         _map(path / STARTS), _map(path / NEIGHBOURS), _map(path / WEIGHTS) if weighted else None,
         "csc" if about["directed"] else "csr",
     )  # fmt: skip
-    features = StoredFeatures(_map(path / FEATURES))
+    features = StoredFeatures(_map(path / FEATURES), _statistics(path / ABOUT, about))
     ids = StoredIds(path / NODES)
     n, width = about["nodes"], len(about["feature_names"])
     if adjacency.shape[0] != n or features.shape != (n, width) or len(ids) != n:
@@ -77,7 +79,7 @@ def _read_about(path: Path) -> dict[str, Any]:
         found = about["format"]
         if found == FORMAT:
             sizes = {name: entry["bytes"] for name, entry in about["files"].items()}
-            if missing := {"nodes", "directed", "dropped", "feature_names", *_LISTS} - set(about):
+            if missing := {"nodes", "directed", "dropped", "feature_names", "statistics", *_LISTS} - set(about):
                 raise ValueError(f"no {', '.join(sorted(missing))}")
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(str(file), "the description of a graph folder", str(error), _AGAIN) from None
@@ -91,6 +93,18 @@ def _read_about(path: Path) -> dict[str, Any]:
     if missing := {STARTS, NEIGHBOURS, FEATURES, NODES} - set(sizes):
         raise InputError(str(file), f"an entry for {', '.join(sorted(missing))}", "none", _AGAIN)
     return about  # type: ignore[no-any-return]
+
+
+def _statistics(file: Path, about: dict[str, Any]) -> Statistics:
+    """The statistics of the features in graph.json."""
+    try:
+        known = Statistics.from_json(about["statistics"])
+        if {known.mean.shape, known.variance.shape} != {(len(about["feature_names"]),)}:
+            raise ValueError(f"{known.mean.size} and {known.variance.size} numbers")
+    except (ValueError, LookupError, TypeError) as error:
+        expected = f"the statistics of {len(about['feature_names'])} features"
+        raise InputError(str(file), expected, str(error), _AGAIN) from None
+    return known
 
 
 def _map(path: Path) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Features, Graph
+from infomax.graphs.statistics import Statistics
 from infomax.graphs.stored import StoredFeatures, row_blocks
 
 Scale = Literal["auto", "rows", "columns", "none"]
@@ -36,15 +37,15 @@ class Scaler:
     @classmethod
     def fit(cls, features: Features, kind: Scale = "auto") -> Scaler:
         """Fit to ``[N, F]``. ``auto`` means rows if nothing is negative and half the entries are zero, else columns."""
-        if check_scale(kind) == "auto":
-            kind = "rows" if _bag_like(features) else "columns"
-        if kind != "columns":
+        if check_scale(kind) in ("rows", "none"):
             return cls(kind)
-        mean, variance = _moments(features)
+        mean, variance, filled, negative = Statistics.of(features)
+        if kind == "auto" and not negative and filled <= 0.5 * features.shape[0] * features.shape[1]:
+            return cls("rows")
         # A column that is constant to float32 precision is centred, not divided: its deviation is 0 or rounding.
         deviation = np.where(variance > 1e-14 * np.maximum(mean**2, 1e-28), np.sqrt(variance), 1)
         centre = np.zeros_like(mean) if sparse.issparse(features) else mean
-        return cls(kind, centre.astype(np.float32), deviation.astype(np.float32))
+        return cls("columns", centre.astype(np.float32), deviation.astype(np.float32))
 
     @classmethod
     def of_seen(cls, graph: Graph, kind: Scale = "auto") -> Scaler:
@@ -55,7 +56,7 @@ class Scaler:
     def transform(self, features: Features) -> Features:
         """Scaled features ``[N, F]``; sparse features stay sparse, and stored ones are scaled as they are read."""
         if isinstance(features, StoredFeatures):
-            return StoredFeatures(features.array, self)
+            return StoredFeatures(features.array, scaler=self)
         if self.kind == "rows":
             total = np.asarray(features.sum(axis=1)).reshape(-1, 1)
             factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(np.float32)
@@ -87,18 +88,6 @@ def check_scale(kind: Scale) -> Scale:
     return kind
 
 
-def _moments(features: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and variance ``[F]`` of the columns, by squared deviations: a difference of squares would cancel."""
-    if not sparse.issparse(features):
-        n = features.shape[0]
-        mean = np.sum([block.sum(axis=0, dtype=np.float64) for block in row_blocks(features)], axis=0) / n
-        return mean, np.sum([((block - mean) ** 2).sum(axis=0) for block in row_blocks(features)], axis=0) / n
-    (n, f), columns = features.shape, features.indices
-    mean = np.bincount(columns, features.data, f) / n
-    zeros = n - np.bincount(columns, minlength=f)
-    return mean, (np.bincount(columns, (features.data - mean[columns]) ** 2, f) + zeros * mean**2) / n
-
-
 def _standardised(x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray[np.float32]) -> NDArray[np.float32]:
     """``(X - mean) / deviation``, ``[N, F]``, computed on all cores."""
     import torch
@@ -111,12 +100,3 @@ def _standardised(x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray
 def _times(features: Any, factor: NDArray[Any]) -> Features:
     product: Features = sparse.csr_array(features.multiply(factor)) if sparse.issparse(features) else features * factor
     return product
-
-
-def _bag_like(features: Any) -> bool:
-    filled = 0
-    for block in [features.data] if sparse.issparse(features) else row_blocks(features):
-        if (block < 0).any():
-            return False
-        filled += int(np.count_nonzero(block))
-    return bool(filled <= 0.5 * features.shape[0] * features.shape[1])

@@ -86,6 +86,8 @@ class StoredFeatures:
     """
 
     array: NDArray[Any]
+    statistics: Any = None
+    """The `Statistics` of the features as they are; None: not known."""
     scaler: Any = None
     """A `Scaler`; None: the features as they are."""
 
@@ -156,9 +158,13 @@ class StoredIds:
 
     def arrow(self, start: int, stop: int) -> Any:
         """The ids of some rows as a pyarrow array."""
+        from pyarrow import parquet
+
         first, last = np.searchsorted(self._starts, [start, max(stop - 1, start)], side="right") - 1
         groups = list(range(first, last + 1))
-        table = self._file.read_row_groups(groups, columns=["id"])
+        # A reader of its own, since several threads may read at a time.
+        reader = parquet.ParquetFile(self.path, metadata=self._file.metadata)
+        table = reader.read_row_groups(groups, columns=["id"])
         return table["id"].slice(start - self._starts[first], stop - start).combine_chunks()
 
     def __getitem__(self, rows: Any) -> Any:

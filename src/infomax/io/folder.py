@@ -14,7 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 from infomax.errors import InputError
 from infomax.graphs import folder as layout
 from infomax.graphs.graph import Graph
-from infomax.graphs.stored import row_blocks
+from infomax.graphs.statistics import Statistics
+from infomax.graphs.stored import StoredFeatures, row_blocks
 from infomax.io.json import to_json
 from infomax.io.parquet import need_pyarrow
 from infomax.version import __version__
@@ -68,7 +69,10 @@ def half(block: NDArray[np.float32], where: str, first: int) -> NDArray[np.float
 
 
 def finish(folder: Path, about: dict[str, Any]) -> None:
-    """Write graph.json, which makes a folder of arrays a graph folder; ``about`` is what it says besides the files."""
+    """Write graph.json, which makes a folder of arrays a graph folder; ``about`` is what it says besides the files.
+
+    The statistics of the features are computed here unless ``about`` has them.
+    """
     files: dict[str, Any] = {}
     for name in (layout.STARTS, layout.NEIGHBOURS, layout.WEIGHTS, layout.FEATURES, layout.NODES):
         path = folder / name
@@ -79,6 +83,9 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
         if path.suffix == ".npy":
             array = np.load(path, mmap_mode="r", allow_pickle=False)
             files[name] |= {"dtype": str(array.dtype), "shape": list(array.shape)}
+    if "statistics" not in about:
+        features = StoredFeatures(np.load(folder / layout.FEATURES, mmap_mode="r", allow_pickle=False))
+        about = about | {"statistics": Statistics.of(features).to_json()}
     described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
     (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
 

@@ -151,51 +151,49 @@ class Preparation:
 
     def _read_edges(self) -> dict[str, Any]:
         """Table edges: number, source, target and, where edges have weights, weight."""
-        database, count, weighted = self.database, 0, False
-        for rows in self.edges.edges():
-            weighted = len(rows.columns) == 3
-            if not count:
-                kind = "BIGINT" if str(rows.columns[0].type) == "int64" else "VARCHAR"
-                weight = ", weight FLOAT" if weighted else ""
-                database.execute(f"CREATE TABLE edges (number BIGINT, source {kind}, target {kind}{weight})")
-            names = ("number", "source", "target", "weight")
-            database.insert("edges", **dict(zip(names, (rows.numbers, *rows.columns), strict=False)))
-            count += len(rows.numbers)
+        weighted = False
+
+        def batches() -> Iterator[dict[str, Any]]:
+            nonlocal weighted
+            for rows in self.edges.edges():
+                weighted = len(rows.columns) == 3
+                yield dict(zip(("number", "source", "target", "weight"), (rows.numbers, *rows.columns), strict=False))
+
+        count = self.database.create("edges", batches())
         if not count:
-            database.execute("CREATE TABLE edges (number BIGINT, source BIGINT, target BIGINT)")
             if self.nodes is None:
                 remedy = "A graph without edges needs a node table."
                 raise InputError(str(self.edges.path), "at least one edge below the header", "none", remedy)
+            self.database.execute("CREATE OR REPLACE TABLE edges (number BIGINT, source BIGINT, target BIGINT)")
         return {"count": count, "weighted": weighted, "integers": self.edges.integers, "ends": self.edges.ends}
 
     def _read_nodes(self) -> dict[str, Any]:
         """Table nodes: node, number, id, labels and splits as l0, l1, ...; and the features, which are in order."""
-        source, database, count = self.nodes, self.database, 0
+        source, writer = self.nodes, None
         assert source is not None  # noqa: S101  a stage of node tables
-        writer = None
         with ExitStack() as stack:
-            for rows in source.nodes():
-                if not count:
+
+            def batches() -> Iterator[dict[str, Any]]:
+                nonlocal writer
+                count = 0
+                for rows in source.nodes():
                     if source.chosen.groups is not None:
                         column = f"a column {source.names[source.chosen.groups]}"
                         raise InputError(str(source.path), "no groups, as a graph folder holds one graph", column)
-                    kind = "BIGINT" if str(rows.columns[0].type) == "int64" else "VARCHAR"
-                    labels = "".join(f", l{column} VARCHAR" for column in range(len(rows.columns) - 1))
-                    database.execute(f"CREATE TABLE nodes (node BIGINT, number BIGINT, id {kind}{labels})")
                     if rows.features is not None:
-                        if self.columns.features is None:
-                            warn_if_ids(source.path, source.feature_names, rows.features)
-                        opened = feature_writer(self.folder, rows.features.shape[1], halved=self.halved)
-                        writer = stack.enter_context(opened)
-                names = ["id", *(f"l{column}" for column in range(len(rows.columns) - 1))]
-                numbers = np.arange(count, count + len(rows.numbers))
-                columns = dict(zip(names, rows.columns, strict=True))
-                database.insert("nodes", node=numbers, number=rows.numbers, **columns)
-                if writer is not None and rows.features is not None:
-                    writer.append(rounded(rows.features, str(source.path), count, halved=self.halved))
-                count += len(rows.numbers)
-        if not count:
-            raise InputError(str(source.path), "at least one node below the header", "none")
+                        if writer is None:
+                            if self.columns.features is None:
+                                warn_if_ids(source.path, source.feature_names, rows.features)
+                            opened = feature_writer(self.folder, rows.features.shape[1], halved=self.halved)
+                            writer = stack.enter_context(opened)
+                        writer.append(rounded(rows.features, str(source.path), count, halved=self.halved))
+                    names = ["id", *(f"l{column}" for column in range(len(rows.columns) - 1))]
+                    columns = dict(zip(names, rows.columns, strict=True))
+                    yield {"node": np.arange(count, count + len(rows.numbers)), "number": rows.numbers, **columns}
+                    count += len(rows.numbers)
+
+            if not self.database.create("nodes", batches()):
+                raise InputError(str(source.path), "at least one node below the header", "none")
         names, chosen = source.feature_names if writer is not None else [], source.chosen
         found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": source.names[chosen.identifier]}
         return {"features": names, "integers": source.integers, **found}
@@ -213,12 +211,7 @@ class Preparation:
         """Table nodes complete, each id once."""
         database = self.database
         if self.nodes is None:
-            database.execute("CREATE TABLE nodes AS SELECT 0::BIGINT AS node, place AS number, id FROM first LIMIT 0")
-            count = 0
-            for batch in database.stream("SELECT place, id FROM first ORDER BY place"):
-                numbers = np.arange(count, count + len(batch))
-                database.insert("nodes", node=numbers, number=batch["place"], id=batch["id"])
-                count += len(batch)
+            database.create("nodes", self._in_order())
             database.execute("DROP TABLE first")
         else:
             refuse_twice(database, self.nodes, self.notes["nodes"]["id"])
@@ -227,6 +220,13 @@ class Preparation:
             raise InputError(str(self.edges.path), f"fewer than {LARGEST:,} nodes", f"{count:,}")
         refuse_other_ids(database, self.edges, self.nodes, self.notes)
         return {"nodes": count}
+
+    def _in_order(self) -> Iterator[dict[str, Any]]:
+        """The ids of the edges in the order in which they appear first."""
+        count = 0
+        for batch in self.database.stream("SELECT place, id FROM first ORDER BY place"):
+            yield {"node": np.arange(count, count + len(batch)), "number": batch["place"], "id": batch["id"]}
+            count += len(batch)
 
     def _join(self, end: str, before: str, after: str) -> dict[str, Any]:
         """A table of edges with the numbers of nodes at one end in place of their ids."""

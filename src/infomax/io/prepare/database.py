@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,39 @@ class Database:
         """Run a statement."""
         return self.connection.execute(statement, values)
 
-    def insert(self, table: str, **columns: Any) -> None:
-        """Add rows to a table; each column is a pyarrow or NumPy array ``[n]``."""
+    def create(self, table: str, batches: Iterator[dict[str, Any]]) -> int:
+        """Create a table from batches of columns, each a pyarrow or NumPy array ``[n]``; returns the number of rows.
+
+        One statement reads all batches: DuckDB keeps the rows of many statements in memory, whatever its limit is.
+        Without a batch there is no table.
+        """
         import pyarrow as pa
 
-        self.connection.register("batch", pa.table(columns))
-        self.execute(f"INSERT INTO {table} SELECT * FROM batch")  # noqa: S608  names of our own
-        self.connection.unregister("batch")
+        first, count, raised = next(batches, None), 0, list[BaseException]()
+        if first is None:
+            return 0
+        schema = pa.record_batch(first).schema
+
+        def read() -> Iterator[Any]:
+            nonlocal count
+            try:
+                for columns in chain([first], batches):
+                    batch = pa.record_batch(columns).cast(schema)
+                    count += len(batch)
+                    yield batch
+            except BaseException as error:
+                raised.append(error)
+                raise
+
+        self.connection.register("batches", pa.RecordBatchReader.from_batches(schema, read()))
+        try:
+            self.execute(f"CREATE TABLE {table} AS SELECT * FROM batches")  # noqa: S608  names of our own
+        except self.failure:
+            if raised:
+                raise raised[0] from None  # DuckDB's error only quotes it
+            raise
+        self.connection.unregister("batches")
+        return count
 
     def stream(self, query: str) -> Iterator[Any]:
         """The rows of a query as record batches. It sees what committed stages wrote; others may write meanwhile."""
