@@ -35,7 +35,7 @@ from infomax.training.parameters import Parameters, not_fitted
 from infomax.training.parts import write_vectors
 from infomax.training.resuming import pausing, resume
 from infomax.training.step import Model, has_closed_form
-from infomax.training.stored import all_vectors
+from infomax.training.stored import all_vectors, folder_device
 from infomax.views import WholeView
 from infomax.views.propagation import Propagation
 
@@ -227,7 +227,7 @@ class DGI(Parameters):
         if graph.folder is not None:
             n = graph.num_nodes if rows is None else len(rows)
             memory.require(memory.stored_bytes(graph) + 4 * n * encoder.out_dim, torch.device("cpu"))
-            vectors = all_vectors(encoder, graph, self.scaler_, rows, hops)
+            vectors = all_vectors(encoder, graph, self.scaler_, rows, hops, folder_device(graph, self.device))
             return Embeddings(vectors, graph.ids[:] if rows is None else graph.ids[rows])
         memory.require(memory.embedding_bytes(graph, encoder.out_dim), device)
         scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
@@ -245,9 +245,9 @@ class DGI(Parameters):
         check_feature_names("features", graph.feature_names, self.feature_names_)
         if graph.folder is None:
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
-        memory.require(memory.stored_bytes(graph), torch.device("cpu"), Ranks.current().on_this_host)
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        write_vectors(self.model_.encoder, graph, self.scaler_, Path(out), smooth=hops, half=half, **report)
+        device, to = folder_device(graph, self.device), Path(out)
+        write_vectors(self.model_.encoder, graph, self.scaler_, to, device=device, smooth=hops, half=half, **report)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """Fit to a graph and return its vectors."""

@@ -42,7 +42,7 @@ def test_vectors_are_written_a_block_at_a_time(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, smooth: int
 ) -> None:
     monkeypatch.setattr(parts, "PART", 25)
-    monkeypatch.setattr(stored, "BLOCK", 10)
+    monkeypatch.setattr(stored, "BLOCK", {"cpu": 10})
     outcome = infomax("embed", place / "run", "--out", tmp_path / name, "--smooth", smooth)
     assert outcome.code == 0, outcome.err
     model = DGI.load(place / "run")
@@ -92,10 +92,10 @@ def test_embedding_killed_at_any_moment_ends_in_the_same_bytes(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "PART", 8)
-    monkeypatch.setattr(stored, "BLOCK", 4)
+    monkeypatch.setattr(stored, "BLOCK", {"cpu": 4})
     code = (
         "import sys, time; from infomax import DGI; from infomax.training import parts, stored\n"
-        "parts.PART, stored.BLOCK = 8, 4\n"
+        "parts.PART, stored.BLOCK = 8, {'cpu': 4}\n"
         "model = DGI.load(sys.argv[1]); print(flush=True)\n"
         "slow = lambda done, note='', total=None: time.sleep(0.02)\n"
         "model.write_vectors(model.graph_, sys.argv[2], smooth=2, progress=slow)\n"

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from pyarrow.parquet import read_table as read
 from sample_graphs import random_graph
 
 from infomax import DGI, Graph
@@ -16,11 +18,13 @@ from infomax.errors import InputError
 from infomax.graphs.scaling import Scaler
 from infomax.graphs.stored import StoredFeatures
 from infomax.io.folder import finish, write_arrays
+from infomax.kernels import transfer
 from infomax.kernels.device import choose_device
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, SkipMeanPool
-from infomax.training import runs, stored
+from infomax.training import parts, runs, stored
 from infomax.views import stored as tables
 from infomax.views.batches import Batches
+from infomax.views.operands import scaled
 
 ENCODERS = {"GCN": GCN, "deep": partial(GCN, layers=2), "skip": SkipMeanPool, "dense skip": DenseSkipMeanPool}
 
@@ -46,7 +50,7 @@ def folder(path: Path, graph: Graph, *, halved: bool = False) -> Graph:
 def test_vectors_are_those_of_the_graph_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, changes: dict[str, bool]
 ) -> None:
-    monkeypatch.setattr(stored, "BLOCK", 50)
+    monkeypatch.setattr(stored, "BLOCK", {"cpu": 50})
     monkeypatch.setattr(tables, "BYTES", 20_000)  # several parts per block
     graph = random_graph(n=120, dense=True, **changes)
     disk = folder(tmp_path / "g.graph", graph)
@@ -142,3 +146,38 @@ def test_a_graph_folder_that_moved_or_changed_is_told(tmp_path: Path) -> None:
     about.write_text(about.read_text().replace('"infomax": "', '"infomax": "1'))
     with pytest.raises(InputError, match=r"moved\.graph: .* found one that has changed"):
         DGI.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize("kind", ["rows", "columns", "none"])
+def test_a_file_is_read_in_blocks_and_scaled_as_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    monkeypatch.setattr(transfer, "BLOCK_BYTES", 200)
+    graph = random_graph(n=120, dense=True)
+    disk = folder(tmp_path / "g.graph", graph)
+    scaler, found = Scaler.fit(graph.features, kind), np.empty_like(graph.features)
+    assert transfer.is_mapped(disk.features.array)
+    starts = []
+    for start, block in transfer.read_blocks(disk.features.array, torch.device("cpu")):
+        found[start : start + len(block)] = scaled(block, scaler).numpy()
+        starts.append(start)
+    assert len(starts) > 16  # more blocks than page-locked stages
+    np.testing.assert_allclose(found, scaler.transform(graph.features), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_gpu_computes_the_same_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str) -> None:
+    monkeypatch.setattr(stored, "BLOCK", {"cpu": 50, "cuda": 50})
+    monkeypatch.setattr(parts, "PART", 40)
+    disk = folder(tmp_path / "g.graph", random_graph(n=120, dense=True))
+    model = DGI(8, preset="batches", encoder=ENCODERS[encoder], epochs=3).fit(disk)
+    for smooth in (0, 2):
+        model.device = "cpu"
+        expected = model.transform(disk, smooth=smooth).vectors
+        model.device = "cuda"
+        np.testing.assert_allclose(model.transform(disk, smooth=smooth).vectors, expected, atol=5e-3)
+        model.write_vectors(disk, tmp_path / f"vectors-{smooth}", smooth=smooth)
+        tables = [read(path)["vector"] for path in sorted((tmp_path / f"vectors-{smooth}").glob("part*"))]
+        written = np.concatenate([np.stack(table.to_numpy(zero_copy_only=False)) for table in tables])
+        np.testing.assert_allclose(written, expected, atol=5e-3)

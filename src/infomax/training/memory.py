@@ -25,10 +25,9 @@ def training_bytes(graph: Graph, dim: int, *, gpu: bool = False, fan_out: tuple[
     features = 52 * int(graph.features.nnz) if sparse_features else 12 * n * f
     if gpu and batch and not sparse_features:
         features = 0  # features that do not fit stay on the host
-    if (
-        batch and not fan_out and not gpu and graph.folder is not None
-    ):  # read from disk; per node its degree and its scales, per batch its rows
-        return stored_bytes(graph) + 4 * min(batch, n) * (18 * d + 8 * f) + 20 * (f * d + 4 * d * d)
+    if batch and not fan_out and graph.folder is not None:
+        held = resident_bytes(graph) if gpu else stored_bytes(graph)
+        return held + 4 * min(batch, n) * (18 * d + 8 * f) + 20 * (f * d + 4 * d * d)
     edges = 72
     if fan_out:
         from infomax.views.sampling import level_sizes
@@ -57,6 +56,11 @@ def stored_bytes(graph: Graph) -> int:
     from infomax.views.stored import BYTES
 
     return 32 * graph.num_nodes + 4 * BYTES
+
+
+def resident_bytes(graph: Graph) -> int:
+    """Estimate the peak bytes of a graph folder on a GPU, without its features: neighbours, and numbers per node."""
+    return (8 if graph.weighted else 4) * int(graph.adjacency.nnz) + 40 * graph.num_nodes
 
 
 def available_bytes(device: torch.device) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from infomax.errors import InputError
@@ -24,7 +27,7 @@ from infomax.io.parquet import need_pyarrow
 from infomax.kernels.ranks import Ranks
 from infomax.parts.encoders import Encoder
 from infomax.progress import Progress, silent
-from infomax.training.stored import StoredEncoder, blocks
+from infomax.training.stored import StoredEncoder
 
 PART = 1 << 20
 """Nodes per file in a folder of parts."""
@@ -32,8 +35,8 @@ ABOUT, LAYERS = "_parts.json", ".layers"  # readers of parquet folders skip such
 FORMATS = (".parquet", ".npy")
 """File formats that can be written without all vectors in memory."""
 
-Rows = Callable[[int, int], NDArray[np.float32]]
-"""A function that returns the vectors of the nodes from start to stop."""
+WRITERS = {"cpu": 1, "cuda": 8}
+"""Parts that are written at a time: a GPU computes vectors faster than one thread writes them."""
 
 
 def write_vectors(
@@ -42,6 +45,7 @@ def write_vectors(
     scaler: Scaler,
     out: Path,
     *,
+    device: torch.device,
     smooth: int = 0,
     half: bool = False,
     progress: Progress = silent,
@@ -56,23 +60,24 @@ def write_vectors(
         graph: a graph opened from a graph folder.
         scaler: the fitted scaler of its features.
         out: a file, or a folder if it has no extension.
+        device: where to compute; a GPU must have room for the whole graph.
         smooth: number of hops to smooth the vectors over.
         half: whether to write in half precision.
         progress: called with the number of nodes done.
     """
-    stored, n = StoredEncoder(encoder, graph, scaler), graph.num_nodes
+    n, ranks = graph.num_nodes, Ranks.current()
     if out.suffix:
-        if (count := Ranks.current().count) > 1:
+        if ranks.count > 1:
             remedy = "Leave out the extension: vectors/."
-            raise InputError(str(out), f"a folder of parts, which {count} processes can share", "one file", remedy)
+            found = f"a folder of parts, which {ranks.count} processes can share"
+            raise InputError(str(out), found, "one file", remedy)
         work = out.with_name(f".{out.name}-layers")
-        rows = _passes(stored, work, smooth)
+        writer = Writer(StoredEncoder(encoder, graph, scaler, device), work, smooth, half, progress)
         with replacing(out) as temporary:
-            writer = _write_parquet if out.suffix.lower() == ".parquet" else _write_npy
-            writer(temporary, graph, rows, 0, n, half, progress)
+            (writer.parquet if out.suffix.lower() == ".parquet" else writer.npy)(temporary, 0, n)
         shutil.rmtree(work, ignore_errors=True)
         return
-    ranks, described = Ranks.current(), _described(encoder, graph, scaler, smooth, half)
+    described = _described(encoder, graph, scaler, smooth, half)
     paths = {first: out / f"part-{first // PART:05d}.parquet" for first in range(0, n, PART)}
     with ExitStack() as held:
         with ranks.together() as same:
@@ -84,25 +89,80 @@ def write_vectors(
             missing = [first for first, path in paths.items() if not path.exists()]
         if not missing:
             return
+        stored = StoredEncoder(encoder, graph, scaler, device)
         if ranks.rank:
             ranks.wait()  # for the layers
-        rows = _passes(stored, out / LAYERS, smooth)
+        writer = Writer(stored, out / LAYERS, smooth, half, progress)
         if ranks.rank == 0:
             ranks.wait()
-        for first in missing[ranks.rank :: ranks.count]:
+        writer.done = n - sum(min(PART, n - first) for first in missing)
+
+        def write(first: int) -> None:
             remove_leftovers(paths[first], all_of_them=True)
             with replacing(paths[first]) as temporary:
-                _write_parquet(temporary, graph, rows, first, min(first + PART, n), half, progress)
+                writer.parquet(temporary, first, min(first + PART, n))
+
+        _in_threads(write, missing[ranks.rank :: ranks.count], WRITERS[device.type])
         ranks.wait()
         if ranks.rank == 0:
             shutil.rmtree(out / LAYERS, ignore_errors=True)
 
 
-def _passes(stored: StoredEncoder, work: Path, smooth: int) -> Rows:
-    """Prepare all vectors, with files of intermediate layers if the encoder is deep or vectors are smoothed."""
-    if smooth or stored.encoder.depth > 1:
-        make_folder(work)
-    return stored.layers(work, smooth)
+def _in_threads(work: Callable[[int], None], parts: list[int], threads: int) -> None:
+    """Do some work for each part, on several threads at a time; after an exception, no other work begins."""
+    if threads == 1:
+        for part in parts:
+            work(part)
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for done in [pool.submit(work, part) for part in parts]:
+            done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class Writer:
+    """Writes the vectors of some nodes to files, block by block; several threads may do so at a time."""
+
+    def __init__(self, stored: StoredEncoder, work: Path, smooth: int, half: bool, progress: Progress) -> None:
+        if smooth or stored.encoder.depth > 1:  # layers before the last are files
+            make_folder(work)
+        self.stored, self.rows = stored, stored.layers(work, smooth)
+        self.dtype = torch.float16 if half else torch.float32
+        self.progress, self.done, self.lock = progress, 0, Lock()
+
+    def parquet(self, path: Path, start: int, stop: int) -> None:
+        """Write columns ``id`` and ``vector`` of the nodes from start to stop."""
+        pyarrow, parquet = need_pyarrow(path)
+        ids: Any = self.stored.graph.ids
+        writer = None
+        try:
+            for first, last, block in self._blocks(start, stop):
+                vector = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(block.ravel()), block.shape[1])
+                table = pyarrow.table({"id": ids.arrow(first, last), "vector": vector})
+                # The numbers hardly repeat, so a dictionary or compression would save little.
+                writer = writer or parquet.ParquetWriter(
+                    path, table.schema, use_dictionary=False, compression="none", write_statistics=["id"]
+                )
+                writer.write_table(table)
+        finally:
+            if writer is not None:
+                writer.close()
+
+    def npy(self, path: Path, start: int, stop: int) -> None:
+        """Write the vectors of the nodes from start to stop."""
+        dtype = np.float16 if self.dtype is torch.float16 else np.float32
+        with ArrayWriter(path, dtype, self.rows(start, min(start + 1, stop)).shape[1]) as writer:
+            for _, _, block in self._blocks(start, stop):
+                writer.append(block)
+
+    def _blocks(self, start: int, stop: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        for first, last in self.stored.blocks(start, stop):
+            yield first, last, self.rows(first, last).to(self.dtype).cpu().numpy()
+            with self.lock:
+                self.done += last - first
+                self.progress(self.done, "nodes")
 
 
 def _described(encoder: Encoder, graph: Graph, scaler: Scaler, smooth: int, half: bool) -> dict[str, Any]:
@@ -127,37 +187,3 @@ def _same_vectors(out: Path, described: dict[str, Any]) -> None:
     if any(out.glob("part-*.parquet")):
         raise InputError(str(out), "a new folder", "one with parts of other vectors", "Choose another.")
     write_json(out / ABOUT, described)
-
-
-def _write_parquet(path: Path, graph: Graph, rows: Rows, start: int, stop: int, half: bool, progress: Progress) -> None:
-    """Write columns ``id`` and ``vector`` of the nodes from start to stop."""
-    pyarrow, parquet = need_pyarrow(path)
-    ids: Any = graph.ids
-    writer = None
-    try:
-        for first, last, block in _blocks(rows, start, stop, half, progress):
-            flat = pyarrow.array(block.ravel())
-            vector = pyarrow.FixedSizeListArray.from_arrays(flat, block.shape[1])
-            table = pyarrow.table({"id": ids.arrow(first, last), "vector": vector})
-            # The numbers hardly repeat, so a dictionary or compression would save little.
-            writer = writer or parquet.ParquetWriter(path, table.schema, use_dictionary=False, compression="none")
-            writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
-
-
-def _write_npy(path: Path, graph: Graph, rows: Rows, start: int, stop: int, half: bool, progress: Progress) -> None:
-    width = rows(start, min(start + 1, stop)).shape[1]
-    with ArrayWriter(path, np.float16 if half else np.float32, width) as writer:
-        for _, _, block in _blocks(rows, start, stop, half, progress):
-            writer.append(block)
-
-
-def _blocks(
-    rows: Rows, start: int, stop: int, half: bool, progress: Progress
-) -> Iterator[tuple[int, int, NDArray[Any]]]:
-    for first, last in blocks(start, stop):
-        block = rows(first, last)
-        yield first, last, block.astype(np.float16) if half else block
-        progress(last, "nodes")

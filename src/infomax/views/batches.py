@@ -20,9 +20,10 @@ from infomax.graphs.stored import StoredAdjacency, StoredFeatures
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
+from infomax.kernels.transfer import to_device
 from infomax.views.operands import SparseOperand, csr, multiply, tensors, to_gather
 from infomax.views.propagation import Rule
-from infomax.views.stored import StoredTable
+from infomax.views.stored import StoredTable, gather_rows, pool_rows
 from infomax.views.view import Corruption, View
 from infomax.views.whole import Products
 
@@ -126,13 +127,10 @@ class BatchView:
         # Pool dense features before the product, so that the outermost hop is never stored.
         if pooled not in self.inputs:
             if pooled:
-                graph, offsets = self.hops.graph, self.hops.offsets(nodes)
-                if isinstance(x, StoredTable):
-                    self.inputs[pooled] = x.pool(graph, nodes, offsets, self.permutation)
-                else:
-                    self.inputs[pooled] = graph.pool(nodes, offsets, x, self.permutation)
+                offsets = self.hops.offsets(nodes)
+                self.inputs[pooled] = pool_rows(x, self.hops.graph, nodes, offsets, self.permutation)
             else:
-                self.inputs[pooled] = _rows(x, self._carried(nodes)).to(weight.dtype)
+                self.inputs[pooled] = gather_rows(x, self._carried(nodes)).to(weight.dtype)
         return multiply(self.inputs[pooled], weight)
 
     def _first_sparse(self, nodes: Tensor, x: SparseOperand, weight: Tensor, *, pooled: bool) -> Tensor:
@@ -217,25 +215,24 @@ def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int
     """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
     received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
     stored = isinstance(received, StoredAdjacency)
-    degree = 1 + (received.sums() if stored else received.sum(axis=1, dtype=np.float64))
-    left = (degree**-0.5 if rule == "symmetric" else 1 / degree).astype(np.float32)
-    right = left if rule == "symmetric" else np.ones_like(left)
+    starts = to_device(np.asarray(received.indptr, dtype=np.int64), device)
+    counts = starts.diff()
+    if graph.weighted:
+        sums = received.sums() if stored else received.sum(axis=1, dtype=np.float64)
+        degree = 1 + torch.from_numpy(sums).to(device)
+    else:
+        degree = 1 + counts.double()
+    left = (degree**-0.5 if rule == "symmetric" else 1 / degree).float()
+    right = left if rule == "symmetric" else torch.ones_like(left)
     return Neighbourhoods(
-        torch.from_numpy(np.asarray(received.indptr, dtype=np.int64)).to(device),
-        torch.from_numpy(received.indices).to(device),
-        torch.from_numpy(received.data).to(device) if graph.weighted else None,
-        torch.from_numpy(left).to(device),
-        torch.from_numpy(right).to(device),
+        starts,
+        to_device(received.indices, device),
+        to_device(received.data, device) if graph.weighted else None,
+        left,
+        right,
         cap,
-        capped=bool((np.diff(received.indptr) > cap).any()),
+        capped=bool((counts > cap).any()),
     )
-
-
-def _rows(table: Tensor | StoredTable, rows: Tensor) -> Tensor:
-    """Gather rows of a table, which may be on disk, or on the host while the result is on a GPU."""
-    if isinstance(table, StoredTable):
-        return table.gather(rows)
-    return table[rows.to(table.device)].to(rows.device)
 
 
 def _matrix(starts: Tensor, senders: Tensor, values: Tensor, among: Tensor | int) -> SparseOperand:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -14,8 +15,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from infomax.graphs.graph import Features
+from infomax.graphs.stored import StoredFeatures
 from infomax.kernels import prepare, product, reaches_host
-from infomax.kernels.transfer import BLOCK, free_bytes, to_device
+from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device
 
 # Torch warns once per process that CSR tensors are in beta; the operations used here are tested against dense ones.
 warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
@@ -120,18 +122,41 @@ def to_gather(
     return half if close else _table(features, device, torch.float32)[0]
 
 
-def _table(features: NDArray[np.float32], device: torch.device, dtype: torch.dtype) -> tuple[Tensor, bool]:
+def _table(
+    features: NDArray[np.float32] | StoredFeatures, device: torch.device, dtype: torch.dtype
+) -> tuple[Tensor, bool]:
     """Return a table ``[N, F]`` of a dtype, padded as in `to_multiply`, and whether rounding changed it little."""
     n, width = len(features), features.shape[1] + -features.shape[1] % 8
     fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or not reaches_host(device)
     out = torch.empty(n, width, dtype=dtype, **({"device": device} if fits else {"pin_memory": True}))
     error = largest = torch.zeros(width, device=device)
-    for start in range(0, n, BLOCK):
-        x = pad(to_device(features[start : start + BLOCK], device), (0, width - features.shape[1]))
+    for start, block in _blocks(features, device):
+        x = pad(block, (0, width - features.shape[1]))
         rounded = x.to(dtype)
-        out[start : start + BLOCK] = rounded
+        out[start : start + len(x)] = rounded
         error, largest = torch.maximum(error, (rounded - x).abs().amax(0)), torch.maximum(largest, x.abs().amax(0))
     return out, bool((error <= 2.0**-10 * largest).all())
+
+
+def _blocks(features: NDArray[np.float32] | StoredFeatures, device: torch.device) -> Iterator[tuple[int, Tensor]]:
+    """Yield blocks of dense features on a GPU, float32, each with its first row; stored ones are scaled there."""
+    if isinstance(features, StoredFeatures) and is_mapped(features.array):
+        yield from ((start, scaled(block, features.scaler)) for start, block in read_blocks(features.array, device))
+        return
+    for start in range(0, len(features), BLOCK):
+        yield start, to_device(features[start : start + BLOCK], device)
+
+
+def scaled(x: Tensor, scaler: Any) -> Tensor:
+    """As `Scaler.transform`, for rows ``[n, F]`` on a device; returns float32."""
+    x = x.float()
+    if scaler is None or scaler.kind == "none":
+        return x
+    if scaler.kind == "rows":
+        total = x.sum(1, keepdim=True)
+        return x * torch.where(total == 0, 0, 1 / total)
+    mean, deviation = (torch.from_numpy(vector).to(x.device) for vector in (scaler.mean, scaler.deviation))
+    return (x - mean) / deviation
 
 
 def _laid_out(features: Features, device: torch.device, share: float, limit: int) -> Features:

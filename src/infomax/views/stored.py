@@ -60,3 +60,23 @@ class StoredTable:
             stop = max(start + 1, int(np.searchsorted(rows, before + most, side="right")))
             yield slice(start, stop)
             start = stop
+
+
+def gather_rows(table: Tensor | StoredTable, rows: Tensor) -> Tensor:
+    """Gather rows of a table, which may be on disk, or on the host while the rows are on a GPU."""
+    if isinstance(table, StoredTable):
+        return table.gather(rows)
+    return table[rows.to(table.device)].to(rows.device)
+
+
+def pool_rows(
+    table: Tensor | StoredTable,
+    graph: Neighbourhoods,
+    nodes: Tensor,
+    offsets: Tensor,
+    permutation: Permutation | None = None,
+) -> Tensor:
+    """As `Neighbourhoods.pool`, of a table that may be on disk."""
+    if isinstance(table, StoredTable):
+        return table.pool(graph, nodes, offsets, permutation)
+    return graph.pool(nodes, offsets, table, permutation)

@@ -1,0 +1,135 @@
+"""The shape of ogbn-papers100M on one GPU: from a graph folder on disk to weights, and to vectors on disk.
+
+    python -m benchmarks.papers --folder FOLDER [--nodes 111e6 --degree 29]
+
+The graph is generated on the GPU: random edges, of which one end in two prefers nodes with low numbers (so there are
+hubs), and features of 128 numbers around one of 50 centres, in half precision. A graph of this shape takes 43 GB on
+disk and its vectors 15 GB. Before a stage the files that it reads are dropped from the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.large import measured
+from infomax.graphs import folder as layout
+from infomax.graphs.statistics import Statistics
+from infomax.io.folder import GROUP, ArrayWriter, finish
+
+FEATURES, CENTRES, RANGES = 128, 50, 64
+ROWS = 1 << 20
+
+
+def main() -> None:
+    """Generate the folder if there is none, then train and embed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--nodes", type=float, default=111e6)
+    parser.add_argument("--degree", type=float, default=28.8, help="Mean number of neighbours.")
+    parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    graph, run, vectors = (options.folder / name for name in ("papers.graph", "run", "vectors"))
+    began = time.perf_counter()
+    if not (graph / layout.ABOUT).exists():
+        generate(graph, int(options.nodes), int(options.nodes * options.degree / 2))
+    print(f"generated in {time.perf_counter() - began:.0f} s, {_bytes(graph) / 1e9:.1f} GB", flush=True)
+    stages = {
+        "train": ["train", graph, "--out", run, "--dim", options.dim],
+        "embed": ["embed", run, "--out", f"{vectors}/", "--half"],
+        "train, files in memory": ["train", graph, "--out", options.folder / "again", "--dim", options.dim],
+    }
+    rows = []
+    for name, command in stages.items():
+        if "memory" not in name:
+            _forget(graph)
+        rows.append({"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])})
+        print(
+            "{stage:23} {seconds:7.1f} s  CPU {cpu:7.1f} s  RSS {rss:5.1f} GB  RssAnon {anonymous:5.1f} GB".format(
+                **rows[-1]
+            ),
+            flush=True,
+        )
+    print(f"vectors: {_bytes(vectors) / 1e9:.1f} GB")
+    if options.json is not None:
+        options.json.write_text(json.dumps({"nodes": int(options.nodes), "rows": rows}, indent=2) + "\n")
+
+
+def generate(folder: Path, n: int, edges: int, seed: int = 0) -> None:
+    """Write a graph folder of n nodes; duplicate edges and self-loops are dropped."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    folder.mkdir(parents=True)
+    gpu = torch.device("cuda")
+    generator = torch.Generator(gpu).manual_seed(seed)
+    source = torch.randint(n, (edges,), generator=generator, device=gpu, dtype=torch.int32)
+    target = torch.empty_like(source)
+    for part, fro in zip(target.split(ROWS << 4), source.split(ROWS << 4), strict=True):
+        drawn = torch.rand(len(part), generator=generator, device=gpu, dtype=torch.float64)
+        hub = torch.rand(len(part), generator=generator, device=gpu) < 0.5
+        other = (torch.where(hub, drawn**2, drawn) * n).long().clamp_(max=n - 1)
+        near = torch.rand(len(part), generator=generator, device=gpu) < 0.5  # of the same centre
+        part.copy_(torch.where(near, (other - other % CENTRES + fro % CENTRES).clamp_(max=n - 1), other))
+    entries = 0
+    with (
+        ArrayWriter(folder / layout.STARTS, np.int64) as starts,
+        ArrayWriter(folder / layout.NEIGHBOURS, np.int32) as neighbours,
+    ):
+        starts.append(np.zeros(1))
+        for first in range(0, n, -(-n // RANGES)):
+            last = min(first + -(-n // RANGES), n)
+            keys = []
+            for row, column in ((source, target), (target, source)):
+                inside = (row >= first) & (row < last) & (row != column)
+                keys.append((row[inside].long() - first) * n + column[inside])
+            key = torch.unique(torch.cat(keys))  # sorted
+            neighbours.append((key % n).int().cpu().numpy())
+            counts = torch.bincount(key // n, minlength=last - first)
+            starts.append((entries + counts.cumsum(0)).cpu().numpy())
+            entries += len(key)
+    del source, target
+    total = squares = torch.zeros(FEATURES, dtype=torch.float64, device=gpu)
+    centres = torch.randn(CENTRES, FEATURES, generator=generator, device=gpu)
+    schema = pa.schema([("id", pa.int64())])
+    with (
+        ArrayWriter(folder / layout.FEATURES, np.float16, FEATURES) as writer,
+        parquet.ParquetWriter(folder / layout.NODES, schema, use_dictionary=False) as ids,
+    ):
+        for first in range(0, n, ROWS):
+            rows = torch.arange(first, min(first + ROWS, n), device=gpu)
+            x = centres[rows % CENTRES] + 2 * torch.randn(len(rows), FEATURES, generator=generator, device=gpu)
+            x = x.half()
+            total, squares = total + x.double().sum(0), squares + x.double().square().sum(0)
+            writer.append(x.cpu().numpy())
+            ids.write_table(pa.table([rows.cpu().numpy() * 7 + 3], schema=schema), row_group_size=GROUP)
+    mean = (total / n).cpu().numpy()
+    known = Statistics(mean, (squares / n).cpu().numpy() - mean**2, n * FEATURES, negative=True)
+    about = {"nodes": n, "edges": entries // 2, "directed": False, "labels": [], "splits": [], "edge_columns": None}
+    about |= {"feature_names": [f"x{column}" for column in range(FEATURES)], "statistics": known.to_json()}
+    finish(folder, about | {"dropped": {"self_loops": 0, "duplicates": edges - entries // 2, "zero_weights": 0}})
+    torch.cuda.empty_cache()
+
+
+def _forget(folder: Path) -> None:
+    """Write the files of a folder to disk and drop them from the page cache."""
+    os.sync()
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+if __name__ == "__main__":
+    main()
