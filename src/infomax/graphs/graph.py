@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -306,23 +305,3 @@ class Graph:
         from infomax.io.writing import write_graph
 
         write_graph(self, path)
-
-
-def _not_number(values: list[Any], least: float = -np.inf) -> int | None:
-    """The position of the first value that is no finite number, or one below ``least``."""
-    for place, value in enumerate(values):
-        try:
-            if not math.isfinite(number := float(value)) or number < least:
-                return place
-        except (TypeError, ValueError):
-            return place
-    return None
-
-
-def _array(tensor: Any) -> Any:
-    """A tensor as an array; a sparse one as a scipy matrix."""
-    values = tensor.detach().cpu()
-    if not values.is_sparse and not values.is_sparse_csr:
-        return values.numpy()
-    values = values.to_sparse_coo().coalesce()
-    return sparse.coo_array((values.values().numpy(), values.indices().numpy()), shape=values.shape)
