@@ -3,10 +3,11 @@
     python -m benchmarks.faults                       # all of it, some 20 minutes on two idle cores
     python -m benchmarks.faults --trainings 3 --operations 5 --files 500
 
-Four parts, all drawn from one seed:
+Five parts, all drawn from one seed:
 
 - kills of a training at random moments, each resumed and killed again, then left to end;
 - kills before single operations on files of a run folder: the first, the second, and so on;
+- graph folders: kills of prepare, train and embed at random moments, and the same on disks that are full (as root);
 - mutated files of every format that is read: bits flipped, bytes overwritten, removed, inserted, repeated;
 - crafted files: archives that unpack to far more than they are, headers that lie, pickles that call, and the like.
 

@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 import benchmarks.faults
-from benchmarks.faults import crafted, kills, mutations
+from benchmarks.faults import crafted, folders, kills, mutations
 from benchmarks.faults.children import Trials
+
+PARTS = ("trainings", "operations", "folders", "files", "crafted")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -23,17 +25,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--trainings", type=int, default=171, help="kills of a training at random moments")
     parser.add_argument("--operations", type=int, default=0, help="kills before the first K operations; 0: before all")
     parser.add_argument("--files", type=int, default=72_000, help="mutated files")
+    parser.add_argument("--folders", type=int, default=30, help="kills, and full disks, per stage of a graph folder")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--part", choices=["trainings", "operations", "files", "crafted"], help="only this part")
+    parser.add_argument("--part", choices=PARTS, help="only this part")
     settings = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for part in ("trainings", "operations", "files", "crafted"):
+        for part in PARTS:
             (folder / part).mkdir()
         operations = list(range(1, settings.operations + 1)) or None
         parts: dict[str, Trials] = {
             "trainings": kills.kill_at_random(folder / "trainings", settings.seed, settings.trainings),
             "operations": kills.kill_before_operations(folder / "operations", operations),
+            "folders": folders.campaign(folder / "folders", settings.seed, settings.folders),
             "files": mutations.campaign(folder / "files", settings.seed, settings.files),
             "crafted": crafted.campaign(folder / "crafted"),
         }

@@ -12,6 +12,7 @@ Trials = Iterator[tuple[int, list[str]]]
 
 # The last two are what a training would import at its first step: half a second per process.
 PRELOADED = [
+    "benchmarks.faults.folders",
     "benchmarks.faults.kills",
     "benchmarks.faults.mutations",
     "benchmarks.faults.crafted",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, shorten
 from infomax.graphs import checks
+from infomax.graphs.columns import StoredIds, StoredVectors
+from infomax.graphs.stored import row_blocks
 from infomax.io import vectors as files
 
 BLOCK = 512
@@ -26,28 +28,54 @@ def positions(ids: NDArray[Any]) -> dict[str, int]:
     return {str(node_id): row for row, node_id in enumerate(ids.tolist())}
 
 
-def find_row(rows: dict[str, int], node_id: Hashable) -> int:
-    """The row of a node among `positions`; an unknown id is refused, with similar ids as a hint."""
+def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any) -> int:
+    """The row of a node, of the rows of ids by their text; one that is not among all ``ids [N]`` is refused."""
     row = rows.get(str(node_id))
     if row is None:
         # Only the first 100,000 ids are searched for similar ones, to keep the wait short.
-        similar = get_close_matches(str(node_id), islice(rows, 100_000), n=3)
+        similar = get_close_matches(str(node_id), map(str, islice(ids, 100_000)), n=3)
         remedy = f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
-        raise InputError("node", f"one of {len(rows):,} ids", shorten(node_id), remedy)
+        raise InputError("node", f"one of {len(ids):,} ids", shorten(node_id), remedy)
     return row
 
 
-def cosines(vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The cosine similarity ``[n, N]`` of some rows of ``[N, d]`` vectors to all of them; 0 for a vector of zeros."""
-    queries = vectors[rows].astype(np.float64)
-    similarity = np.empty((len(rows), len(vectors)), np.float32)
+def cosines(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The cosine similarity ``[n, N]`` of queries ``[n, d]`` to vectors ``[N, d]``; 0 for a vector of zeros."""
+    wide = queries.astype(np.float64)
+    similarity = np.empty((len(queries), len(vectors)), np.float32)
     # In float64, a block at a time to spare memory; rounded to float32, so that equal vectors tie.
     for start in range(0, len(vectors), BLOCK):
         block = vectors[start : start + BLOCK].astype(np.float64)
-        product = queries @ block.T
-        length = np.outer(np.linalg.norm(queries, axis=1), np.linalg.norm(block, axis=1))
+        product = wide @ block.T
+        length = np.outer(np.linalg.norm(wide, axis=1), np.linalg.norm(block, axis=1))
         similarity[:, start : start + BLOCK] = np.divide(product, length, np.zeros_like(product), where=length > 0)
     return similarity
+
+
+def nearest(
+    queries: NDArray[np.float32], own: NDArray[np.int64], blocks: Iterable[NDArray[np.float32]], k: int
+) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """For each query the ``k`` rows of highest cosine, at least one, and the cosines; equal ones in input order.
+
+    Args:
+        queries: ``[n, d]``.
+        own: ``[n]``, the row of each query, which is left out.
+        blocks: all rows in order, some at a time.
+        k: how many.
+    """
+    best = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in own]
+    first = 0
+    for block in blocks:
+        for at, cosine in enumerate(cosines(queries, block)):
+            rows, found = best[at]
+            # A later row that is only as near as the last of the best comes behind it.
+            new = np.flatnonzero(cosine > found[-1]) if len(found) == k else np.arange(len(cosine))
+            new = new[new != own[at] - first]
+            rows, found = np.concatenate([rows, first + new]), np.concatenate([found, cosine[new]])
+            order = np.argsort(-found, kind="stable")[:k]
+            best[at] = rows[order], found[order]
+        first += len(block)
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +130,7 @@ class Embeddings:
 
     def row(self, node_id: Hashable) -> int:
         """The row of a node; an integer and its text are the same id."""
-        return find_row(self._position, node_id)
+        return find_row(self._position, node_id, self.ids)
 
     def part(self, mask: NDArray[np.bool_]) -> Embeddings:
         """The embeddings of the nodes of a mask ``[N]``, such as a split of a graph."""
@@ -114,10 +142,7 @@ class Embeddings:
         The search is exact. A vector of zeros has similarity 0 to all others.
         """
         row = self.row(node_id)
-        cosine = cosines(self.vectors, np.array([row]))[0]
-        order = np.argsort(-cosine, kind="stable")
-        nearest = order[order != row][: max(k, 0)]
-        return list(zip(self.ids[nearest].tolist(), cosine[nearest].clip(-1, 1).tolist(), strict=True))
+        return _neighbours(self.ids, self.vectors[[row]], row, row_blocks(self.vectors), k)
 
     def save(self, path: str | Path) -> None:
         """Write a file in the format of its extension: parquet, npy, npz, csv, tsv or kv (word2vec text)."""
@@ -166,3 +191,38 @@ class Embeddings:
     def to_kv(self, path: str | Path) -> None:
         """The text format of word2vec, which gensim and others read."""
         files.write_kv(self.ids, self.vectors, Path(path))
+
+
+@dataclass(frozen=True, eq=False)
+class StoredEmbeddings:
+    """Vectors and ids in a folder of parquet parts, or in one such file; rows are read when they are needed."""
+
+    vectors: StoredVectors
+    ids: StoredIds
+
+    @classmethod
+    def open(cls, path: str | Path) -> StoredEmbeddings:
+        """Open what ``infomax embed`` wrote for a graph folder."""
+        paths = files.parquet_files(Path(path))
+        return cls(StoredVectors(*paths), StoredIds(*paths))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def row(self, node_id: Hashable) -> int:
+        """The row of a node; an integer and its text are the same id."""
+        return find_row(self.ids.find([node_id]), node_id, self.ids)
+
+    def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
+        """As `Embeddings.neighbours`, with some of the vectors in memory at a time."""
+        row = self.row(node_id)
+        return _neighbours(self.ids, self.vectors[[row]], row, self.vectors.blocks(), k)
+
+
+def _neighbours(
+    ids: Any, query: NDArray[np.float32], row: int, blocks: Iterable[NDArray[np.float32]], k: int
+) -> list[tuple[Any, float]]:
+    if k < 1:
+        return []
+    ((rows, cosine),) = nearest(query, np.array([row]), blocks, k)
+    return list(zip(ids[rows].tolist(), cosine.clip(-1, 1).tolist(), strict=True))

@@ -1,8 +1,9 @@
-"""Nearest neighbours in large graphs: an approximate index, kept in the run folder with its measured recall."""
+"""Nearest neighbours in large graphs: an approximate index, kept beside the vectors with its measured recall."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import errno
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,10 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.embeddings import Embeddings, cosines, find_row, positions
+from infomax.embeddings import Embeddings, StoredEmbeddings, cosines, find_row, nearest, positions
 from infomax.errors import InputError
+from infomax.graphs.columns import StoredVectors
+from infomax.graphs.folder import file_hash
+from infomax.graphs.stored import row_blocks
 from infomax.io.atomic import check_place, replacing
 from infomax.io.json import read_json, write_json
+from infomax.io.vectors import PARTS
+from infomax.progress import Progress, silent
 from infomax.training import runs
 
 LIMIT = runs.STORED
@@ -26,29 +32,35 @@ NEAREST, SAMPLE = 10, 100
 
 @dataclass(frozen=True)
 class NeighbourIndex:
-    """A cosine HNSW index over the vectors of a run; it holds the vectors, too.
+    """A cosine HNSW index over vectors.
 
     Shapes:
-        ids: ``[N]``, as in `Embeddings`.
+        ids: ``[N]``, an array or `StoredIds`.
         recall: the share of the ``NEAREST`` exact neighbours that it finds, over ``SAMPLE`` nodes.
-        kept: whether it is stored in the run folder.
+        kept: whether it is stored beside the vectors.
+        vectors: ``[N, d]``, which stay on disk; None: the index holds them in full precision.
     """
 
     graph: Any
-    ids: NDArray[Any]
+    ids: Any
     recall: float
     kept: bool = True
+    vectors: StoredVectors | None = None
 
     def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
         """As `Embeddings.neighbours`, among the nodes that the index finds; their cosines are exact."""
-        row = find_row(positions(self.ids), node_id)
-        found = search(self.graph, self.graph.get(row)[None], min(k + 1, len(self.ids)))
+        known = positions(self.ids) if self.vectors is None else self.ids.find([node_id])
+        row = find_row(known, node_id, self.ids)
+        found = search(self.graph, self._rows(np.array([row])), min(k + 1, len(self.ids)))
         rows = np.union1d(found, row)
-        return Embeddings(np.vstack(self.graph.get(rows)), self.ids[rows]).neighbours(node_id, k)
+        return Embeddings(self._rows(rows), self.ids[rows]).neighbours(node_id, k)
+
+    def _rows(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        return np.vstack(self.graph.get(rows)) if self.vectors is None else self.vectors[rows]
 
     def __str__(self) -> str:
         sampled = min(SAMPLE, len(self.ids))
-        lost = "" if self.kept else "; not kept, since the run folder cannot be written"
+        lost = "" if self.kept else "; not kept, since the folder cannot be written"
         return f"index: recall@{NEAREST} {self.recall:.2f} against exact, on {sampled} sampled nodes{lost}"
 
 
@@ -62,24 +74,50 @@ def open_index(folder: Path, ids: NDArray[Any], embed: Callable[[], Embeddings])
 
     It is kept in memory where the folder cannot be written.
     """
+    source = [file_hash(folder / name) for name in (runs.MODEL, runs.GRAPH) if (folder / name).exists()]
+    files = folder / INDEX, folder / NOTES
+    if (known := _read(*files, source)) is not None:
+        return NeighbourIndex(known[0], ids, known[1])
+    kept = _writable(files[0])
+    vectors = embed().vectors
+    graph = build(row_blocks(vectors), vectors.shape[1], "f32")
+    recall = measure_recall(graph, vectors, lambda: row_blocks(vectors))
+    if kept:
+        _write(graph, recall, *files, source)
+    return NeighbourIndex(graph, ids, recall, kept)
+
+
+def open_stored_index(
+    folder: Path, stored: StoredEmbeddings, *, make: bool, progress: Progress = silent
+) -> NeighbourIndex | None:
+    """The index of a folder of parquet parts, mapped from disk. Where there is none, None, or one is built first.
+
+    It holds the vectors in half precision; the parts are read some rows at a time.
+    """
+    files = folder / f"_{INDEX}", folder / f"_{NOTES}"  # readers of parquet folders skip such names
+    source: list[Any] = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in stored.vectors.paths]
+    source += [file_hash(folder / PARTS)] if (folder / PARTS).is_file() else []
+    if (known := _read(*files, source)) is None:
+        if not make:
+            return None
+        check_place(files[0])
+        graph = build(stored.vectors.blocks(), stored.vectors.shape[1], "f16", progress)
+        _write(graph, measure_recall(graph, stored.vectors, stored.vectors.blocks), *files, source)
+        del graph
+        known = _read(*files, source)
+    assert known is not None  # noqa: S101  it was written above
+    return NeighbourIndex(known[0], stored.ids, known[1], vectors=stored.vectors)
+
+
+def build(blocks: Iterable[NDArray[np.float32]], width: int, dtype: str, progress: Progress = silent) -> Any:
+    """An index in memory over the rows of blocks ``[n, width]``."""
     from usearch.index import Index
 
-    source = [runs.file_hash(folder / name) for name in (runs.MODEL, runs.GRAPH) if (folder / name).exists()]
-    recall = _recall(folder, source)
-    if recall is not None:
-        return NeighbourIndex(Index.restore(str(folder / INDEX), view=True), ids, recall)
-    kept = _writable(folder / INDEX)
-    vectors = embed().vectors
-    graph = Index(ndim=vectors.shape[1], metric="cos", dtype="f32")
-    graph.add(np.arange(len(vectors)), vectors)
-    recall = measure_recall(graph, vectors)
-    if kept:
-        with replacing(folder / INDEX) as temporary:
-            graph.save(str(temporary))
-        sha256 = runs.file_hash(folder / INDEX)
-        notes = {"source": source, "sha256": sha256, "recall": recall, "k": NEAREST, "sampled": SAMPLE}
-        write_json(folder / NOTES, notes)
-    return NeighbourIndex(graph, ids, recall, kept)
+    graph = Index(ndim=width, metric="cos", dtype=dtype)
+    for block in blocks:
+        graph.add(np.arange(len(graph), len(graph) + len(block)), block)
+        progress(len(graph), "indexing")
+    return graph
 
 
 def search(graph: Any, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
@@ -88,32 +126,63 @@ def search(graph: Any, queries: NDArray[np.float32], k: int) -> NDArray[np.int64
     return rows
 
 
-def measure_recall(graph: Any, vectors: NDArray[np.float32], seed: int = 0) -> float:
-    """The share of the exact nearest neighbours of sampled nodes that an index finds; equally near ones count alike."""
+def measure_recall(
+    graph: Any, vectors: Any, blocks: Callable[[], Iterable[NDArray[np.float32]]], seed: int = 0
+) -> float:
+    """The share of the exact nearest neighbours of sampled nodes that an index finds; equally near ones count alike.
+
+    Args:
+        graph: the index.
+        vectors: ``[N, d]``, an array or `StoredVectors`.
+        blocks: gives all rows in order, some at a time.
+        seed: of the sample.
+    """
     n = len(vectors)
-    nodes = np.random.default_rng(seed).permutation(n)[:SAMPLE]
+    nodes = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE])
     k = min(NEAREST, n - 1)
-    similarity = cosines(vectors, nodes)  # [SAMPLE, N]: smaller than the vectors
-    shares = []
-    for node, row, found in zip(nodes, similarity, search(graph, vectors[nodes], k + 1), strict=True):
-        row[node] = -2
-        worst = np.partition(row, n - k)[n - k]
-        shares.append(np.count_nonzero(row[found[found != node][:k]] >= worst - 1e-6) / k)
+    queries, shares = vectors[nodes], []
+    found = search(graph, queries, k + 1)
+    rows = np.unique(found)
+    there = vectors[rows]
+    for node, query, row, (_, best) in zip(nodes, queries, found, nearest(queries, nodes, blocks(), k), strict=True):
+        near = cosines(query[None], there[np.searchsorted(rows, row[row != node][:k])])
+        shares.append(np.count_nonzero(near >= best[-1] - 1e-6) / k)
     return float(np.mean(shares))
 
 
-def _recall(folder: Path, source: list[str]) -> float | None:
-    """The recall of the stored index of these files; None where there is no index that can be trusted."""
-    if not ((folder / INDEX).is_file() and (folder / NOTES).is_file()):
+def _write(graph: Any, recall: float, index: Path, notes: Path, source: list[Any]) -> None:
+    """Keep an index, and notes that say what it was made from."""
+    with replacing(index) as temporary:
+        try:
+            graph.save(str(temporary))
+        except RuntimeError as error:  # so the library tells of a full disk
+            raise OSError(errno.ENOSPC, str(error)) from error
+    told = {"source": source, "sha256": file_hash(index), "stamp": _stamp(index)}
+    write_json(notes, told | {"recall": recall, "k": NEAREST, "sampled": SAMPLE})
+
+
+def _read(index: Path, notes: Path, source: list[Any]) -> tuple[Any, float] | None:
+    """The mapped index that was made from these files, and its recall; None where none can be trusted."""
+    from usearch.index import Index
+
+    if not (index.is_file() and notes.is_file()):
         return None
     try:
-        notes = read_json(folder / NOTES)
+        told = read_json(notes)
     except InputError:
         return None
-    recall = notes.get("recall")
-    # The library would read outside a damaged file's memory, so only the very bytes that were written are loaded.
-    intact = notes.get("source") == source and notes.get("sha256") == runs.file_hash(folder / INDEX)
-    return recall if intact and isinstance(recall, float) and 0 <= recall <= 1 else None
+    recall = told.get("recall")
+    if told.get("source") != source or not isinstance(recall, float) or not 0 <= recall <= 1:
+        return None
+    # The library would read outside a damaged file's memory, so only the file that was written is loaded: it has the
+    # same size and time, or the same hash, which takes seconds per gigabyte.
+    if told.get("stamp") != _stamp(index) and told.get("sha256") != file_hash(index):
+        return None
+    return Index.restore(str(index), view=True), recall
+
+
+def _stamp(path: Path) -> list[int]:
+    return [path.stat().st_size, path.stat().st_mtime_ns]
 
 
 def _writable(path: Path) -> bool:

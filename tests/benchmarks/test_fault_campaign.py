@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.faults import crafted, kills, mutations
+from benchmarks.faults import crafted, folders, kills, mutations
 
 SLOW = {"200 million columns of zeros", "a cell of 50 MB"}  # their files alone take seconds to write
 
@@ -20,6 +20,30 @@ def test_a_training_killed_at_any_moment_ends_in_the_same_bytes(tmp_path: Path) 
     trials = list(kills.kill_at_random(tmp_path, seed=0, kills=3, epochs=60))
     assert sum(tried for tried, _ in trials) > 0
     assert [fault for _, faults in trials for fault in faults] == []
+
+
+def test_a_graph_folder_killed_at_any_moment_ends_in_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb", reason="prepare sorts with it")
+    monkeypatch.setattr(folders, "STAGES", {"prepare": folders.STAGES["prepare"]})  # the others are tested elsewhere
+    monkeypatch.setattr(folders.shutil, "which", lambda name: None)  # a test mounts no disk
+    trials = list(folders.campaign(tmp_path, seed=0, kills=1))
+    assert sum(tried for tried, _ in trials) > 0
+    assert [fault for _, faults in trials for fault in faults] == []
+
+
+def test_the_campaign_sees_half_of_a_graph_folder(tmp_path: Path) -> None:
+    for place, content in (("whole", "all of it"), ("cut", "half")):
+        (tmp_path / place / "g.graph").mkdir(parents=True)
+        (tmp_path / place / "g.graph" / "graph.json").write_text(content)
+    (tmp_path / "cut" / "left").touch()
+    words = "prepare", tmp_path / "whole", tmp_path / "cut", "killed"
+    assert list(folders._half_written(*words)) == ["killed: g.graph is not complete"]
+    assert list(folders._ends("prepare", tmp_path, *words[1:])) == [
+        "killed: ended with other bytes in ['graph.json']",
+        "killed: left ['left']",
+    ]
 
 
 def test_damaged_files_are_refused_or_read_as_they_were(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from shell import infomax, refused, write_graph
 
 from infomax import DGI, Embeddings, Graph
+from infomax.paper import studies
 from infomax.training import parts, stored
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
@@ -76,9 +77,7 @@ def test_the_other_commands(place: Path, tmp_path: Path) -> None:
     outcome = infomax("evaluate", place / "run")
     assert outcome.code == 0, outcome.err
     assert "60 labelled nodes" in outcome.out
-    assert infomax("neighbours", place / "run", "007", "-k", 3).code == 0
     assert infomax("cluster", place / "run", "-k", 3).code == 0
-    assert infomax("map", place / "run", "--out", tmp_path / "map.html").code == 0
     new = tmp_path / "new"
     new.mkdir()
     (new / "edges.csv").write_text("source,target\nnew,007\n")
@@ -86,6 +85,46 @@ def test_the_other_commands(place: Path, tmp_path: Path) -> None:
     outcome = infomax("embed", place / "run", new, "--attach", "--out", tmp_path / "new.csv")
     assert outcome.code == 0, outcome.err
     assert Embeddings.read(tmp_path / "new.csv").ids.tolist() == ["new"]
+
+
+def test_neighbours_are_searched_on_disk(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART", 25)
+    assert infomax("embed", place / "run", "--out", tmp_path / "memory.csv").code == 0
+    expected = infomax("neighbours", tmp_path / "memory.csv", "007", "-k", 3)
+    assert expected.code == 0, expected.err
+    for source in (place / "run", place / "run" / "vectors"):
+        assert infomax("neighbours", source, "007", "-k", 3).out == expected.out
+    pytest.importorskip("usearch", reason="needs the extra index")
+    indexed = infomax("neighbours", place / "run", "007", "-k", 3, "--index")
+    assert "index: recall@10" in indexed.out
+    assert infomax("neighbours", place / "run", "007", "-k", 3).out == indexed.out
+    assert infomax("neighbours", place / "run", "007", "-k", 3, "--exact").out == expected.out
+    refused(infomax("neighbours", place / "run", "008"), "one of 60 ids", "Did you mean")
+
+
+def test_map_and_report_of_a_sample_say_so(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["infomax.cli.map"], "SAMPLE", 40)
+    outcome = infomax("map", place / "run", "--out", tmp_path / "map.html", "--seed", 3)
+    drawn = "40 of 60 nodes, drawn at random with seed 3"
+    assert f"map.html ({drawn}, " in outcome.out, outcome.err
+    assert f'"drawn": "{drawn}; neighbours are among these"' in (tmp_path / "map.html").read_text()
+    monkeypatch.setattr(sys.modules["infomax.cli.analyse"], "SAMPLE", 50)
+    monkeypatch.setattr(studies, "analyse", lambda *_, **options: iter([asked.append(options["rows"])][:0]))
+    asked: list[np.ndarray] = []
+    outcome = infomax("analyse", place / "run", "--out", tmp_path / "report")
+    drawn = "A sample of 50 nodes, labelled ones first, drawn at random with seed 0, of a graph folder with 60 nodes"
+    assert outcome.code == 0, outcome.err
+    assert drawn in outcome.err
+    assert [len(rows) for rows in asked] == [50]
+    assert drawn in (tmp_path / "report" / "report.html").read_text()
+    refused(infomax("analyse", place / "run", "--out", tmp_path / "r", "--corruption-runs", 1), "a graph folder")
+
+
+def test_vectors_of_a_sample_are_those_of_the_nodes(place: Path) -> None:
+    model, rows = DGI.load(place / "run"), np.arange(0, 60, 2)
+    pairs = studies.draw_pairs(model, rows=rows)
+    vectors = model.transform(model.graph_).vectors
+    np.testing.assert_allclose(pairs.positives, vectors[rows[pairs.nodes]], atol=1e-5)
 
 
 def test_embedding_killed_at_any_moment_ends_in_the_same_bytes(

@@ -11,8 +11,9 @@ import pytest
 from shell import infomax, write_graph
 
 from infomax import index
-from infomax.embeddings import Embeddings
+from infomax.embeddings import Embeddings, StoredEmbeddings
 from infomax.errors import InputError
+from infomax.graphs import columns
 from infomax.training import runs
 
 pytest.importorskip("usearch", reason="needs the extra index")
@@ -55,7 +56,7 @@ def test_recall_of_a_poor_index_is_low(clustered):
 
     half = Index(ndim=16, metric="cos", dtype="f32")
     half.add(np.arange(750), clustered.vectors[:750])
-    assert 0.3 < index.measure_recall(half, clustered.vectors) < 0.7
+    assert 0.3 < index.measure_recall(half, clustered.vectors, lambda: [clustered.vectors]) < 0.7
 
 
 def test_index_is_kept_until_the_model_changes(clustered, folder):
@@ -94,7 +95,7 @@ def test_a_run_that_cannot_be_written_is_indexed_in_memory(clustered, folder, mo
     monkeypatch.setattr(Path, "touch", denied)
     found = index.open_index(folder, clustered.ids, lambda: clustered)
     assert found.neighbours(42, 1) == clustered.neighbours(42, 1)
-    assert str(found).endswith("; not kept, since the run folder cannot be written")
+    assert str(found).endswith("; not kept, since the folder cannot be written")
     assert sorted(folder.iterdir()) == before
 
 
@@ -120,3 +121,65 @@ def test_command_indexes_large_runs_only(tmp_path, monkeypatch):
     without = infomax("neighbours", run, "Z")
     assert without.out == exact.out
     assert "pip install 'infomax[index]'" in without.err
+
+
+def write_parts(folder, embeddings, rows=400):
+    """A folder of parquet parts."""
+    folder.mkdir()
+    for number in range(-(-len(embeddings) // rows)):
+        mask = np.arange(len(embeddings)) // rows == number
+        embeddings.part(mask).to_parquet(folder / f"part-{number:05d}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_parts_on_disk_answer_as_vectors_in_memory_do(clustered, tmp_path, monkeypatch, text):
+    monkeypatch.setattr(columns, "BLOCK_BYTES", 4 * 16 * 90)
+    monkeypatch.setattr(columns, "ID_ROWS", 70)
+    vectors = clustered.vectors.copy()
+    vectors[100:1400:50] = vectors[42]  # equally near: in input order
+    ids = np.array([f"n{row}" for row in range(1500)], dtype=object) if text else clustered.ids
+    memory = Embeddings(vectors, ids)
+    disk = StoredEmbeddings.open(write_parts(tmp_path / "parts", memory))
+    assert len(disk) == 1500
+    for row in (0, 7, 42, 100, 450, 1499):
+        for k in (0, 1, 30):
+            assert disk.neighbours(ids[row], k) == memory.neighbours(ids[row], k)
+    with pytest.raises(InputError, match=r"one of 1,500 ids.*Did you mean"):
+        disk.neighbours("n1500" if text else 1510)
+
+
+def test_parts_that_lack_or_differ_are_refused(clustered, tmp_path):
+    folder = write_parts(tmp_path / "parts", clustered)
+    (folder / "_parts.json").write_text('{"nodes": 1500, "nodes_per_part": 400}')
+    StoredEmbeddings.open(folder)
+    (folder / "part-00001.parquet").unlink()
+    for read in (StoredEmbeddings.open, Embeddings.read):
+        with pytest.raises(InputError, match=r"expected 4 parts, found 3\. Go on with the same infomax embed"):
+            read(folder)
+    Embeddings(clustered.vectors[:, :8], clustered.ids).to_parquet(folder / "part-00001.parquet")
+    with pytest.raises(InputError, match="columns of the types of"):
+        StoredEmbeddings.open(folder)
+    damaged = folder / "part-00000.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-3000])
+    with pytest.raises(InputError, match="a parquet file that can be read"):
+        StoredEmbeddings.open(folder)
+
+
+def test_index_of_parts_is_built_when_asked_for_and_mapped_from_then_on(clustered, tmp_path, monkeypatch):
+    folder = write_parts(tmp_path / "parts", clustered)
+    disk = StoredEmbeddings.open(folder)
+    assert index.open_stored_index(folder, disk, make=False) is None
+    first = index.open_stored_index(folder, disk, make=True)
+    assert 0.9 < first.recall <= 1
+    same = [first.neighbours(node, 5)[0] == clustered.neighbours(node, 5)[0] for node in range(100, 200)]
+    assert np.mean(same) > 0.9
+    assert sorted(path.name for path in folder.iterdir() if path.name[0] == "_") == [
+        f"_{index.NOTES}",
+        f"_{index.INDEX}",
+    ]
+    monkeypatch.setattr(index, "build", never)
+    assert index.open_stored_index(folder, disk, make=True).neighbours(42) == first.neighbours(42)
+    part = folder / "part-00001.parquet"
+    part.write_bytes(part.read_bytes())  # other vectors, as far as one can tell
+    assert index.open_stored_index(folder, disk, make=False) is None

@@ -36,7 +36,7 @@ SURFACE = {
     },
     "embed": {"--out", "--attach", "--smooth"},
     "evaluate": {"--labels", "--dataset", "--probe", "--smooth", "--edges", "--json"},
-    "neighbours": {"-k"},
+    "neighbours": {"-k", "--index"},
     "info": {"--labels", "--directed", "--groups", *COLUMNS},
     "convert": {"--out", "--labels", "--directed", "--groups", *COLUMNS},
     "datasets": set(),

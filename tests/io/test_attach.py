@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,9 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, read_graph
+from infomax.io.folder import finish, write_arrays
 from infomax.io.npz import write_npz
+from infomax.parts.encoders import GCN, SkipMeanPool
 
 NEW = np.isin(np.arange(40), [3, 8, 9, 20, 31, 39])  # the last has no edge
 
@@ -88,6 +91,54 @@ def test_degree_features_are_those_of_the_grown_graph(tmp_path, suffix):
         np.diff(whole.adjacency.indptr).max(),
         whole.num_edges,
     )
+
+
+@pytest.mark.parametrize("encoder", [GCN, partial(GCN, layers=2), SkipMeanPool], ids=["GCN", "deep", "skip"])
+@pytest.mark.parametrize(
+    ("shape", "features", "text"),
+    [({}, True, False), ({"weighted": True}, True, True), ({"directed": True}, True, True), ({}, False, False),
+     ({"directed": True, "weighted": True}, True, False), ({"directed": True}, False, False)],
+    ids=["plain", "weighted", "directed", "degrees", "both", "directed degrees"],
+)  # fmt: skip
+def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(tmp_path, shape, features, text, encoder):
+    whole = random_graph(dense=True, **shape)
+    if not features:
+        whole = Graph.from_scipy(whole.adjacency, directed=whole.directed)
+    whole = replace(whole, ids=np.array([f"n{row}" for row in range(40)], dtype=object) if text else whole.ids)
+    known = whole.part(~NEW)
+    if not features:
+        known = Graph.from_scipy(known.adjacency, directed=known.directed, ids=known.ids)
+    new = write_new(tmp_path / "new", "parquet" if text else "csv", whole, features)
+    if not text:  # edges that the known graph has, or has not, between known nodes
+        rows = [[known.ids[u], known.ids[v], 0.5][: 3 if whole.weighted else 2] for u, v in ((0, 1), (5, 9))]
+        edge = np.array(known.adjacency.nonzero())[:, 3]
+        rows.append([*known.ids[edge], 2.5][: 3 if whole.weighted else 2])
+        with (new / "edges.csv").open("a", newline="") as file:
+            csv.writer(file).writerows(rows)
+    (tmp_path / "g.graph").mkdir()
+    finish(tmp_path / "g.graph", write_arrays(known, tmp_path / "g.graph"))
+    disk = Graph.open(tmp_path / "g.graph")
+    model = DGI(dim=8, encoder=encoder, preset="batches", epochs=2).fit(disk)
+    mine, theirs = read_graph(new, attach_to=disk), read_graph(new, attach_to=disk.loaded())
+    assert (mine.adjacency.loaded() != theirs.adjacency).nnz == 0
+    assert (mine.num_nodes, mine.num_edges, mine.weighted) == (theirs.num_nodes, theirs.num_edges, theirs.weighted)
+    assert mine.degrees().tolist() == theirs.degrees().tolist()
+    assert mine.ids.tolist() == theirs.ids.tolist()
+    rows = np.flatnonzero(mine.splits["new"])
+    for smooth in (0, 2):
+        expected = model.transform(theirs, smooth=smooth).part(theirs.splits["new"])
+        found = model.transform(mine, smooth=smooth, rows=rows)
+        assert found.ids.tolist() == expected.ids.tolist()
+        np.testing.assert_allclose(found.vectors, expected.vectors, rtol=1e-5, atol=2e-6)
+
+
+def test_a_graph_folder_with_new_nodes_is_not_saved(tmp_path):
+    (tmp_path / "g.graph").mkdir()
+    finish(tmp_path / "g.graph", write_arrays(KNOWN, tmp_path / "g.graph"))
+    grown = attached(tmp_path / "new", known=Graph.open(tmp_path / "g.graph"))
+    with pytest.raises(InputError, match=r"attached nodes\. Add them to the tables.*infomax prepare"):
+        DGI(dim=2, epochs=1).fit(grown, run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 KNOWN = Graph.from_arrays([[0, 1], [1, 2]], np.eye(3, 2), ids=["a", "b", "c"], feature_names=["x", "y"])

@@ -13,8 +13,9 @@ import torch
 from pyarrow.parquet import read_table as read
 from sample_graphs import random_graph
 
-from infomax import DGI, Graph
+from infomax import DGI, Graph, machine
 from infomax.errors import InputError
+from infomax.graphs import stored as arrays
 from infomax.graphs.scaling import Scaler
 from infomax.graphs.stored import StoredFeatures
 from infomax.io.folder import finish, write_arrays
@@ -107,6 +108,34 @@ def test_unseen_nodes_change_nothing(tmp_path: Path) -> None:
         DGI(4, **settings).fit(split).transform(split).vectors,
         atol=1e-6,
     )
+
+
+@pytest.mark.parametrize("changes", [{}, {"directed": True, "weighted": True}], ids=["plain", "directed, weighted"])
+def test_a_part_of_a_graph_folder_is_that_of_the_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, bool]
+) -> None:
+    monkeypatch.setattr(arrays, "BLOCK_BYTES", 8 * 20)  # several blocks
+    graph = random_graph(n=60, dense=True, **changes)
+    disk, mask = folder(tmp_path / "g.graph", graph), np.arange(60) % 3 > 0
+    mine, theirs = disk.part(mask), graph.part(mask)
+    assert (mine.adjacency != theirs.adjacency).nnz == 0
+    assert mine.adjacency.has_sorted_indices
+    np.testing.assert_array_equal(mine.features, theirs.features)
+    assert (mine.ids.tolist(), mine.folder) == (theirs.ids.tolist(), None)
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = folder(tmp_path / "g.graph", random_graph(n=60, dense=True))
+    monkeypatch.setattr(machine, "free_bytes", lambda: 1000)
+    for attempt, remedy in (
+        (lambda: disk.hold_out_edges(0.1), "Take edges out of the table before infomax prepare"),
+        (lambda: disk.part(np.arange(60) < 40), "Make a graph folder of these nodes alone: infomax prepare"),
+        (disk.loaded, "Use --preset batches"),
+    ):
+        with pytest.raises(InputError, match=rf"graph folder: expected .* free, to read .*, found 1.0 kB\. {remedy}"):
+            attempt()
 
 
 class Stop(KeyboardInterrupt):

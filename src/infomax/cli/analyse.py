@@ -11,13 +11,17 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import read_aligned, source_column
-from infomax.cli.options import Device, RunArgument, in_memory
+from infomax.cli.options import Device, RunArgument, in_memory, sampled_rows
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
+    from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
 
+SAMPLE, SEED = 10_000, 0
+"""Nodes of a graph folder that are analysed, and the seed that draws them."""
 FILES = "report.html, with all figures as .png and .svg and their numbers as .json"
 
 
@@ -40,8 +44,12 @@ def analyse(
     projection: Annotated[Literal["tsne", "umap"], typer.Option(help="How to place the nodes in the plane.")] = "tsne",
     device: Device = "auto",
 ) -> None:
-    """Write figures, numbers and a report about what a run learnt."""
+    """Write figures, numbers and a report about what a run learnt.
+
+    Of a graph folder it analyses a sample of the nodes.
+    """
     from infomax.analysis.pictures import umap_library
+    from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.evaluation.splits import encode_labels
     from infomax.io.atomic import make_folder
@@ -53,10 +61,15 @@ def analyse(
         umap_library()  # if it is missing, say so before the work
     model = DGI.load(run)
     model.device = device
-    in_memory(model)
-    groups = classes(model.graph_, labels)
+    rows, drawn = _sample(model, labels)
+    if rows is None:
+        in_memory(model)
+    elif corruption_runs:
+        raise InputError("--corruption-runs", "a run on the whole graph", "a run on a graph folder")
+    groups = classes(model.graph_, labels, rows)
     codes = None if groups is None else encode_labels(groups)[0]
-    splits = [] if codes is None else splits_for(codes, model.graph_.splits, count=3)[0]
+    parts = {name: mask if rows is None else mask[rows] for name, mask in model.graph_.splits.items()}
+    splits = [] if codes is None else splits_for(codes, parts, count=3)[0]
     make_folder(out)
     study = None
     if corruption_runs and codes is not None:
@@ -70,20 +83,42 @@ def analyse(
     with show.Steps("analysis", None) as steps:
         studies.write_analysis(
             model, out, groups, splits, title=f"What was learnt: {run.resolve().name}", study=study,
-            projection=projection, progress=steps.at,
+            projection=projection, rows=rows, drawn=drawn, progress=steps.at,
         )  # fmt: skip
     show.wrote(f"{out}/{FILES}", began)
 
 
-def classes(graph: Graph, labels: str | None) -> NDArray[Any] | None:
-    """The class of each node ``[N]`` as text ("" = unknown): from a file, a label column, or the first usable one."""
+def _sample(model: DGI, labels: str | None) -> tuple[NDArray[np.int64] | None, str]:
+    """The nodes to analyse where a run's graph is larger than memory, and a sentence about them."""
+    from infomax.presets import uses_batches
+
+    graph = model.graph_
+    if not uses_batches(model.preset_) or "seen" in graph.splits:
+        return None, ""
+    own = {name: graph.labels[name] for name in graph.labels if labels in (None, name)}
+    column = next((column for column in own.values() if column.ndim == 1), None)
+    rows = sampled_rows(graph, SAMPLE, SEED, column)
+    if rows is None:
+        return None, ""
+    first = "" if column is None else "labelled ones first, "
+    drawn = f"A sample of {len(rows):,} nodes, {first}drawn at random with seed {SEED}, of a graph folder with "
+    show.log.print(f"{drawn}{graph.num_nodes:,} nodes")
+    return rows, drawn
+
+
+def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = None) -> NDArray[Any] | None:
+    """The class of each node ``[N]`` as text ("" = unknown): from a file, a label column, or the first usable one.
+
+    With ``rows`` only of these nodes.
+    """
     import numpy as np
 
     from infomax.errors import InputError
 
-    columns = {name: column for name, column in graph.labels.items() if column.ndim == 1}
+    some: Any = slice(None) if rows is None else rows
+    columns = {name: column[some] for name, column in graph.labels.items() if column.ndim == 1}
     if labels is not None and (named := source_column(labels, graph)) is not None:
-        column = read_aligned(graph.ids, *named)
+        column = read_aligned(graph.ids[some], *named)
         if column.ndim != 1:
             raise InputError("--labels", "a column with one label per node", f"{column.shape[1]} in {labels}")
         columns[labels] = column

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, in_memory, open_graph, writable
+from infomax.cli.options import Device, RunArgument, open_graph, writable
 
 if TYPE_CHECKING:
-    from infomax.embeddings import Embeddings
+    from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
+    from infomax.index import NeighbourIndex
 
 
 def _writable(path: Path) -> Path:
@@ -62,6 +63,8 @@ def embed(
     device: Device = "auto",
 ) -> None:
     """Write the vectors of a graph's nodes, with their ids."""
+    import numpy as np
+
     from infomax.cli.torchrun import joined, started
     from infomax.errors import InputError
     from infomax.io.vectors import check_extension
@@ -82,7 +85,7 @@ def embed(
         with ranks.together():
             model, source = _open(run, graph, attach)
             model.device = device
-            in_parts = source.folder is not None and out.suffix.lower() in ("", ".parquet", ".npy")
+            in_parts = source.folder is not None and not attach and out.suffix.lower() in ("", ".parquet", ".npy")
             if ranks.count > 1 and (out.suffix or not in_parts):
                 expected = f"a graph folder and a folder of parts (vectors/), which {ranks.count} processes can share"
                 raise InputError("embed", expected, str(out if out.suffix else "a graph in memory"))
@@ -94,9 +97,8 @@ def embed(
     check_extension(out)
     if half:
         raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
-    embeddings = model.transform(source, smooth=smooth)
-    if attach:
-        embeddings = embeddings.part(source.splits["new"])
+    rows = np.flatnonzero(source.splits["new"]) if attach else None
+    embeddings = model.transform(source, smooth=smooth, rows=rows)
     embeddings.save(out)
     show.wrote(f"{out} ({embeddings!r})", began)
 
@@ -108,8 +110,6 @@ def _open(run: Path, graph: str | None, attach: bool) -> tuple[DGI, Graph]:
     from infomax.io import read_graph
 
     model = DGI.load(run)
-    if attach:
-        in_memory(model)
     source = model.graph_
     if graph is not None and attach:
         source = read_graph(graph, attach_to=source)
@@ -129,38 +129,85 @@ def _open(run: Path, graph: str | None, attach: bool) -> tuple[DGI, Graph]:
 
 @app.command()
 def neighbours(
-    run: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="A run folder, or a file that embed wrote.")],
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="RUN|VECTORS", help="A run folder, or a file or a folder of parts that embed wrote."),
+    ],
     node: Annotated[
         str, typer.Argument(metavar="NODE", help="The id of a node; write -- before an id that begins with a dash.")
     ],
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many nodes to show.", min=1)] = 10,
+    use_index: Annotated[
+        bool | None,
+        typer.Option(
+            "--index/--exact",
+            help="Build an index first, and keep it; or search all vectors.  [default: an index that there is; built "
+            "for a run in memory of over 50,000 nodes]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show the nodes nearest to a node, by cosine similarity."""
+    from infomax import index
     from infomax.embeddings import Embeddings
+    from infomax.errors import InputError
+    from infomax.io.vectors import has_parts
+
+    if use_index and not index.installed():
+        raise InputError("--index", "usearch, which builds indices", "none installed", _INSTALL)
+    searched: Embeddings | StoredEmbeddings | NeighbourIndex
+    if has_parts(source):
+        searched = _of_parts(source, use_index)
+    elif source.is_file():
+        searched = Embeddings.read(source)
+    else:
+        searched = _of_run(source, use_index)
+    found = searched.neighbours(node, k)
+    show.table(f"Nearest to {node}", ("node", "cosine"), [(name, f"{cosine:.3f}") for name, cosine in found])
+    if isinstance(searched, index.NeighbourIndex):
+        show.out.print(str(searched))
+
+
+_INSTALL = "Install it: pip install 'infomax[index]'."
+
+
+def _of_parts(folder: Path, use_index: bool | None) -> StoredEmbeddings | NeighbourIndex:
+    """The vectors of a folder of parts, which stay on disk, or the index beside them."""
+    from infomax import index
+    from infomax.embeddings import StoredEmbeddings
+
+    stored = StoredEmbeddings.open(folder)
+    indexed = None
+    if use_index is not False and index.installed():
+        with show.Steps("indexing", len(stored)) as steps:
+            indexed = index.open_stored_index(folder, stored, make=bool(use_index), progress=steps.at)
+    if indexed is None and use_index is None and len(stored) > index.LIMIT:
+        show.log.print(f"searching all {len(stored):,} vectors; --index builds an index for faster answers")
+    return indexed or stored
+
+
+def _of_run(run: Path, use_index: bool | None) -> Embeddings | StoredEmbeddings | NeighbourIndex:
+    """The vectors of a run, or their index. Those of a graph folder are written into the run folder once."""
+    from infomax import index
     from infomax.training.runs import read_vectors
 
-    written = Embeddings.read(run) if run.is_file() else read_vectors(run)
-    if written is not None:
-        _show_neighbours(node, written.neighbours(node, k))
-        return
+    if not use_index and (written := read_vectors(run)) is not None:
+        return written
 
-    from infomax import index
     from infomax.estimator import DGI
 
     model = DGI.load(run)
     graph = model.graph_
-    large, indexed = graph.num_nodes > index.LIMIT, None
-    if large and index.installed():
-        indexed = index.open_index(run, graph.ids, lambda: _embed_once(model))
-    elif large:
+    if graph.folder is not None:
+        with show.Steps("embed", graph.num_nodes, "Go on with the same command.") as steps:
+            model.write_vectors(graph, run / "vectors", progress=steps.at)
+        return _of_parts(run / "vectors", use_index)
+    large = graph.num_nodes > index.LIMIT
+    if large and use_index is None and not index.installed():
         show.log.print("An index would make this faster from the second call on: pip install 'infomax[index]'")
-    _show_neighbours(node, (indexed or model.transform(graph)).neighbours(node, k))
-    if indexed:
-        show.out.print(str(indexed))
-
-
-def _show_neighbours(node: str, found: list[tuple[Any, float]]) -> None:
-    show.table(f"Nearest to {node}", ("node", "cosine"), [(name, f"{cosine:.3f}") for name, cosine in found])
+    if use_index is False or not (index.installed() and (large or use_index)):
+        return model.transform(graph)
+    return index.open_index(run, graph.ids, lambda: _embed_once(model))
 
 
 def _embed_once(model: DGI) -> Embeddings:

@@ -10,7 +10,10 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, in_memory, writable
+from infomax.cli.options import Device, RunArgument, in_memory, sampled_rows, writable
+
+SAMPLE = 20_000
+"""Nodes that the map of a graph folder shows."""
 
 
 @app.command("map")
@@ -29,13 +32,14 @@ def draw_map(
         int, typer.Option("-k", metavar="N", min=0, help="Nearest neighbours to show per node; 0 shows none.")
     ] = 10,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of the layout and of the communities.", min=0, max=2**32 - 1)
+        int,
+        typer.Option(metavar="N", help="Seed of the layout, of the communities and of a sample.", min=0, max=2**32 - 1),
     ] = 0,
     device: Device = "auto",
 ) -> None:
     """Write an interactive map of the nodes.
 
-    It is one HTML file that opens in any browser, without a network.
+    It is one HTML file that opens in any browser, without a network. Of a graph folder it shows a sample of the nodes.
     """
     from infomax.analysis.map import node_columns, write_map
     from infomax.estimator import DGI
@@ -45,20 +49,29 @@ def draw_map(
     began = time.monotonic()
     model = DGI.load(run)
     model.device = device
-    in_memory(model)
-    embeddings = model.transform(model.graph_)
+    graph = model.graph_
+    rows = sampled_rows(graph, SAMPLE, seed)
+    if rows is None:
+        in_memory(model)
+    embeddings = model.transform(model.graph_, rows=rows)
+    drawn = (
+        f"{len(embeddings):,} nodes"
+        if rows is None
+        else f"{len(rows):,} of {graph.num_nodes:,} nodes, drawn at random with seed {seed}"
+    )
     clusters = cluster(embeddings.vectors, best_k(choose_k(embeddings.vectors, seed=seed)), seed=seed)
     with show.Steps("map", None) as steps:
         write_map(
             out,
             embeddings.ids,
             embeddings.vectors,
-            node_columns(model.graph_, clusters, color),
+            node_columns(model.graph_, clusters, color, rows),
             title=run.resolve().name,
+            drawn=drawn if rows is None else f"{drawn}; neighbours are among these",
             color=color,
             k=k,
             seed=seed,
             device=choose_device(device),
             progress=steps.at,
         )
-    show.wrote(f"{out} ({len(embeddings):,} nodes, {out.stat().st_size / 1e6:.1f} MB)", began)
+    show.wrote(f"{out} ({drawn}, {out.stat().st_size / 1e6:.1f} MB)", began)

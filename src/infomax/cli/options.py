@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
 
@@ -118,6 +121,23 @@ def in_memory(model: DGI) -> None:
     if model.graph_.folder is not None:
         memory.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))
         model.graph_ = model.graph_.loaded()
+
+
+def sampled_rows(graph: Graph, most: int, seed: int, column: NDArray[Any] | None = None) -> NDArray[np.int64] | None:
+    """So many rows of a graph folder, in order, drawn at random; those with a label in a column come first.
+
+    None for a graph in memory, and where the folder has no more nodes than that.
+    """
+    import numpy as np
+
+    if graph.folder is None or graph.num_nodes <= most:
+        return None
+    draws = np.random.default_rng(seed)
+    rows = draws.choice(graph.num_nodes, most, replace=False)
+    if column is not None:
+        labelled = draws.permutation(np.flatnonzero(column != ("" if column.dtype == object else -1)))[:most]
+        rows = np.concatenate([labelled, rows[~np.isin(rows, labelled)]])[:most]
+    return np.sort(rows)
 
 
 def open_graph(

@@ -14,6 +14,8 @@ DEGREE_NAMES = tuple(f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32))
 
 def node_degrees(adjacency: Any, directed: bool) -> NDArray[np.int64]:
     """`Graph.degrees` of an adjacency matrix ``[N, N]``."""
+    if hasattr(adjacency, "degrees"):  # of a graph folder with new nodes
+        return adjacency.degrees(directed)  # type: ignore[no-any-return]
     degrees: NDArray[np.int64] = np.diff(adjacency.indptr).astype(np.int64)
     if directed:
         for first in range(0, len(adjacency.indices), 1 << 24):

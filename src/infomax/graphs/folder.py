@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError
+from infomax.graphs.columns import StoredColumns, StoredIds
 from infomax.graphs.statistics import Statistics
-from infomax.graphs.stored import StoredAdjacency, StoredColumns, StoredFeatures, StoredIds
+from infomax.graphs.stored import StoredAdjacency, StoredFeatures
 
 FORMAT = 1
 ABOUT, STARTS, NEIGHBOURS, WEIGHTS = "graph.json", "indptr.npy", "indices.npy", "weights.npy"
@@ -39,7 +40,13 @@ def is_folder(path: Path) -> bool:
 
 def folder_hash(path: Path) -> str:
     """SHA-256 of graph.json, which holds the hashes of all other files."""
-    return hashlib.sha256((path / ABOUT).read_bytes()).hexdigest()
+    return file_hash(path / ABOUT)
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def map_folder(path: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from infomax.graphs import checks, interchange
 from infomax.graphs.degrees import degree_features, node_degrees
 from infomax.graphs.folder import is_folder, map_folder
 from infomax.graphs.held_out import check_held_out, split_edges
-from infomax.graphs.stored import StoredAdjacency
+from infomax.graphs.stored import require_memory
 
 Features: TypeAlias = Any
 """``[N, F]`` float32: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
@@ -79,7 +79,7 @@ class Graph:
     @property
     def weighted(self) -> bool:
         """Whether any edge has a weight other than 1."""
-        return bool((self.adjacency.data != 1).any())
+        return bool((self.adjacency.data != 1).any()) if self.folder is None else bool(self.adjacency.weighted)
 
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
@@ -96,14 +96,17 @@ class Graph:
     def part(self, mask: NDArray[np.bool_]) -> Graph:
         """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
         rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
-        stored = isinstance(self.adjacency, StoredAdjacency)
-        adjacency = self.adjacency.loaded() if stored else self.adjacency
+        if self.folder is not None:
+            ends = int((self.adjacency.indptr[rows + 1] - self.adjacency.indptr[rows]).sum())
+            use = f"read {len(rows):,} of its nodes"
+            remedy = "Make a graph folder of these nodes alone: infomax prepare."
+            require_memory(use, len(rows), self.num_features, 2 * ends, remedy)
         held_out = self.held_out
         if held_out is not None:
             held_out = np.searchsorted(rows, held_out[:, mask[held_out].all(axis=0)])
         return dataclasses.replace(
             self,
-            adjacency=adjacency[rows][:, rows],
+            adjacency=self.adjacency[rows][:, rows] if self.folder is None else self.adjacency.part(rows),
             features=self.features[rows],
             ids=self.ids[rows],
             labels={name: column[rows] for name, column in self.labels.items()},
@@ -129,10 +132,14 @@ class Graph:
     def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
         """The graph without a random share of its edges, which become ``held_out``.
 
-        Degree features are counted anew. Nodes may become isolated. A graph that is mapped is read into memory.
+        Degree features are counted anew. Nodes may become isolated. A graph folder is read into memory.
         """
         if self.held_out is not None:
             raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
+        if self.folder is not None:
+            remedy = "Take edges out of the table before infomax prepare, and score them with your own tools."
+            ends = 6 * self.adjacency.nnz
+            require_memory("read all of it and hold out edges", self.num_nodes, self.num_features, ends, remedy)
         graph = self.loaded()
         adjacency, held_out = split_edges(graph.adjacency, share, seed)
         features, names = degree_features(node_degrees(adjacency, graph.directed))
@@ -142,8 +149,9 @@ class Graph:
 
     def loaded(self) -> Graph:
         """The same graph with all of its arrays in memory."""
-        if not isinstance(self.adjacency, StoredAdjacency):
+        if self.folder is None:
             return self
+        require_memory("read all of it", self.num_nodes, self.num_features, self.adjacency.nnz)
         return dataclasses.replace(
             self,
             adjacency=self.adjacency.loaded(),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from infomax import machine
+from infomax.errors import InputError
 
 BLOCK_BYTES = 1 << 25
 """About as many bytes of features are read at once."""
@@ -42,6 +43,11 @@ class StoredAdjacency:
         return len(self.indices)
 
     @property
+    def weighted(self) -> bool:
+        """Whether any entry has a weight other than 1; else there is no file of weights."""
+        return self.values is not None
+
+    @property
     def data(self) -> NDArray[np.float32]:
         """The entries ``[E]``."""
         return np.broadcast_to(np.float32(1), self.nnz) if self.values is None else self.values
@@ -63,6 +69,22 @@ class StoredAdjacency:
         matrix.sort_indices()
         return matrix
 
+    def part(self, rows: NDArray[np.int64]) -> sparse.csr_array:
+        """The matrix ``[n, n]`` among some rows, ascending, in memory; the others are not read."""
+        place = np.full(self.shape[0], -1, np.int32)
+        place[rows] = np.arange(len(rows), dtype=np.int32)
+        counts = np.cumsum(self.indptr[rows + 1] - self.indptr[rows])
+        step, found = BLOCK_BYTES // 8, []
+        for block in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(counts // step)) + 1):
+            owner, columns, values = entries(self, rows[block])
+            kept = place[columns] >= 0
+            found.append((values[kept], block[owner[kept]], place[columns[kept]]))
+        values, owner, columns = map(np.concatenate, zip(*found, strict=True))
+        ends = (owner, columns) if self.format == "csr" else (columns, owner)
+        matrix = sparse.csr_array((values, ends), shape=(len(rows), len(rows)))
+        matrix.sort_indices()
+        return matrix
+
     def sums(self) -> NDArray[np.float64]:
         """The sum ``[N]`` of each row of a matrix by rows, or of each column of one by columns."""
         counts = np.diff(self.indptr)
@@ -76,6 +98,24 @@ class StoredAdjacency:
             owner = np.repeat(np.arange(last - first), counts[first:last])
             out[first:last] = np.bincount(owner, self.values[start:stop], last - first)
         return out
+
+
+def entries(matrix: Any, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """The entries of some rows of the arrays: the place of their row among ``nodes``, column and value."""
+    first = matrix.indptr[nodes].astype(np.int64)
+    count = matrix.indptr[nodes + 1] - first
+    owner = np.repeat(np.arange(len(nodes)), count)
+    at = np.arange(len(owner)) + np.repeat(first - (np.cumsum(count) - count), count)
+    return owner, matrix.indices[at].astype(np.int64), matrix.data[at]
+
+
+def require_memory(use: str, nodes: int, width: int, ends: int, remedy: str = "") -> None:
+    """Refuse to read more of a graph folder into memory than fits there: nodes, features per node, ends of edges."""
+    needed, free = (100 + 4 * width) * nodes + 20 * ends, machine.free_bytes()
+    if needed > free:
+        expected = f"{machine.size(needed)} free, to {use}"
+        remedy = remedy or "Use --preset batches, which reads a graph folder row by row; or allow more memory."
+        raise InputError("graph folder", expected, machine.size(free), remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,120 +162,3 @@ def row_blocks(features: Any) -> Iterator[NDArray[Any]]:
     """Dense features ``[N, F]``, stored or not, some rows at a time."""
     step = max(1, BLOCK_BYTES // (4 * features.shape[1]))
     return (features[first : first + step] for first in range(0, features.shape[0], step))
-
-
-class StoredIds:
-    """The ids ``[N]`` of a parquet file. Indexing gives an array of int64 or of str objects."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @cached_property
-    def _file(self) -> Any:
-        from pyarrow import parquet
-
-        return parquet.ParquetFile(self.path)
-
-    @cached_property
-    def _starts(self) -> NDArray[np.int64]:
-        """The first row of each row group, and the number of all rows."""
-        notes = self._file.metadata
-        sizes = [notes.row_group(group).num_rows for group in range(notes.num_row_groups)]
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-    def __len__(self) -> int:
-        return int(self._starts[-1])
-
-    @property
-    def shape(self) -> tuple[int]:
-        """``(N,)``."""
-        return (len(self),)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Int64, or object for text."""
-        return np.dtype(np.int64 if str(self._file.schema_arrow.field("id").type) == "int64" else object)
-
-    def arrow(self, start: int, stop: int) -> Any:
-        """The ids of some rows as a pyarrow array."""
-        from pyarrow import parquet
-
-        first, last = np.searchsorted(self._starts, [start, max(stop - 1, start)], side="right") - 1
-        groups = list(range(first, last + 1))
-        # A reader of its own, since several threads may read at a time.
-        reader = parquet.ParquetFile(self.path, metadata=self._file.metadata)
-        table = reader.read_row_groups(groups, columns=["id"])
-        return table["id"].slice(start - self._starts[first], stop - start).combine_chunks()
-
-    def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, slice):
-            start, stop, step = rows.indices(len(self))
-            return _as_array(self.arrow(start, stop) if stop > start else self.arrow(0, 0))[::step]
-        if isinstance(rows, int | np.integer):
-            return self[int(rows) : int(rows) + 1][0]
-        rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-        out = np.empty(len(rows), self.dtype)
-        group = np.searchsorted(self._starts, rows, side="right") - 1
-        for number in np.unique(group):
-            chosen = group == number
-            ids = self[int(self._starts[number]) : int(self._starts[number + 1])]
-            out[chosen] = ids[rows[chosen] - self._starts[number]]
-        return out
-
-    def __iter__(self) -> Iterator[Any]:
-        for start, stop in zip(self._starts, self._starts[1:], strict=False):
-            yield from self[int(start) : int(stop)].tolist()
-
-    def tolist(self) -> list[Any]:
-        """All ids, in memory."""
-        return list(self)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.asarray(self[:], dtype)
-
-    def find(self, node_id: object) -> int | None:
-        """The row of an id, by its text; None where there is none."""
-        import pyarrow as pa
-        from pyarrow import compute
-
-        for start, stop in zip(self._starts, self._starts[1:], strict=False):
-            ids = self.arrow(int(start), int(stop))
-            at = compute.index(ids.cast(pa.large_string()), str(node_id)).as_py()
-            if at >= 0:
-                return int(start) + int(at)
-        return None
-
-
-class StoredColumns(Mapping[str, Any]):
-    """Columns ``[N]`` or ``[N, C]`` of a parquet file, each read when it is asked for."""
-
-    def __init__(self, path: Path, prefix: str, names: tuple[str, ...]) -> None:
-        self.path, self.prefix, self.names = path, prefix, names
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        from pyarrow import parquet
-
-        if name not in self.names:
-            raise KeyError(name)
-        column = f"{self.prefix}{name}"
-        return _as_array(parquet.read_table(self.path, columns=[column])[column].combine_chunks())
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-
-def _as_array(column: Any) -> NDArray[Any]:
-    """A pyarrow array as an array; equal strings are one object."""
-    from pyarrow import types
-
-    if hasattr(column, "chunks"):
-        column = column.combine_chunks()
-    if types.is_dictionary(column.type):
-        words: NDArray[Any] = np.array([*column.dictionary.to_pylist(), ""], dtype=object)
-        return words[:-1][column.indices.to_numpy(zero_copy_only=False)]  # type: ignore[no-any-return]
-    if types.is_fixed_size_list(column.type):
-        return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(-1, column.type.list_size)
-    return np.asarray(column.to_numpy(zero_copy_only=False))

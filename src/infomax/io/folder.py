@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 from pathlib import Path
@@ -78,8 +77,7 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
         path = folder / name
         if not path.exists():
             continue
-        with path.open("rb") as file:
-            files[name] = {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+        files[name] = {"bytes": path.stat().st_size, "sha256": layout.file_hash(path)}
         if path.suffix == ".npy":
             array = np.load(path, mmap_mode="r", allow_pickle=False)
             files[name] |= {"dtype": str(array.dtype), "shape": list(array.shape)}

@@ -15,6 +15,7 @@ from scipy import sparse
 from infomax.errors import InputError, place, shorten
 from infomax.graphs.checks import check_feature_names
 from infomax.graphs.graph import Features, Graph
+from infomax.graphs.grown import grow
 from infomax.graphs.interchange import number_groups
 from infomax.graphs.sparsity import dense
 from infomax.io.columns import NodeColumns
@@ -117,7 +118,7 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
         raise InputError("the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy)
     if known.weighted and edges.weight is None:
         raise InputError(str(edges.path), 'a column "weight", as edges of the known graph have weights', "none")
-    position = {str(identifier): row for row, identifier in enumerate(known.ids.tolist())}
+    position = _known(edges, nodes, known)
     where = f"{edges.path}, without a node table" if nodes is None else str(nodes.path)
     if nodes is None:
         unknown: Any = [identifier for identifier in edges.ids if str(identifier) not in position]
@@ -125,10 +126,17 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
     _refuse_known(nodes, position)
     position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
     _refuse_missing_header(edges, position)
+    ends = _find(edges, nodes, position, f"of the known graph, or listed in {nodes.path}")
+    if known.folder is not None:
+        grown = grow(known, ends, edges.weight, nodes.ids, None if nodes.features is None else dense(nodes.features))
+        check_feature_names(
+            where, grown.feature_names if nodes.features is None else tuple(nodes.feature_names), known.feature_names
+        )
+        return grown
     ids = [*known.ids.tolist(), *nodes.ids]
     links = known.adjacency.tocoo()
     grown = Graph.from_arrays(
-        np.hstack([links.coords, _find(edges, nodes, position, f"of the known graph, or listed in {nodes.path}")]),
+        np.hstack([links.coords, ends]),
         None if nodes.features is None else _below(known.features, nodes.features),
         weight=None if edges.weight is None else np.concatenate([links.data, edges.weight]),
         num_nodes=len(ids),
@@ -139,6 +147,14 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
     )
     check_feature_names(where, grown.feature_names, known.feature_names)
     return grown
+
+
+def _known(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> dict[str, int]:
+    """The rows of the known ids, by their text; of a graph folder only of those that the tables mention."""
+    if known.folder is None:
+        return {str(identifier): row for row, identifier in enumerate(known.ids.tolist())}
+    found: dict[str, int] = known.ids.find([*edges.names, *edges.ids, *(nodes.ids if nodes else ())])  # type: ignore[attr-defined]
+    return found
 
 
 def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:

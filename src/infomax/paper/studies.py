@@ -37,7 +37,8 @@ from infomax.progress import Progress, silent
 from infomax.training.loop import Training
 from infomax.training.runs import digest, graph_fingerprint
 from infomax.version import __version__
-from infomax.views import ManyGraphs, Patches, Views, WholeGraph
+from infomax.views import Batches, ManyGraphs, Patches, Views, WholeGraph
+from infomax.views.view import View
 
 SAMPLE, ITERATIONS = 4000, 1000
 EPOCHS = 500
@@ -56,18 +57,20 @@ def write_analysis(
     floors: Mapping[str, float] | None = None,
     study: dict[str, Any] | None = None,
     projection: str = "tsne",
+    rows: NDArray[np.int64] | None = None,
+    drawn: str = "",
     progress: Progress = silent,
 ) -> dict[str, dict[str, Any]]:
-    """Write the report of `analyse` into a folder; return chapter -> numbers."""
+    """Write the report of `analyse` into a folder; return chapter -> numbers. ``drawn`` says how rows were drawn."""
     graph, parts = model.graph_, model.preset_.describe()
     lead = (
-        f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features. "
+        f"{drawn}{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features. "
         f"{parts['encoder']['part']} encoder of {model.model_.encoder.out_dim} dimensions, corruption "
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )
     # All chapters are made before the first is written, so that an interruption leaves no half of a report.
     chapters = list(
-        analyse(model, groups, splits, floors=floors, study=study, projection=projection, progress=progress)
+        analyse(model, groups, splits, floors=floors, study=study, projection=projection, rows=rows, progress=progress)
     )
     write_report(folder, title, lead, chapters)
     return {chapter.name: chapter.numbers for chapter in chapters}
@@ -81,6 +84,7 @@ def analyse(
     floors: Mapping[str, float] | None = None,
     study: dict[str, Any] | None = None,
     projection: str = "tsne",
+    rows: NDArray[np.int64] | None = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Iterator[Chapter]:
@@ -93,15 +97,17 @@ def analyse(
         floors: name -> accuracy to compare the dimension study with; Random-Init is always added.
         study: the result of `corruption_study`.
         projection: "tsne" or "umap".
+        rows: ``[n]`` nodes of a graph folder, ascending, for an analysis of these alone; groups and splits are theirs.
         seed: of the projection, of the sample of nodes and of the negative sample.
         progress: called with the number and the name of the next step.
     """
     graph = model.graph_
     progress(0, "positives and negatives")
-    pairs = draw_pairs(model, seed=seed)
-    untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit_transform(graph).vectors
-    learnt = model.transform(graph).vectors
-    nodes, scaled = pairs.nodes, model.scaler_.transform(graph.features)
+    pairs = draw_pairs(model, seed=seed, rows=rows)
+    start = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit(graph)
+    untrained, learnt = (one.transform(graph, rows=rows).vectors for one in (start, model))
+    some: Any = slice(None) if rows is None else rows
+    nodes, scaled = pairs.nodes, model.scaler_.transform(graph.features[some])
     sources = {"Raw features": scaled[nodes], "Random-Init": untrained[nodes], "DGI": learnt[nodes]}
     if graph.num_features < 2:
         del sources["Raw features"]  # one feature lies on a line, not in a plane
@@ -112,7 +118,7 @@ def analyse(
         points[name] = place(vectors, seed=seed)
     negative_points = points.pop("the negative sample")
     yield projections(points, None if groups is None else groups[nodes], method=method)
-    yield scores(pairs, points["DGI"], negative_points, graph.ids, graph.degrees(), groups)
+    yield scores(pairs, points["DGI"], negative_points, graph.ids[some], graph.degrees()[some], groups)
     yield activations(pairs)
     progress(5, "probes without some of the dimensions")
     yield _dimensions(pairs, learnt, untrained, groups, splits, dict(floors or {}), choose_device(model.device))
@@ -147,16 +153,21 @@ def _accuracy(
 
 
 @torch.no_grad()
-def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Pairs:
+def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE, rows: NDArray[np.int64] | None = None) -> Pairs:
     """Draw positives and negatives from a model's training graph, in the same way as its training did.
 
     Pairs of views are drawn until there are ``limit`` positives, for at most one epoch. The terms add up to the score
-    if the discriminator is linear in h, as the bilinear one is.
+    if the discriminator is linear in h, as the bilinear one is. With ``rows`` of a graph folder these nodes are the
+    batch, and the pairs name the places of nodes among them.
     """
     graph, preset, device = model.graph_.seen(), model.preset_, choose_device(model.device)
     parts = model.model_.to(device)
     scaled = dataclasses.replace(graph, features=model.scaler_.transform(graph.features))
     views = preset.views(scaled, parts.encoder.rule, preset.corruption, device)
+    if isinstance(views, Batches):
+        views.prepare(parts.encoder.depth)
+    if rows is not None:
+        views.everything, views.batch = torch.from_numpy(rows).to(device), len(rows)
     drawn: list[list[NDArray[Any]]] = []
     generator = torch.Generator(device).manual_seed(seed)
     for batch in views.batches(generator):
@@ -166,10 +177,10 @@ def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Pairs:
         bias = parts.discriminator(torch.zeros_like(h[0][:1]), summary)
         direction = parts.discriminator(torch.eye(h[0].shape[1], device=device), summary) - bias
         pair: list[NDArray[Any]] = []
-        for nodes, vectors in zip(_nodes(views, batch, graph), h, strict=True):
-            rows = sample_rows(len(nodes), limit, seed)
-            vectors = vectors[torch.from_numpy(rows).to(device)]
-            pair += [nodes[rows], vectors.cpu().numpy(), (vectors * direction).cpu().numpy()]
+        for nodes, vectors in zip(_nodes(views, batch, graph, positive, rows), h, strict=True):
+            some = sample_rows(len(nodes), limit, seed)
+            vectors = vectors[torch.from_numpy(some).to(device)]
+            pair += [nodes[some], vectors.cpu().numpy(), (vectors * direction).cpu().numpy()]
         drawn.append(pair)
         if sum(len(pair[0]) for pair in drawn) >= limit:
             break
@@ -178,11 +189,14 @@ def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE) -> Pairs:
     return Pairs(seen[nodes], seen[places], positives, negatives, terms, negative_terms, float(bias))
 
 
-def _nodes(views: Views, batch: torch.Tensor, graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _nodes(
+    views: Views, batch: torch.Tensor, graph: Graph, positive: View, rows: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The node of each row of H, and the node whose place each row of H~ has."""
-    if isinstance(views, Patches):
-        centres = batch.cpu().numpy()
-        return centres, centres
+    if isinstance(views, Patches | Batches):
+        centres = batch if isinstance(views, Patches) else positive.hops.nodes
+        nodes = centres.cpu().numpy() if rows is None else np.arange(len(rows))
+        return nodes, nodes
     if isinstance(views, ManyGraphs) and graph.groups is not None:
         one, other = np.unique(graph.groups)[batch.tolist()]
         return np.flatnonzero(graph.groups == one), np.flatnonzero(graph.groups == other)

@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 
 from infomax.errors import InputError
-from infomax.graphs.folder import folder_hash
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import make_folder, remove_leftovers, replacing
@@ -27,6 +26,7 @@ from infomax.io.parquet import need_pyarrow
 from infomax.kernels.ranks import Ranks
 from infomax.parts.encoders import Encoder
 from infomax.progress import Progress, silent
+from infomax.training.runs import graph_fingerprint
 from infomax.training.stored import StoredEncoder
 
 PART = 1 << 20
@@ -170,8 +170,7 @@ def _described(encoder: Encoder, graph: Graph, scaler: Scaler, smooth: int, half
     content = hashlib.sha256(to_json([scaler.kind, scaler.mean, scaler.deviation]).encode())
     for name, weight in encoder.state_dict().items():
         content.update(name.encode() + weight.cpu().numpy().tobytes())
-    assert graph.folder is not None  # noqa: S101  only graph folders are embedded in parts
-    made = {"encoder": content.hexdigest(), "graph": folder_hash(graph.folder)}
+    made = {"encoder": content.hexdigest(), "graph": graph_fingerprint(graph)["graph"]}
     return made | {"nodes": graph.num_nodes, "smooth": smooth, "half": half, "nodes_per_part": PART}
 
 

@@ -30,8 +30,9 @@ from scipy import sparse
 
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
-from infomax.graphs.folder import folder_hash, is_folder
+from infomax.graphs.folder import file_hash, folder_hash, is_folder
 from infomax.graphs.graph import Graph
+from infomax.graphs.grown import GrownAdjacency
 from infomax.graphs.scaling import Scaler
 from infomax.io import locking
 from infomax.io.atomic import make_folder, remove_leftovers
@@ -114,7 +115,7 @@ def begin(
         "device": str(device),
         "settings": settings,
         "graph": described
-        | {"sha256": file_hash(folder / GRAPH) if graph.folder is None else folder_hash(graph.folder)},
+        | {"sha256": file_hash(folder / GRAPH) if graph.folder is None else graph_fingerprint(graph)["graph"]},
     }
     if graph.folder is not None:
         config["graph_folder"] = str(graph.folder)
@@ -258,6 +259,9 @@ def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) 
 
 def graph_fingerprint(graph: Graph) -> dict[str, str]:
     """Hash each part of a graph that a training uses."""
+    if isinstance(graph.adjacency, GrownAdjacency):
+        remedy = "Add them to the tables, and make the folder again: infomax prepare."
+        raise InputError("graph", "one that a folder holds", "a graph folder with attached nodes", remedy)
     if graph.folder is not None:
         return {"graph": folder_hash(graph.folder)}
     return {
@@ -304,12 +308,6 @@ def config_hash(config: dict[str, Any]) -> str:
     """Return the SHA-256 of seed, settings and graph in config.json; not of versions or device."""
     parts = {name: config.get(name) for name in ("seed", "settings", "graph")}
     return hashlib.sha256(to_json(parts, sort_keys=True).encode()).hexdigest()
-
-
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _scaler(path: Path, kind: Any, tensors: dict[str, Tensor], width: int) -> Scaler:

@@ -16,11 +16,13 @@ from torch import Tensor
 
 from infomax.errors import whole
 from infomax.graphs.graph import Graph
+from infomax.graphs.grown import GrownAdjacency
 from infomax.graphs.stored import StoredAdjacency, StoredFeatures
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
 from infomax.kernels.transfer import to_device
+from infomax.views.grown import GrownNeighbourhoods
 from infomax.views.operands import SparseOperand, csr, multiply, tensors, to_gather
 from infomax.views.propagation import Rule
 from infomax.views.stored import StoredTable, gather_rows, pool_rows
@@ -213,8 +215,9 @@ class Batches:
 
 def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int) -> Neighbourhoods:
     """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
-    received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
-    stored = isinstance(received, StoredAdjacency)
+    grown = isinstance(graph.adjacency, GrownAdjacency)  # its rows are those that send to a node already
+    received = graph.adjacency.T.tocsr() if graph.directed and not grown else graph.adjacency
+    stored = grown or isinstance(received, StoredAdjacency)
     starts = to_device(np.asarray(received.indptr, dtype=np.int64), device)
     counts = starts.diff()
     if graph.weighted:
@@ -224,6 +227,8 @@ def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int
         degree = 1 + counts.double()
     left = (degree**-0.5 if rule == "symmetric" else 1 / degree).float()
     right = left if rule == "symmetric" else torch.ones_like(left)
+    if grown:
+        return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, received)
     return Neighbourhoods(
         starts,
         to_device(received.indices, device),

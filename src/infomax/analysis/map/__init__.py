@@ -26,6 +26,7 @@ def write_map(
     columns: Columns,
     *,
     title: str,
+    drawn: str = "",
     color: str | None = None,
     seed: int = 0,
     device: Any = "cpu",
@@ -38,6 +39,7 @@ def write_map(
 
     Args:
         title: the heading of the page.
+        drawn: how many nodes there are, below the heading; for a sample how it was drawn.
         color: the column shown first; None takes the first column.
         k: how many nearest neighbours to show for each node.
     """
@@ -47,7 +49,8 @@ def write_map(
     rows, cosines = nearest(vectors, max(k, NEIGHBOURS), device=device, progress=progress)
     places = layout(vectors, rows[:, :NEIGHBOURS], seed=seed, progress=progress)
     importance = "degree" if "degree" in columns else None
-    text = page(ids, places, rows[:, :k], cosines[:, :k], columns, title=title, first=first, importance=importance)
+    shown = ids, places, rows[:, :k], cosines[:, :k], columns
+    text = page(*shown, title=title, drawn=drawn, first=first, importance=importance)
     with replacing(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return places

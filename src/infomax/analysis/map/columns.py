@@ -15,23 +15,27 @@ Columns = Mapping[str, NDArray[Any]]
 """Name -> ``[N]``: text objects ("" = unknown), or numbers (NaN = unknown)."""
 
 
-def node_columns(graph: Graph, clusters: NDArray[np.int64], feature: str | None = None) -> dict[str, NDArray[Any]]:
+def node_columns(
+    graph: Graph, clusters: NDArray[np.int64], feature: str | None = None, rows: NDArray[np.int64] | None = None
+) -> dict[str, NDArray[Any]]:
     """The columns of a graph's nodes: labels, community, split, graph (of many), degree, and a feature if named.
 
     Shapes:
         clusters: ``[N]``, the community of each node; it is named after its node of highest degree.
+        rows: ``[n]``, to describe only these nodes; then clusters are ``[n]``.
     """
-    degree = graph.degrees()
-    columns = {name: _label(column) for name, column in graph.labels.items()}
-    columns["community"] = _around(clusters, graph.ids, degree)
+    some: Any = slice(None) if rows is None else rows
+    degree = graph.degrees()[some]
+    columns = {name: _label(column[some]) for name, column in graph.labels.items()}
+    columns["community"] = _around(clusters, graph.ids[some], degree)
     if graph.splits:
-        parts = [np.where(mask, name, "") for name, mask in graph.splits.items()]
+        parts = [np.where(mask[some], name, "") for name, mask in graph.splits.items()]
         columns["split"] = _text(", ".join(filter(None, names)) for names in zip(*parts, strict=True))
     if graph.groups is not None:
-        columns["graph"] = _text(map(str, graph.groups.tolist()))
+        columns["graph"] = _text(map(str, graph.groups[some].tolist()))
     columns["degree"] = degree
     if feature in graph.feature_names and feature not in columns:
-        values = graph.features[:, [graph.feature_names.index(feature)]]
+        values = graph.features[some][:, [graph.feature_names.index(feature)]]
         columns[feature] = (values.toarray() if sparse.issparse(values) else values).ravel()
     return columns
 

@@ -42,6 +42,7 @@ def page(
     columns: Columns,
     *,
     title: str,
+    drawn: str = "",
     first: str,
     importance: str | None,
 ) -> str:
@@ -65,6 +66,7 @@ def page(
     }
     meta = {
         "nodes": len(ids),
+        "drawn": drawn or f"{len(ids):,} nodes",
         "neighbours": neighbours.shape[1],
         "extent": from_corner.max(axis=0).clip(1e-3).tolist(),
         "columns": [description for description, _ in described],

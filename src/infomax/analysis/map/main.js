@@ -85,7 +85,7 @@ async function rankNodes() {
 }
 
 async function start() {
-  element("count").textContent = `${count(meta.nodes)} nodes`;
+  element("count").textContent = meta.drawn;
   element("column").replaceChildren(
     ...meta.columns.map(({ name }, value) => make("option", { value, textContent: name, selected: value === at })),
   );

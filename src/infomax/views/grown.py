@@ -1,0 +1,31 @@
+"""Neighbourhoods of a graph folder with new nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from infomax.graphs.grown import GrownAdjacency
+from infomax.kernels.neighbourhoods import Neighbourhoods
+
+
+@dataclass(frozen=True)
+class GrownNeighbourhoods(Neighbourhoods):
+    """As `Neighbourhoods`, whose rows are read from a `GrownAdjacency`; no neighbours are sampled."""
+
+    adjacency: GrownAdjacency
+
+    def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return rows of P, each node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``."""
+        itself = nodes.cpu().numpy()
+        place, columns, weights = self.adjacency.rows(itself)
+        owner = np.concatenate([np.arange(len(itself)), place])
+        order = np.argsort(owner, kind="stable")  # a node comes before its neighbours
+        senders = torch.from_numpy(np.concatenate([itself, columns])[order]).to(nodes.device)
+        weight = torch.from_numpy(np.concatenate([np.ones(len(itself), np.float32), weights])[order]).to(nodes.device)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(itself)))])
+        left = self.left[nodes][torch.from_numpy(owner[order]).to(nodes.device)]
+        return torch.from_numpy(starts).to(nodes.device), senders, left * weight * self.right[senders]
