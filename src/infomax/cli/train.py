@@ -58,7 +58,7 @@ def train(
         typer.Option(
             metavar="NAME",
             help="The set-up to start from: whole-graph, batches, mean-pool, patches (the paper's, for Reddit) or "
-            "many-graphs. auto: the whole graph where it fits the device, else batches.",
+            "many-graphs. auto: many-graphs where there are several, else the whole graph if it fits, else batches.",
             rich_help_panel=METHOD,
         ),
     ] = "auto",
