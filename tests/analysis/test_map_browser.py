@@ -159,10 +159,10 @@ def test_colours_follow_the_column_the_legend_and_the_theme(page):
     assert page.value("colourOf(0)") != before
     page.value("show(0)")
     page.wait("document.querySelector('#legend button')")
-    page.click_on("#legend button:nth-child(2)")
+    page.click_on("#legend div:nth-child(2) .dot + button")
     assert page.value("[...focus]") == [2]
     assert page.value("behind") == 2 * N // 3  # all others have stepped back
-    page.click_on("#legend button:nth-child(2)")
+    page.click_on("#legend div:nth-child(2) .dot + button")
     assert page.value("behind") == 0
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.value(background)
@@ -181,6 +181,16 @@ def test_grey_groups_are_told_apart_when_they_are_picked(nodes, tmp_path):
         assert len(set(page.value("[1, 20, 30, 40, 50].map(groupColour)"))) == 5
         assert page.value("groupColour(50)") == page.value("theme().other")
         assert page.value("[...focus].map(groupColour).includes(theme().ink)") is False
+        page.value("focus.clear(); recolour()")
+        grey, twelfth = page.value("theme().other"), page.value("groupColour(12)")
+        assert page.value("groupColour(20)") == grey
+        page.value("[...document.querySelectorAll('#legend .dot')][19].focus()")
+        page.type("Enter")  # the colour goes from the smallest group that has one to the one that was picked
+        assert page.value("[groupColour(20), groupColour(12)]") == [twelfth, grey]
+        assert page.value("behind") == N - 12 * N // 60  # grey points lie below; none is dimmed
+        assert page.value("document.activeElement.ariaLabel") == "Colour of section 19"
+        page.click_on("#legend .dot")
+        assert page.value("[groupColour(1), groupColour(20)]") == [grey, twelfth]
 
 
 def test_move_and_zoom(page):

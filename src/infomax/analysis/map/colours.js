@@ -15,13 +15,34 @@ const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const focus = new Set(); // groups selected in the legend; if there are any, all others are dimmed
 let chosen = null; // Uint8Array, 1 for nodes inside the lasso; null if there is no selection
 
+// The group that has each colour, 0 if none: at first the largest groups. A dot in the legend gives a group a colour.
+function owners() {
+  const column = shownColumn();
+  return (column.owners ??= theme().groups.map((_, at) => at + 1));
+}
+
+function toggleColour(group) {
+  const holders = owners();
+  const column = shownColumn();
+  const own = holders.indexOf(group);
+  let free = holders.indexOf(0);
+  if (own >= 0) return void (holders[own] = 0);
+  if (free < 0) {
+    free = column.next ?? holders.length - 1; // in turn, from the colour of the smallest group
+    column.next = (free + holders.length - 1) % holders.length;
+  }
+  holders[free] = group;
+}
+
 function groupColour(group) {
   const { groups, unknown, ink, other } = theme();
   if (group === 0) return unknown;
-  if (group <= groups.length || !focus.has(group)) return groups[group - 1] ?? other;
+  const holders = owners();
+  const own = holders.indexOf(group);
+  if (own >= 0 || !focus.has(group)) return groups[own] ?? other;
   // A selected group without a colour of its own takes one of a group that is not selected.
-  const free = groups.filter((_, at) => !focus.has(at + 1));
-  return free[[...focus].filter((each) => each > groups.length).indexOf(group)] ?? ink;
+  const free = groups.filter((_, at) => !focus.has(holders[at]));
+  return free[[...focus].filter((each) => each && !holders.includes(each)).indexOf(group)] ?? ink;
 }
 
 // Maps the numbers of a column to 0 to 1; on a logarithmic scale if most of them are near the low end.
@@ -57,7 +78,7 @@ function paint(at) {
 // For the values of a column: their entry in a palette, and which entries are grey or dimmed.
 function groupLook({ groups }, pack) {
   const each = [...groups.keys()];
-  const coloured = (group) => focus.has(group) || (group > 0 && group <= theme().groups.length);
+  const coloured = (group) => focus.has(group) || owners().includes(group);
   return {
     of: (group) => group,
     palette: each.map((group) => pack(groupColour(group))),

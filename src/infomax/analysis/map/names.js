@@ -76,7 +76,7 @@ function groupNames(column) {
   column.hearts ??= hearts(column);
   return column.groups.slice(0, NAMED).flatMap(({ name }, group) => {
     const { x, y, share } = column.hearts[group];
-    const bright = group <= theme().groups.length || focus.has(group);
+    const bright = owners().includes(group) || focus.has(group);
     if (group === 0 || (focus.size ? !focus.has(group) : !bright && share < 0.25)) return [];
     return [{ text: brief(name), at: [x, y], kind: bright ? "group" : "small", colour: groupColour(group) }];
   });

@@ -84,8 +84,11 @@ const ROWS = 200; // the largest number of groups in the legend; more would make
 
 function drawLegend(column) {
   const place = legend.scrollTop;
+  const buttons = () => [...legend.querySelectorAll("button")];
+  const at = buttons().indexOf(document.activeElement);
   legend.replaceChildren(...(column.groups ? groupRows(column.groups) : scale(column)));
   legend.scrollTop = place;
+  buttons()[at]?.focus({ preventScroll: true }); // who presses a key on a row stays there
 }
 
 function scale({ low, high, log, whole }) {
@@ -100,15 +103,22 @@ function scale({ low, high, log, whole }) {
 function groupRows(groups) {
   const order = [...groups.keys()].slice(1).concat(groups[0].size ? [0] : []);
   const rows = order.slice(0, ROWS).map((group) => {
-    const made = row(groupColour(group), groups[group].name || "unknown", count(groups[group].size), () => {
-      if (!focus.delete(group)) focus.add(group);
-      recolour();
-    });
+    const name = groups[group].name || "unknown";
+    const toggle = (change) => () => (change(), recolour());
+    const made = row(groupColour(group), name, count(groups[group].size), toggle(() => focus.delete(group) || focus.add(group)));
     made.setAttribute("aria-pressed", String(focus.has(group)));
-    return made;
+    if (!group) return made;
+    const own = owners().includes(group);
+    const dot = make("button", { className: "dot", title: own ? "Take its colour away" : "Give it a colour" }, made.firstChild);
+    dot.onclick = toggle(() => toggleColour(group));
+    dot.setAttribute("aria-pressed", String(own));
+    dot.setAttribute("aria-label", "Colour of " + name);
+    return make("div", {}, dot, made);
   });
-  const left = order.length - ROWS;
-  return left > 0 ? [...rows, make("p", { textContent: `and ${count(left)} smaller groups` })] : rows;
+  const [colours, left] = [theme().groups.length, order.length - ROWS];
+  const note = (textContent) => make("p", { textContent });
+  if (groups.length - 1 > colours) rows.unshift(note(`${colours} colours for ${count(groups.length - 1)} groups: a click on a dot gives or takes one.`));
+  return left > 0 ? [...rows, note(`and ${count(left)} smaller groups`)] : rows;
 }
 
 // A row to click: a dot, a name, a number.
