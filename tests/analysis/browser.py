@@ -152,7 +152,9 @@ class Page:
         if text in ("Enter", "Escape", "ArrowDown"):
             code = {"Enter": 13, "Escape": 27, "ArrowDown": 40}[text]
             for kind in ("keyDown", "keyUp"):
-                pressed = {"text": "\r"} if text == "Enter" and kind == "keyDown" else {}  # a button needs the character
+                pressed = (
+                    {"text": "\r"} if text == "Enter" and kind == "keyDown" else {}
+                )  # a button needs the character
                 self.call("Input.dispatchKeyEvent", type=kind, key=text, windowsVirtualKeyCode=code, **pressed)
         else:
             self.call("Input.insertText", text=text)

@@ -3,13 +3,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy import sparse
 from typer.testing import CliRunner
 
 from infomax import DGI
 from infomax.cli.app import app
 from infomax.errors import InputError
 from infomax.evaluation import clustering
-from infomax.evaluation.clustering import agreement, best_k, choose_k, cluster
+from infomax.evaluation.clustering import Stability, agreement, best_k, choose_k, cluster, distinctive
 
 
 def blobs(sizes, d=16, seed=0):
@@ -29,10 +30,25 @@ def test_clusters_are_the_groups_largest_first(monkeypatch, large):
     np.testing.assert_array_equal(found, cluster(vectors, 4, seed=0))
 
 
-@pytest.mark.parametrize("groups", [3, 8])
-def test_the_highest_silhouette_finds_how_many_there_are(groups):
-    vectors, _ = blobs([30] * groups)
-    assert best_k(choose_k(vectors, seed=0)) == groups
+def test_the_stable_number_of_clusters_is_how_many_there_are():
+    vectors, _ = blobs([30] * 5)
+    assert best_k(choose_k(vectors, seed=0)) == 5
+
+
+def test_groups_within_groups_are_found():
+    """Two far groups of four near ones: the silhouette would choose 2."""
+    generator = np.random.default_rng(0)
+    outer, inner = 6 * generator.normal(size=(2, 1, 32)), 2 * generator.normal(size=(2, 4, 32))
+    centres = (outer + inner).reshape(8, 32)
+    vectors = np.repeat(centres, 60, axis=0) + 1.2 * generator.normal(size=(480, 32))
+    scores = choose_k(vectors.astype(np.float32), seed=0)
+    assert scores[2].found == pytest.approx(1)  # two are stable as well
+    assert best_k(scores) == 8
+
+
+def test_the_choice_is_a_peak_and_the_furthest_above_what_is_expected():
+    found = {2: (0.99, 0.0), 3: (0.5, 0.9), 4: (0.8, 0.5), 5: (0.7, 0.1), 6: (0.6, 0.0)}
+    assert best_k({k: Stability(*pair) for k, pair in found.items()}) == 4
 
 
 def test_fewer_vectors_than_clusters():
@@ -40,6 +56,18 @@ def test_fewer_vectors_than_clusters():
     assert list(choose_k(vectors, seed=0)) == [2]
     assert cluster(vectors, 6, seed=0).max() == 2
     assert best_k(choose_k(np.zeros((4, 2), np.float32), seed=0)) == 1
+
+
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+def test_features_that_set_a_cluster_apart_come_first(stored):
+    features = np.zeros((30, 4), np.float32)
+    features[:10, 2] = 1  # only in the first cluster
+    features[:20, 3] = 5  # everywhere but in the last
+    features[:, 0] = 7  # the same everywhere
+    told = distinctive(stored(features), np.repeat([0, 1, 2], 10), top=3)
+    assert told[0][0] == (2, pytest.approx(2**0.5))
+    assert told[2][0] == (3, pytest.approx(-(2**0.5)))
+    assert all(column != 0 for columns in told for column, _ in columns)
 
 
 def test_agreement_knows_the_same_partition_and_leaves_the_unknown_out():
@@ -55,6 +83,7 @@ def test_the_command_line_writes_every_node_once(tmp_path, graph, extension):
     result = CliRunner().invoke(app, ["cluster", str(tmp_path / "run"), "-k", "3", "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert "NMI" in result.output
+    assert "set apart by" in result.output
     if extension == "parquet":
         parquet = pytest.importorskip("pyarrow.parquet")
         rows = [(str(row["id"]), str(row["cluster"])) for row in parquet.read_table(out).to_pylist()]

@@ -32,7 +32,8 @@ def write_chapter(folder: Path, chapter: Chapter) -> str:
     _write(folder / f"{chapter.name}.json", json.dumps(chapter.numbers) + "\n")
     story = "".join(f"<p>{_text(paragraph)}</p>" for paragraph in chapter.story)
     pictures = [f'<div class="{name}">{_inline(drawing, chapter.title)}</div>' for name, drawing in drawings.items()]
-    body = f"<h2>{escape(chapter.title)}</h2>{story}<figure>{''.join(pictures)}</figure>{_table(chapter.facts)}"
+    table = _table(chapter.facts, chapter.title)
+    body = f"<h2>{escape(chapter.title)}</h2>{story}<figure>{''.join(pictures)}</figure>{table}"
     return f'<section id="{chapter.name}">{body}</section>'
 
 
@@ -73,13 +74,15 @@ def _text(text: str) -> str:
     return re.sub(r"(?<![\w.-])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
-def _table(facts: Sequence[Sequence[str]]) -> str:
+def _table(facts: Sequence[Sequence[str]], title: str) -> str:
+    """A table that scrolls sideways where it is wider than the page, by keyboard as well."""
     if not facts:
         return ""
     head, *rows = [[_text(cell) for cell in row] for row in facts]
     cells = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return (
-        f'<div class="table"><table><thead><tr>{"".join(f"<th>{cell}</th>" for cell in head)}</tr></thead>'
+        f'<div class="table" tabindex="0" role="region" aria-label="Numbers: {escape(title)}"><table>'
+        f"<thead><tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr></thead>"
         f"<tbody>{cells}</tbody></table></div>"
     )
 
@@ -102,6 +105,8 @@ figure { margin: 1.5rem 0; color: #23262b; background: #fff }
 svg { display: block; width: 100%; height: auto; overflow: visible }
 .stacked { display: none; max-width: 30rem; margin: 0 auto }
 @media (max-width: 46rem) { .wide { display: none } .stacked { display: block } body { padding-top: 1.75rem } }
+@media (min-width: 100rem) { html { font-size: 125% } }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: .2rem }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #16181c; --ink: #e6e8eb; --soft: #9aa2ad; --line: #2c3037; --accent: #8ab4ff }
   /* The colours of the figures can be distinguished only on white: the background stays white, dimmed. */
@@ -112,4 +117,5 @@ svg { display: block; width: 100%; height: auto; overflow: visible }
 table { border-collapse: collapse; font-size: .95rem; font-variant-numeric: tabular-nums }
 th, td { white-space: nowrap; padding: .35rem 1.5rem .35rem 0; text-align: left; border-bottom: 1px solid var(--line) }
 th { color: var(--soft); font-weight: 500 }
+@media (max-width: 46rem) { table { font-size: .85rem } th, td { padding-right: .8rem; white-space: normal } }
 """

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from infomax.embeddings import Embeddings
+    from infomax.evaluation.clustering import Stability
     from infomax.graphs.graph import Graph
+
+
+NAMED = 5
+"""How many features are named per cluster."""
 
 
 @app.command()
@@ -28,7 +33,7 @@ def cluster(
         typer.Option(
             "-k",
             metavar="auto|N",
-            help="How many clusters; auto: from 2 to 30, by the silhouette on a sample.",
+            help="How many clusters; auto: from 2 to 30, by how well two halves of the nodes agree.",
         ),
     ] = "auto",
     out: Annotated[
@@ -42,7 +47,7 @@ def cluster(
 ) -> None:
     """Group the nodes by k-means of their vectors.
 
-    With labels, show how well the groups agree with them (NMI, ARI).
+    Shows the features that set each group apart and, with labels, how well the groups agree with them (NMI, ARI).
     """
     from infomax.errors import InputError
     from infomax.evaluation import clustering
@@ -54,9 +59,7 @@ def cluster(
     if k == "auto":
         scores = clustering.choose_k(embeddings.vectors, seed=seed)
         number = clustering.best_k(scores)
-        rows = [(k, f"{score:.3f}") for k, score in scores.items()]
-        if rows:  # there are none where too few vectors differ
-            show.table("Silhouette on a sample", ("k", "silhouette"), rows)
+        _show_choice(scores, number)
     else:
         number = int(k) if k.isdecimal() else 0
         if not 1 <= number <= len(embeddings):
@@ -84,6 +87,31 @@ def _read(run: Path, device: str) -> tuple[Embeddings, Graph]:
     return model.transform(model.graph_), model.graph_
 
 
+def _show_choice(scores: dict[int, Stability], chosen: int) -> None:
+    """The curve of the stability, and what was chosen."""
+    if not scores:  # too few vectors differ
+        return
+    rows = []
+    for k, (found, expected) in scores.items():
+        bar = round(40 * max(0.0, found - expected)) * "█"
+        rows.append((k, f"{found:.2f}", f"{expected:.2f}", bar, "chosen" if k == chosen else ""))
+    columns = ("k", "agreement", "without groups", "difference", "")
+    show.table("How many clusters: agreement (ARI) of k-means on two halves of a sample", columns, rows)
+    show.out.print("Other peaks of the agreement are divisions worth a look, too: -k sets the number.")
+
+
+def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
+    """What sets each cluster apart: ``perl, module, less of python``; nothing where the features are on disk."""
+    from infomax.evaluation.clustering import distinctive
+
+    if graph.folder is not None:
+        return ["" for _ in range(clusters.max() + 1)]
+    return [
+        ", ".join(graph.feature_names[f] if apart > 0 else f"less of {graph.feature_names[f]}" for f, apart in columns)
+        for columns in distinctive(graph.features, clusters, top=NAMED)
+    ]
+
+
 def _show(graph: Graph, clusters: NDArray[Any]) -> None:
     """The clusters with the label that is most frequent in each, and how well they agree with every label."""
     import numpy as np
@@ -96,14 +124,14 @@ def _show(graph: Graph, clusters: NDArray[Any]) -> None:
     for name, column in graph.labels.items():
         with suppress(InputError):  # one class, or several labels per node: nothing to compare with
             labels[name] = encode_labels(column)
-    rows = []
+    rows, told = [], _features(graph, clusters)
     for number, size in enumerate(np.bincount(clusters)):
-        row = [number, f"{size:,}"]
+        row = [number, f"{size:,}", told[number]]
         for codes, names in labels.values():
             counts = np.bincount(codes[(clusters == number) & (codes >= 0)], minlength=len(names))
             row.append(f"{names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)" if counts.any() else "")
         rows.append(row)
-    show.table("Clusters", ("cluster", "nodes", *(f"mostly, by {name}" for name in labels)), rows)
+    show.table("Clusters", ("cluster", "nodes", "set apart by", *(f"mostly, by {name}" for name in labels)), rows)
     if labels:
         scores = [(name, agreement(clusters, codes)) for name, (codes, _) in labels.items()]
         cells = [(name, f"{score['nmi']:.3f}", f"{score['ari']:.3f}") for name, score in scores]

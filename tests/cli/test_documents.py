@@ -1,0 +1,114 @@
+"""The code in README.md and docs/: blocks marked python or sh run, in order, one session per document.
+
+A block that takes long says so in its first line, "Not run by the tests", and is not run. Commands of infomax in such
+blocks and in indented ones are still parsed: every option must exist. The commands in the README run as well, but for
+those in LONG.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from shell import infomax
+from typer.main import get_command
+
+from infomax.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCED = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LEFT_OUT = "Not run by the tests"
+LONG = {"map", "analyse", "prepare", "reproduce"}
+"""Commands of the README that take long, or need more than its two tables; they have tests of their own."""
+
+
+def blocks(path: Path) -> list[tuple[str, str]]:
+    """The language and the code of each block to run."""
+    found = FENCED.findall(path.read_text(encoding="utf-8"))
+    return [(language, code) for language, code in found if LEFT_OUT not in code.partition("\n")[0]]
+
+
+def commands(code: str) -> list[list[str]]:
+    """The words of each command of infomax, in lines that begin with it or with four blanks and it."""
+    lines = re.findall(r"^(?:    )?infomax (.*)", code, re.MULTILINE)
+    return [shlex.split(line, comments=True) for line in lines]
+
+
+def prepare(monkeypatch, tmp_path: Path) -> None:
+    """An empty folder to work in, with what the README takes for granted: the tables of today and of tomorrow."""
+    monkeypatch.chdir(tmp_path)
+    ids = ["vim", *(f"package{row}" for row in range(59))]
+    nodes = [f"{name},{row % 2},{row % 3},{'editors' if row % 2 else 'libs'}" for row, name in enumerate(ids)]
+    edges = [f"{ids[row]},{ids[(7 * row + 2) % 60]}" for row in range(60)]
+    for folder in (Path(), Path("graph")):
+        folder.mkdir(exist_ok=True)
+        (folder / "nodes.csv").write_text("\n".join(["id,x,y,section", *nodes]))
+        (folder / "edges.csv").write_text("\n".join(["source,target", *edges]))
+    Path("tomorrow").mkdir()
+    Path("tomorrow/nodes.csv").write_text("id,x,y\nnano,1,0\n")
+    Path("tomorrow/edges.csv").write_text("source,target\nnano,vim\n")
+
+
+def run_in_shell(code: str) -> None:
+    lines = [line for line in code.splitlines() if line.strip() and not line.strip().startswith("#")]
+    if all(line.startswith("infomax ") for line in lines):  # in this process: torch is loaded already
+        for words in commands(code):
+            outcome = infomax(*words)
+            assert outcome.code == 0, (words, outcome.err)
+    else:
+        subprocess.run(["bash", "-euc", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name)
+def test_the_code_of_a_document_runs(path, tmp_path, monkeypatch):
+    if path.name == "README.md":
+        prepare(monkeypatch, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for language, code in blocks(path):
+        if language == "python":
+            exec(compile(code, str(path), "exec"), names)
+        else:
+            run_in_shell(code)
+
+
+def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
+    prepare(monkeypatch, tmp_path)
+    shown = commands((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert {"train", "embed", "evaluate", "neighbours"} <= {words[0] for words in shown}
+    for words in shown:
+        if words[0] not in LONG:
+            outcome = infomax(*words)
+            assert outcome.code == 0, (words, outcome.err)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_the_commands_of_a_document_exist(path):
+    text = path.read_text(encoding="utf-8")
+    shown = "\n".join(
+        [*(code for _, code in FENCED.findall(text)), *re.findall(r"^    infomax .*", text, re.MULTILINE)]
+    )
+    group = get_command(app)
+    for words in commands(shown):
+        command, context = group, group.make_context("infomax", [], resilient_parsing=True)
+        while hasattr(command, "commands") and words and words[0] in command.commands:
+            command, words = command.commands[words[0]], words[1:]
+        options = {option for parameter in command.get_params(context) for option in parameter.opts}
+        given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert given <= options, (path.name, words)
+        assert command is not group, words
+
+
+def test_the_notebooks_have_pictures_and_no_errors():
+    notebooks = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
+    assert len(notebooks) >= 2
+    for path in notebooks:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        outputs = [output for cell in cells for output in cell.get("outputs", ())]
+        assert any("image/png" in output.get("data", {}) for output in outputs), path.name
+        assert not [output for output in outputs if output["output_type"] == "error"], path.name
