@@ -40,14 +40,13 @@ class PlainPatches:
         """Count the neighbours of each node."""
         return self.starts[nodes + 1] - self.starts[nodes]
 
-    def encode(self, levels: list[Tensor], shares: list[Tensor]) -> Tensor:
+    def encode(self, levels: list[Tensor]) -> Tensor:
         """Compute H of the centres ``[B, 2 d]``: a layer maps each node, and the mean over it and its neighbours."""
         encoder = self.model.encoder
         h = [self.features[level] for level in levels]
         for own, pooled, bias, slope in zip(encoder.own, encoder.pooled, encoder.biases, encoder.slopes, strict=True):
             means = [
-                torch.lerp(x, below.view(len(x), -1, x.shape[1]).mean(1), share[:, None])
-                for (x, below), share in zip(pairwise(h), shares, strict=False)
+                (x + below.view(len(x), -1, x.shape[1]).sum(1)) / (len(below) // len(x) + 1) for x, below in pairwise(h)
             ]
             h = [
                 nn.functional.prelu(torch.cat([x @ own, mean @ pooled], dim=1) + bias, slope)
@@ -68,9 +67,7 @@ class PlainPatches:
         """Cross-entropy of the batch and its patches with shuffled features."""
         sizes = list(accumulate(self.fan_out, mul, initial=1))
         levels, shuffled = ([part.reshape(-1) for part in side.split(sizes, dim=1)] for side in self.pair(centres))
-        degrees = [self.degree(level).to(self.features.dtype) for level in levels[:-1]]
-        shares = [degree / (degree + 1) for degree in degrees]
-        h, h_negative = self.encode(levels, shares), self.encode(shuffled, shares)
+        h, h_negative = self.encode(levels), self.encode(shuffled)
         score = self.model.discriminator.weight @ h.mean(0).sigmoid()
         logits = torch.cat([h @ score, h_negative @ score]) + self.model.discriminator.bias
         targets = torch.cat([logits.new_ones(len(h)), logits.new_zeros(len(h))])

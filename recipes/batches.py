@@ -24,7 +24,8 @@ from infomax.datasets import generated
 from infomax.evaluation.probes import validated_probe
 from infomax.evaluation.splits import Splits
 from infomax.paper.comparison import labelled
-from infomax.views import Batches
+from infomax.views import Batches, Patches
+from infomax.views.patches import BATCH, FAN_OUT
 
 LABELS = 20_000
 ROWS: dict[str, dict[str, Any]] = {
@@ -33,9 +34,11 @@ ROWS: dict[str, dict[str, Any]] = {
     "batches, 16,384 nodes x 300 steps": {"preset": "batches"},
     "batches, 4,096 nodes x 400 steps": {"preset": "batches", "views": partial(Batches, batch=4096), "epochs": 400},
 }
+BY_DEGREE = partial(Patches, fan_out=FAN_OUT, batch=BATCH, weighting="degree")
 PATCHES: dict[str, dict[str, Any]] = {
     "patches, untrained": {"preset": "patches", "dim": 256, "epochs": 0},
     "patches, 20 epochs": {"preset": "patches", "dim": 256, "epochs": 20},
+    "patches by degree, 20 epochs": {"preset": "patches", "dim": 256, "epochs": 20, "views": BY_DEGREE},
 }
 
 

@@ -103,7 +103,7 @@ PRESETS = {
     "mean-pool": Preset(encoder=MeanPool),
     # Reddit.
     "patches": Preset(
-        views=partial(Patches, fan_out=FAN_OUT, batch=BATCH),
+        views=partial(Patches, fan_out=FAN_OUT, batch=BATCH, weighting="sample"),
         encoder=partial(SkipMeanPool, layers=3),
         corruption=shuffle_within_patches,
         lr=1e-5,

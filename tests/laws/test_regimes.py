@@ -64,11 +64,27 @@ def test_an_encoder_that_leaves_more_or_less_than_the_centres_is_refused(layers)
         DGI(4, preset="patches", encoder=partial(SkipMeanPool, layers=layers), epochs=1).fit(ring())
 
 
+def test_a_patch_is_a_graph_of_its_own(generator):
+    """The paper's mean is over the node and its sampled neighbours, whatever the degree of the node."""
+    graph = random_graph(12, 4, dense=True)
+    patches = Patches(graph, "mean", shuffle_within_patches, CPU, fan_out=(3, 2), batch=12)
+    view, model = patches.around(torch.arange(12), generator), MeanPool(4, 5, layers=2, generator=generator)
+    centres, near, far = by_level(view.rows, (3, 2))
+    x = torch.from_numpy(graph.features)
+
+    def layer(k, own, others):
+        both = torch.cat([own[:, None], others.view(len(own), -1, own.shape[1])], dim=1)
+        return bias_prelu(model.biases[k], model.slopes[k], both.mean(1) @ model.weights[k])
+
+    expected = layer(1, layer(0, x[centres], x[near]), layer(0, x[near], x[far]))
+    torch.testing.assert_close(model(view)[0], expected)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_sampled_layer_is_right_on_average(weighted, generator):
+def test_a_layer_weighted_by_degree_is_right_on_average(weighted, generator):
     """The estimate of P X Θ has the graph's own as its expectation, whatever the degrees."""
     graph = random_graph(12, 4, weighted=weighted, dense=True)
-    patches = Patches(graph, "mean", shuffle_within_patches, CPU, fan_out=(3,), batch=12)
+    patches = Patches(graph, "mean", shuffle_within_patches, CPU, fan_out=(3,), batch=12, weighting="degree")
     weight = torch.eye(4)
     nodes = torch.arange(12)
     draws = torch.stack([patches.around(nodes, generator).pooled(None, weight) for _ in range(1500)])

@@ -134,6 +134,7 @@ def test_weights_that_the_last_step_lost_are_refused():
         ({"views": partial(Patches, fan_out=5)}, r"fan_out: expected whole numbers, .* found 5"),
         ({"views": partial(Patches, fan_out="5,5")}, "fan_out: expected whole numbers"),
         ({"views": partial(Patches, batch="3")}, "batch: expected a whole number from 1, found '3'"),
+        ({"views": partial(Patches, weighting="mean")}, "weighting: expected sample or degree, found 'mean'"),
         ({"views": partial(Patches, fanout=(5, 5))}, "views: expected arguments that Patches takes, found fanout"),
         ({"encoder": partial(GCN, layers=2.0)}, "layers: expected a whole number from 1, found 2.0"),
         ({"encoder": partial(SkipMeanPool, layers="2")}, "layers: expected a whole number"),

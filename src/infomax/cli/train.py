@@ -278,5 +278,5 @@ def _views(preset: str, fan_out: str | None, batch: int | None) -> dict[str, Any
             raise ValueError
     except ValueError:
         raise InputError("--fan-out", "numbers from 1, as in 10,10,25", str(fan_out)) from None
-    views = partial(Patches, fan_out=counts, batch=batch or usual["batch"])
+    views = partial(Patches, fan_out=counts, batch=batch or usual["batch"], weighting="sample")
     return {"views": views, "encoder": partial(SkipMeanPool, layers=len(counts))}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -22,6 +23,9 @@ from infomax.views.view import Corruption, View
 
 FAN_OUT, BATCH = (10, 10, 25), 256
 """The paper's, for Reddit."""
+
+Weighting = Literal["sample", "degree"]
+"""How a node with k sampled neighbours and the degree d is weighted in its mean: by 1 / (k + 1) or by 1 / (d + 1)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +68,7 @@ class PatchView:
         return self._side(0, h, weight)
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """P H Θ without the outermost level; P is estimated from the sample, with the graph's P as its expectation."""
+        """P H Θ without the outermost level; P is that of the sampled tree, or an estimate of the graph's."""
         return self._side(1, h, weight)
 
     def _side(self, side: int, h: Tensor | None, weight: Tensor) -> Tensor:
@@ -93,7 +97,12 @@ class PatchView:
 
 
 class Patches:
-    """Pairs of a batch of sampled patches and a corruption of it; one summary per batch."""
+    """Pairs of a batch of sampled patches and a corruption of it; one summary per batch.
+
+    With the weighting "sample", the paper's, a patch is a graph of its own: a node with k sampled neighbours has the
+    weight 1 / (k + 1) in its mean. With "degree" it has 1 / (d + 1), as in the whole graph, and the sampled P has the
+    graph's P as its expectation.
+    """
 
     uniform = True
 
@@ -106,9 +115,13 @@ class Patches:
         *,
         fan_out: Sequence[int] = FAN_OUT,
         batch: int = BATCH,
+        weighting: Weighting = "sample",
     ) -> None:
         if rule != "mean":
             raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule!r}")
+        if weighting not in get_args(Weighting):
+            raise InputError("weighting", " or ".join(get_args(Weighting)), repr(weighting))
+        self.weighting = weighting
         self.fan_out, self.trees = check_fan_out(fan_out), dict[tuple[int, ...], Tree]()
         self.batch, self.corruption = whole("batch", batch, 1), corruption
         self.neighbours = Neighbours.of(graph, device)
@@ -144,5 +157,11 @@ class Patches:
         """Patches around B centres, or this rank's part of them."""
         portion = Portion.of(len(centres), self.ranks)
         rows = sample_patches(self.neighbours, centres, self.fan_out, generator, portion.rows)
-        share = self.neighbours.share[torch.cat(by_level(rows, self.fan_out)[:-1])]
+        inner = by_level(rows, self.fan_out)[:-1]
+        if self.weighting == "degree":
+            share = self.neighbours.share[torch.cat(inner)]
+        else:
+            full = partial(torch.full, dtype=torch.float32, device=rows.device)
+            counts = zip(inner, self.fan_out, strict=True)
+            share = torch.cat([full((len(level),), count / (count + 1)) for level, count in counts])
         return PatchView(self.features, rows, share, self.fan_out, trees=self.trees, portion=portion)
