@@ -16,6 +16,7 @@ from infomax.baselines import BASELINES, average_pooling, deepwalk, gcn, planeto
 from infomax.baselines.label_propagation import label_propagation
 from infomax.baselines.walks import closeness, random_walks, skip_gram_loss
 from infomax.paper.results import PAPER
+from infomax.views import WholeView
 from infomax.views.operands import operand
 from infomax.views.sampling import Neighbours
 
@@ -159,6 +160,22 @@ def test_gcn_learns_communities_with_one_label_a_node_and_with_many():
     found = gcn.gcn(graph, masked, 0, CPU, gcn.Settings(epochs=100, scale="columns"))
     assert found.shape == many.shape
     assert (found == many)[graph.splits["test"]].mean() > 0.9
+
+
+def test_the_supervised_encoder_is_dgis_own_with_two_layers(generator):
+    graph = random_graph()
+    model = gcn.TwoLayerEncoder(graph.num_features, 8, 3, generator)
+    with torch.no_grad():
+        for bias in model.encoder.biases:
+            bias.normal_(generator=generator)
+    (h,) = model.encoder(WholeView.of(graph, "symmetric", CPU))
+    torch.testing.assert_close(model(*gcn.whole(graph, CPU)), h @ model.classifier)
+
+
+def test_the_supervised_encoder_learns_communities():
+    graph, codes = communities()
+    settings = gcn.Settings(gcn.TwoLayerEncoder, epochs=60)
+    assert right(graph, gcn.gcn(graph, hidden(graph, codes), 0, CPU, settings), codes) > 0.9
 
 
 CHOOSERS = {

@@ -61,6 +61,13 @@ _PLANETOID = {
     "pubmed": planetoid.Settings(label_context=1e-5, trust=0.2),
 }
 
+# As wide as DGI's own encoder, and with its learning rate; ten times as fast, it ends 5 points lower on Cora's
+# validation nodes.
+_ENCODERS = {
+    name: gcn.Settings(gcn.TwoLayerEncoder, hidden=width, lr=1e-3)
+    for name, width in zip(CITATION, (512, 512, 256), strict=True)
+}
+
 BASELINES: dict[str, Baseline] = {
     "LP": Baseline("predictions", dict.fromkeys(ONE_GRAPH, label_propagation.label_propagation), seeded=False),
     "DeepWalk": Baseline("vectors", dict.fromkeys(ONE_GRAPH, deepwalk.deepwalk)),
@@ -71,7 +78,9 @@ BASELINES: dict[str, Baseline] = {
     ),
     **{name: Baseline("vectors", dict.fromkeys(INDUCTIVE, run)) for name, run in graphsage.ROWS.items()},
     "GCN": Baseline(
-        "predictions", dict.fromkeys(CITATION, gcn.gcn) | dict.fromkeys(INDUCTIVE, partial(gcn.gcn, settings=gcn.WIDE))
+        "predictions",
+        {name: partial(gcn.gcn, settings=settings) for name, settings in _ENCODERS.items()}
+        | dict.fromkeys(INDUCTIVE, partial(gcn.gcn, settings=gcn.WIDE)),
     ),
     "Planetoid": Baseline(
         "predictions",
