@@ -1,4 +1,4 @@
-"""Lemma 1 checked on all graphs with four nodes, by exact enumeration."""
+"""Lemma 1, Corollary 1 and both theorems of the paper checked on all graphs with four nodes, by exact enumeration."""
 
 from __future__ import annotations
 
@@ -56,15 +56,46 @@ READOUTS: dict[str, Callable[[SmallGraph], Hashable]] = {
 """Deterministic readouts, from constant to injective. "mean degree" is the paper's mean, with degrees as features."""
 
 
-def optimal_error(summaries: Sequence[Hashable]) -> Fraction:
+def patch(graph: SmallGraph) -> SmallGraph:
+    """The patch of a two-layer encoder: all edges within two hops of a node with most neighbours, renamed node 0."""
+    joined = {node: {i + j - node for i, j in graph if node in (i, j)} for node in range(NODES)}
+    centre = max(joined, key=lambda node: len(joined[node]))
+    reached = {centre} | joined[centre] | {far for near in joined[centre] for far in joined[near]}
+    names = {node: place for place, node in enumerate([centre, *sorted(reached - {centre})])}
+    edges = [tuple(sorted((names[i], names[j]))) for i, j in graph if {i, j} <= reached]
+    # Of patches that differ only in the names of the nodes around the centre, the smallest edge list.
+    others = permutations(range(1, NODES))
+    renamed = [sorted(tuple(sorted((0, *other)[k] for k in edge)) for edge in edges) for other in others]
+    return frozenset((i, j) for i, j in min(renamed))
+
+
+def _around(patch: SmallGraph, node: int = 0) -> list[int]:
+    """The degrees of a node of a patch and of its neighbours, the node's own first."""
+    near = [i + j - node for i, j in patch if node in (i, j)]
+    return [sum(other in edge for edge in patch) for other in (node, *near)]
+
+
+ENCODERS: dict[str, Callable[[SmallGraph], Hashable]] = {
+    "constant": lambda patch: 0,
+    "degree of the node": lambda patch: len(_around(patch)) - 1,
+    "has a triangle?": lambda patch: triangles(patch) > 0,
+    "mean pooling": lambda patch: Fraction(sum(_around(patch)), len(_around(patch))),
+    "all degrees": degrees,
+}
+"""Deterministic encoders of a patch, from constant to injective. "mean pooling" is one layer, with degrees as input."""
+
+
+def optimal_error(summaries: Sequence[Hashable], others: Sequence[Hashable] | None = None) -> Fraction:
     """Error of the best classifier that separates joint from product pairs (X, s), both classes equally likely.
 
     All pairs are enumerated: for each, the best classifier errs with the smaller of its two probabilities.
-    ``summaries`` are those of equally likely graphs.
+    ``summaries`` are those of equally likely graphs. ``others`` replace X by a function of it, as h in (h, s).
     """
     n, counts = len(summaries), Counter(summaries)
-    # In units of 1/n²: the joint probability of a pair is n or 0, the product of marginals is the count of its summary.
-    smaller = sum(min(n if own == s else 0, count) for own in summaries for s, count in counts.items())
+    inputs = list(range(n) if others is None else others)
+    joint, weights = Counter(zip(inputs, summaries, strict=True)), Counter(inputs)
+    # In units of 1/n²: the joint probability of a pair, and the product of the probabilities of its two parts.
+    smaller = sum(min(n * joint[x, s], weights[x] * counts[s]) for x in weights for s in counts)
     return Fraction(smaller, 2 * n * n)
 
 
@@ -89,29 +120,80 @@ def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ..
             yield (first, *rest)
 
 
+def groupings(count: int) -> list[list[int]]:
+    """The group of each of so many things, for all ways to divide them into groups, up to the order of the things."""
+    return [[group for group, size in enumerate(sizes) for _ in range(size)] for sizes in partitions(count)]
+
+
 def theory() -> Chapter:
-    """The chapter about Lemma 1: the named readouts, and all possible readouts."""
+    """The chapter about the paper's theory: named readouts and encoders, and all possible ones."""
     graphs = small_graphs()
     named = {name: _measure([readout(graph) for graph in graphs]) for name, readout in READOUTS.items()}
-    every = [
-        _measure([group for group, size in enumerate(sizes) for _ in range(size)]) for sizes in partitions(len(graphs))
-    ]
-    numbers = {"graphs": [sorted(graph) for graph in graphs], "readouts": named, "every_readout": every}
-    least = named["all degrees"]
-    story = (
-        f"Take the {len(graphs)} graphs with {NODES} nodes, all equally likely, and a readout that maps each to a "
+    every = [_measure(summaries) for summaries in groupings(len(graphs))]
+    least = {count: min(_errors(every, count)) for count in range(1, len(graphs) + 1)}
+    patches = sorted({patch(graph) for graph in graphs if _connected(graph)}, key=lambda edges: (len(edges), *edges))
+    encoders = {name: _encode([encoder(one) for one in patches]) for name, encoder in ENCODERS.items()}
+    every_encoder = [_encode(vectors) for vectors in groupings(len(patches))]
+    numbers = {
+        "graphs": [sorted(graph) for graph in graphs],
+        "readouts": named,
+        "every_readout": every,
+        "least_errors": least,
+        "patches": [sorted(one) for one in patches],
+        "encoders": encoders,
+        "every_encoder": every_encoder,
+    }
+    story = _story(named, least, encoders, len(graphs), len(patches))
+    draw = _draw(graphs, named, every, encoders)
+    return Chapter("theory", "The paper's theory on eleven graphs", story, numbers, draw, _facts(named, encoders))
+
+
+def _story(
+    named: dict[str, dict[str, Any]],
+    least: dict[int, float],
+    encoders: dict[str, dict[str, Any]],
+    graphs: int,
+    patches: int,
+) -> tuple[str, ...]:
+    best, finest = named["all degrees"], list(encoders.values())[-1]
+    return (
+        f"Take the {graphs} graphs with {NODES} nodes, all equally likely, and a readout that maps each to a "
         "summary. A classifier is given a graph and a summary and must say whether they belong together. Its smallest "
         "possible error is found by enumerating all pairs; no network, no sampling.",
-        f"An injective readout keeps all {least['information']:.2f} bits and errs {least['error_exact']} of the time; "
-        f"a constant one keeps none and errs half of the time. The smallest error and the largest mutual information "
-        "are reached by the same readout, as the paper's Theorem 1 says, and refining a readout never increases the "
-        "error. Otherwise the two orders agree mostly but not always: of two readouts that group the graphs "
-        "differently, the one with more information can have the larger error.",
-        "The injective readout meets the bound of Lemma 1 exactly. As printed, the bound sums over graphs: a summary "
+        f"Theorem 1: an injective readout keeps all {best['information']:.2f} bits and errs {best['error_exact']} of "
+        "the time; a constant one keeps none and errs half of the time. The smallest error and the largest mutual "
+        "information are reached by the same readout, and refining a readout never increases the error. Otherwise the "
+        "two orders agree mostly but not always: of two readouts that group the graphs differently, the one with more "
+        "information can have the larger error.",
+        "Lemma 1: the injective readout meets the bound exactly. As printed, the bound sums over graphs: a summary "
         "is counted once for each graph that has it: for the constant readout the bound is "
         f"{named['constant']['bound']:g}, more than chance. Summed over summaries, it equals the error.",
+        "Corollary 1: the best summary has as many states as there are graphs. The least error of all readouts with "
+        + ", ".join(
+            f"{count} {'state' if count == 1 else 'states'} is {least[count]:.3f}" for count in (1, 2, 5, graphs - 1)
+        )
+        + f", and only {graphs} states reach {least[graphs]:.3f}.",
+        "Theorem 2: now the classifier is given the vector of one node, computed from the node's patch (all within two "
+        f"hops), and the summary of the graph. In the {patches} connected graphs the patch of a node with most "
+        "neighbours determines the graph, as the theorem assumes. Of all encoders of these patches the one with the "
+        f"smallest error, {finest['error_exact']}, also keeps the most of the patch, all {finest['information']:.2f} "
+        "bits: it gives different patches different vectors.",
     )
-    return Chapter("theory", "Lemma 1 on eleven graphs", story, numbers, _draw(graphs, named, every), _facts(named))
+
+
+def _connected(graph: SmallGraph) -> bool:
+    """Whether two hops from a node with most neighbours reach all nodes; with four nodes: whether it is connected."""
+    return len({node for edge in patch(graph) for node in edge}) == NODES
+
+
+def _errors(rows: list[dict[str, Any]], states: int) -> list[float]:
+    return [row["error"] for row in rows if row["summaries"] == states]
+
+
+def _encode(vectors: Sequence[Hashable]) -> dict[str, Any]:
+    """The numbers of an encoder of patches, given the vector of each patch; the summaries are injective."""
+    error = optimal_error(range(len(vectors)), vectors)
+    return _measure(vectors) | {"error": float(error), "error_exact": str(error)}
 
 
 def _measure(summaries: Sequence[Hashable]) -> dict[str, Any]:
@@ -125,8 +207,8 @@ def _measure(summaries: Sequence[Hashable]) -> dict[str, Any]:
     }
 
 
-def _facts(named: dict[str, dict[str, Any]]) -> list[list[str]]:
-    head = ["readout", "summaries", "information", "error", "bound, as printed"]
+def _facts(named: dict[str, dict[str, Any]], encoders: dict[str, dict[str, Any]]) -> list[list[str]]:
+    head = ["readout, or encoder of a patch", "states", "information", "error", "bound, as printed"]
     return [head] + [
         [
             name,
@@ -135,16 +217,21 @@ def _facts(named: dict[str, dict[str, Any]]) -> list[list[str]]:
             f"{row['error_exact']} = {row['error']:.3f}",
             f"{row['bound']:.3f}",
         ]
-        for name, row in named.items()
+        for name, row in {**named, **{f"patch: {name}": row for name, row in encoders.items()}}.items()
     ]
 
 
-def _draw(graphs: list[SmallGraph], named: dict[str, dict[str, Any]], every: list[dict[str, Any]]) -> Any:
+def _draw(
+    graphs: list[SmallGraph],
+    named: dict[str, dict[str, Any]],
+    every: list[dict[str, Any]],
+    encoders: dict[str, dict[str, Any]],
+) -> Any:
     def draw(stacked: bool) -> Any:
         figure, (left, middle, right) = panels(3, stacked, ratios=(0.75, 1.1, 1.1))
         _draw_graphs(left, graphs)
         _draw_bounds(middle, named)
-        _draw_information(right, named, every)
+        _draw_information(right, named, every, encoders)
         return figure
 
     return draw
@@ -184,11 +271,15 @@ def _draw_bounds(axes: Any, named: dict[str, dict[str, Any]]) -> None:
     axes.legend(**BELOW, handletextpad=0.1, columnspacing=1)
 
 
-def _draw_information(axes: Any, named: dict[str, dict[str, Any]], every: list[dict[str, Any]]) -> None:
-    """Draw error against mutual information, for all possible readouts."""
+def _draw_information(
+    axes: Any, named: dict[str, dict[str, Any]], every: list[dict[str, Any]], encoders: dict[str, dict[str, Any]]
+) -> None:
+    """Draw error against mutual information, for all possible readouts, and for the named encoders of patches."""
     axes.set_title("Error against information")
     information, errors = ([row[key] for row in every] for key in ("information", "error"))
     axes.scatter(information, errors, s=26, color=BASELINE, alpha=0.5, linewidths=0, label="every possible readout")
+    places = list(zip(*((row["information"], row["error"]) for row in encoders.values()), strict=True))
+    axes.scatter(*places, s=60, marker="D", color=COLOURS[1], zorder=2, label="encoders of patches")
     for name, row in named.items():
         place = row["information"], row["error"]
         axes.scatter(*place, s=60, color=COLOURS[0], zorder=3)
