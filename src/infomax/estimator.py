@@ -338,8 +338,8 @@ def check_graph(graph: object) -> None:
 
 def training_bytes(preset: Preset, graph: Graph, device: torch.device) -> int:
     """Estimate the peak bytes of a training with a preset on a device."""
-    sizes = batch_sizes(preset.views)
-    return memory.training_bytes(graph, preset.dim, gpu=device.type == "cuda", **sizes)
+    encoder = preset.encoder(1, preset.dim, generator=torch.Generator())  # of one feature, to ask for its sizes
+    return memory.training_bytes(graph, preset.dim, encoder.depth, encoder.out_dim, device, **batch_sizes(preset.views))
 
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:

@@ -15,14 +15,25 @@ if TYPE_CHECKING:  # `infomax info` does not wait for torch
     import torch
 
 
-def training_bytes(graph: Graph, dim: int, *, gpu: bool = False, fan_out: tuple[int, ...] = (), batch: int = 0) -> int:
-    """Estimate the peak bytes of a training in float32, without Python and torch themselves.
+def training_bytes(
+    graph: Graph,
+    dim: int,
+    layers: int = 1,
+    out_dim: int | None = None,
+    device: torch.device | None = None,
+    *,
+    fan_out: tuple[int, ...] = (),
+    batch: int = 0,
+) -> int:
+    """Estimate the peak bytes of a training in float32, beside Python, torch and the graph itself.
 
-    With ``batch`` and ``fan_out`` for patches, with ``batch`` alone for batches, else for the whole graph.
+    With ``batch`` and ``fan_out`` for patches, with ``batch`` alone for batches, else for the whole graph. Of the
+    encoder it needs the width, the number of layers and the width of the vectors; None: as wide as the layers.
     """
+    gpu = device is not None and device.type == "cuda"
     n, f, d, sparse_features = graph.num_nodes, graph.num_features, dim, sparse.issparse(graph.features)
-    # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: original, scaled, and on the device.
-    features = 52 * int(graph.features.nnz) if sparse_features else 12 * n * f
+    # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
+    features = 52 * int(graph.features.nnz) if sparse_features else 7 * n * f
     if gpu and batch and not sparse_features:
         features = 0  # features that do not fit stay on the host
     if batch and not fan_out and graph.folder is not None:
@@ -39,16 +50,21 @@ def training_bytes(graph: Graph, dim: int, *, gpu: bool = False, fan_out: tuple[
         edges, batch = 24, min(batch, n)
         activations = 4 * batch * 18 * d + (16 * n * d if sparse_features else 16 * batch * f)
     else:
-        activations = 4 * n * d * 18
+        # Two views of four matrices per layer, less where the last one has a closed form.
+        activations = 4 * n * (out_dim or d) * (4 * layers + 2)
     weights = 5 * 4 * (f * d + 4 * d * d)  # weights, gradients, Adam's two moments, best weights so far
     return features + edges * (int(graph.adjacency.nnz) + n) + activations + weights
 
 
 def embedding_bytes(graph: Graph, out_dim: int) -> int:
-    """Estimate the peak bytes of embedding: the layer before, the layer, a product, features and propagation."""
-    n, f = graph.num_nodes, graph.num_features
-    features = 24 * int(graph.features.nnz) if sparse.issparse(graph.features) else 8 * n * f
-    return 12 * n * out_dim + features + 28 * (int(graph.adjacency.nnz) + n)
+    """Estimate the peak bytes of embedding, beside the graph itself: scaled features, propagation and layers.
+
+    The layers are the one before, the one that is computed, a product and a block. Sorting the edges takes more than
+    keeping them, but is over when the first layer begins.
+    """
+    n, f, edges = graph.num_nodes, graph.num_features, int(graph.adjacency.nnz) + graph.num_nodes
+    features = 24 * int(graph.features.nnz) if sparse.issparse(graph.features) else 7 * n * f
+    return features + max(64 * edges, 28 * edges + 15 * n * out_dim)
 
 
 def stored_bytes(graph: Graph) -> int:
