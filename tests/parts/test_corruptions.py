@@ -36,13 +36,14 @@ def test_shuffle_keeps_the_rows(graph, generator):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("dense_rate", [-1.0, 2.0], ids=["in blocks", "sparse"])
+@pytest.mark.parametrize("way", [(-1.0, 0), (-1.0, 1 << 24), (2.0, 0)], ids=["in blocks", "stored", "sparse"])
 class TestFlips:
-    """The same laws for both ways of drawing."""
+    """The same laws for all ways of drawing."""
 
     @pytest.fixture(autouse=True)
-    def _way(self, monkeypatch, dense_rate, directed):
-        monkeypatch.setattr(corruptions, "DENSE_RATE", dense_rate)
+    def _way(self, monkeypatch, way, directed):
+        monkeypatch.setattr(corruptions, "DENSE_RATE", way[0])
+        monkeypatch.setattr(corruptions, "STORED", way[1])
         self.graph = random_graph(60, directed=directed)
         self.before = adjacency(view_of(self.graph).propagation)
 
@@ -86,11 +87,13 @@ def _double(propagation):
     return Propagation(propagation.keys, weights, propagation.n, propagation.rule, directed=propagation.directed)
 
 
-def test_blocks_of_any_height_draw_the_same_graph(graph):
+def test_blocks_of_any_height_draw_the_same_graph(graph, monkeypatch):
     base = view_of(graph).propagation
     seed = torch.tensor(5)
-    whole, rows = (adjacency(DenseFlips(base, 0.4, seed, block=block)) for block in (1 << 20, 1))
-    assert (whole == rows).all()
+    stored = adjacency(DenseFlips(base, 0.4, seed))
+    monkeypatch.setattr(corruptions, "STORED", 0)
+    for block in (1 << 20, 100, 1):
+        assert (adjacency(DenseFlips(base, 0.4, seed, block=block)) == stored).all()
 
 
 def test_small_rates_never_need_an_n_by_n_matrix(generator):

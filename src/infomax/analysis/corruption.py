@@ -40,6 +40,8 @@ def corruption(numbers: dict[str, Any]) -> Chapter:
         "A negative sample can be made by flipping edges: for every pair of nodes, with probability rho, an edge is "
         "removed or added. With rho near 0 the negative is the graph itself and there is nothing to learn; with rho "
         "near 1 it is the complement, in which every node is connected to nearly all others.",
+        "The paper draws every entry of the switch matrix Σ on its own, so its negatives are directed. Here every pair "
+        "of nodes is drawn once, and an undirected graph stays undirected. Both give the same curve within noise.",
         f"The graph has edges between {200 * numbers['edges'] / numbers['nodes'] ** 2:.2g} % of all pairs; at rho = "
         f"1/N = {sparse:.2g} the flips give every node one random neighbour on average.",
     ]

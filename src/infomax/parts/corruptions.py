@@ -17,7 +17,10 @@ from infomax.views.propagation import Messages, Propagation
 V = TypeVar("V", WholeView, BatchView)
 
 DENSE_RATE = 0.02
-"""Above this rate the negative graph is treated as dense: drawn in row blocks, never stored."""
+"""Above this rate the negative graph is treated as dense: drawn in row blocks, and stored only if it is small."""
+
+STORED = 1 << 24
+"""Entries of a dense negative graph that are stored for the step, at most: 4,096 nodes."""
 
 
 def shuffle_features(view: V, generator: torch.Generator) -> V:
@@ -30,7 +33,7 @@ def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> Wh
 
     An undirected graph stays undirected: its unordered pairs are flipped. A new edge has weight 1. Up to `DENSE_RATE`
     memory is proportional to the edges of the negative graph. Above it, the graph is drawn in row blocks, in forward
-    and again in backward from the same seed, so that no N x N matrix is stored.
+    and again in backward from the same seed, so that no N x N matrix is stored, unless it has few entries (`STORED`).
     """
     if not _is_number(rho) or not 0 <= rho <= 1:
         raise InputError("rho", "a rate from 0 to 1", repr(rho))
@@ -108,7 +111,7 @@ def _xor(keys: Tensor, weights: Tensor, flipped: Tensor) -> tuple[Tensor, Tensor
 
 
 class DenseFlips(Messages):
-    """``A xor Bernoulli(rho)``, normalised; every use draws its rows again, in blocks.
+    """``A xor Bernoulli(rho)``, normalised; every use draws its rows again, in blocks, if they are too many to store.
 
     Whether a pair is flipped is a hash of the pair and the seed, so that every use has the same graph.
     """
@@ -117,6 +120,7 @@ class DenseFlips(Messages):
         super().__init__(base.keys, base.weights, base.n, base.rule, directed=base.directed)
         self.rho, self.seed = rho, seed
         self.height = max(1, block // self.n)
+        self.stored: list[Tensor] | None = [] if self.n**2 <= STORED else None
         degree = torch.cat([self._rows(start).sum(1) for start in range(0, self.n, self.height)])
         if self.rule == "symmetric":
             self.left = self.right = degree.rsqrt()
@@ -142,7 +146,10 @@ class DenseFlips(Messages):
         return self.right[:, None] * out
 
     def _rows(self, start: int) -> Tensor:
-        """Draw rows start to start + height of ``(A xor Sigma) + I``, dense ``[height, N]``."""
+        """Rows start to start + height of ``(A xor Sigma) + I``, dense ``[height, N]``: drawn, or the stored ones."""
+        at = start // self.height
+        if self.stored is not None and at < len(self.stored):
+            return self.stored[at]
         stop = min(start + self.height, self.n)
         i = torch.arange(start, stop, device=self.keys.device)[:, None]
         j = torch.arange(self.n, device=self.keys.device)[None, :]
@@ -153,6 +160,8 @@ class DenseFlips(Messages):
         block.view(-1)[self.keys[first:last] - start * self.n] = self.weights[first:last]
         block = torch.where(switched, (block == 0).to(block.dtype), block)
         block[i == j] = 1
+        if self.stored is not None:
+            self.stored.append(block)
         return block
 
 
