@@ -112,6 +112,27 @@ def test_an_analysis_without_labels_leaves_out_what_needs_them(monkeypatch):
     assert chapters["scores"].facts[0] == ["highest-scored node", "neighbours", "score"]
 
 
+@pytest.mark.parametrize("regime", ["whole", "patches"])
+def test_an_inductive_run_is_mapped_by_the_vectors_that_are_scored(regime, monkeypatch):
+    graph, preset = REGIMES[regime]
+    seen = np.arange(graph.num_nodes) % 3 > 0
+    model = DGI(preset=preset, device="cpu").fit(replace(graph, splits={"seen": seen}))
+    placed, scored = [], []
+    monkeypatch.setattr(studies, "tsne", lambda vectors, **_: placed.append(vectors) or vectors[:, :2])
+    monkeypatch.setattr(studies, "scores", lambda pairs, points, *_: scored.append((pairs, points)))
+    monkeypatch.setattr(studies, "projections", lambda *_, **__: None)
+    chapters = studies.analyse(model)
+    next(chapters), next(chapters)
+    [(pairs, points)] = scored
+    _, untrained, learnt, negatives = placed
+    np.testing.assert_array_equal(learnt, pairs.positives)
+    np.testing.assert_array_equal(points, pairs.positives[:, :2])
+    np.testing.assert_array_equal(negatives, pairs.negatives)
+    rows = np.searchsorted(np.flatnonzero(seen), pairs.nodes)
+    expected = DGI(preset=preset, epochs=0, device="cpu").fit(model.graph_).transform(model.graph_.seen()).vectors
+    np.testing.assert_array_equal(untrained, expected[rows])
+
+
 def study(folder, **changes):
     given = {"graph": GRAPH, "preset": SMALL, "codes": CODES, "splits": SPLITS, "rates": [1e-3, 0.5], "runs": 1}
     return studies.corruption_study(folder=folder, device="cpu", **(given | changes))
@@ -167,6 +188,35 @@ def test_what_a_study_refuses(tmp_path):
             study(tmp_path, **other)
     with pytest.raises(InputError, match="whole graph"):
         study(tmp_path, preset=PRESETS["patches"])
+
+
+def communities() -> Graph:
+    """Three groups of 40 nodes; features that tell little of the group, edges that tell more."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1, 2], 40)
+    likely = np.where(codes[:, None] == codes, 0.12, 0.01)
+    edges = np.argwhere(np.triu(rng.random(likely.shape) < likely, 1)).T
+    features = rng.standard_normal((120, 12)) + 0.9 * np.eye(3)[codes].repeat(4, axis=1)
+    splits = {name: np.arange(120) % 10 % 5 == part for part, name in enumerate(("train", "validation"))}
+    return Graph.from_arrays(edges, features, labels={"group": codes}, splits=splits | {"test": ~splits["train"]})
+
+
+@pytest.mark.parametrize("rho", [0.01, 0.2], ids=["sparse", "dense"])
+def test_every_entry_of_sigma_or_every_pair_give_the_same_accuracy(rho):
+    """The paper draws every entry of the matrix: flips of the same graph with every edge in both directions."""
+    graph, encoders = communities(), 5
+    codes, found = graph.labels["group"], {}
+    for name, kind in (("pairs", graph), ("entries", replace(graph, directed=True))):
+        assert (kind.adjacency != graph.adjacency).nnz == 0
+        for seed in range(encoders):
+            settings = replace(SMALL, epochs=40, corruption=partial(flip_edges, rho=rho), lr=0.01)
+            vectors = DGI(preset=settings, seed=seed, device="cpu").fit_transform(kind).vectors
+            score = studies._accuracy(vectors, codes, [graph.splits], torch.device("cpu"), seed)
+            found.setdefault(name, []).append(score)
+    pairs, entries = (np.array(found[name]) for name in ("pairs", "entries"))
+    assert (pairs != entries).any()
+    error = np.sqrt((pairs.var(ddof=1) + entries.var(ddof=1)) / encoders)
+    assert abs(pairs.mean() - entries.mean()) < 4 * error
 
 
 def test_rates_run_from_a_millionth_to_one():

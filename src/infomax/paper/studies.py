@@ -108,7 +108,10 @@ def analyse(
     untrained, learnt = (one.transform(graph, rows=rows).vectors for one in (start, model))
     some: Any = slice(None) if rows is None else rows
     nodes, scaled = pairs.nodes, model.scaler_.transform(graph.features[some])
-    sources = {"Raw features": scaled[nodes], "Random-Init": untrained[nodes], "DGI": learnt[nodes]}
+    # The map shows the vectors that are scored: those of the graph that training has seen, sampled where it sampled.
+    seen = graph.splits.get("seen")
+    before = untrained if seen is None else start.transform(graph.seen()).vectors[np.cumsum(seen) - 1]
+    sources = {"Raw features": scaled[nodes], "Random-Init": before[nodes], "DGI": pairs.positives}
     if graph.num_features < 2:
         del sources["Raw features"]  # one feature lies on a line, not in a plane
     method, place = ("UMAP", umap) if projection == "umap" else ("t-SNE", partial(tsne, iterations=ITERATIONS))
@@ -245,18 +248,31 @@ def corruption_study(
             epochs = 0 if kind == NONE else min(EPOCHS, preset.epochs)
             settings = dataclasses.replace(preset, corruption=negative, epochs=epochs)
             model = DGI(preset=settings, seed=seed, device=device)
-            vectors = model.fit(graph, progress=_epochs(progress, at, name)).transform(graph).vectors
+            vectors, trained = train(model, graph, partial(_tell, progress, at, name))
             score = _accuracy(vectors, codes, splits, choose_device(device), seed)
-            row = {"corruption": kind, "rho": rho, "seed": seed, "accuracy": score, "epochs": model.health_["epochs"]}
+            row = {"corruption": kind, "rho": rho, "seed": seed, "accuracy": score, "epochs": trained}
             numbers["rows"].append(row)
             write_json(path, numbers)
         progress(at + 1, name)
     return numbers
 
 
-def _epochs(progress: Progress, done: int, name: str) -> Callable[[Training], None]:
-    """A callback for `DGI.fit` that reports the epochs of the current training."""
-    return lambda training: progress(done, f"{name}, epoch {len(training.history)}")
+def train(
+    model: DGI, graph: Graph, progress: Callable[[int], None] = lambda epochs: None
+) -> tuple[NDArray[np.float32], int]:
+    """Train a model; return its vectors ``[N, d]`` and the number of epochs."""
+    epochs = 0
+
+    def count(training: Training) -> None:
+        nonlocal epochs
+        epochs = len(training.history)
+        progress(epochs)
+
+    return model.fit(graph, progress=count).transform(graph).vectors, epochs
+
+
+def _tell(progress: Progress, done: int, name: str, epochs: int) -> None:
+    progress(done, f"{name}, epoch {epochs}")
 
 
 def _begin_study(
