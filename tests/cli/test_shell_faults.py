@@ -203,6 +203,8 @@ def test_a_place_that_cannot_be_written(folder, run, blocked):
         ("reproduce cora --out X", ["No such option: --out"]),
         ("reproduce theory --runs 2", ["No such option: --runs"]),
         ("reproduce table --points 2", ["No such option: --points"]),
+        ("reproduce depth --datasets ppi", ["--datasets: expected some of cora, citeseer, pubmed, found ppi"]),
+        ("reproduce depth --widths 64,0", ["--widths: expected numbers from 1", "64,0"]),
         ("reproduce figures --dataset cora", ["No such option: --dataset"]),
         ("reproduce ppi --probe validated", ["paper or converged for ppi", "several labels per node"]),
     ],

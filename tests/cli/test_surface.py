@@ -51,6 +51,7 @@ SURFACE = {
     "reproduce table": {"--datasets", "--methods", "--runs", "--probe", "--out", "--json"},
     **{f"reproduce {name}": {"--runs", "--probe", "--json"} for name in ROWS},
     "reproduce corruption": {"--dataset", "--runs", "--points", "--out", "--json"},
+    "reproduce depth": {"--datasets", "--runs", "--layers", "--widths", "--out", "--json"},
     "reproduce theory": {"--out", "--json"},
     "reproduce figures": {"--runs", "--points", "--out", "--json"},
 }
@@ -88,7 +89,7 @@ def test_no_words_are_a_call_for_help():
 
 def test_commands_are_listed_in_the_order_of_use():
     assert tuple(listed(infomax("--help"))) == ORDER
-    assert list(listed(infomax("reproduce", "--help"))) == ["table", *ROWS, "corruption", "theory", "figures"]
+    assert list(listed(infomax("reproduce", "--help"))) == ["table", *ROWS, "corruption", "depth", "theory", "figures"]
 
 
 @pytest.mark.parametrize("words", ["", "reproduce", "datasets"])

@@ -1,4 +1,4 @@
-"""infomax reproduce: the paper's table, its rows for one data set, its corruption study, theory and figures."""
+"""infomax reproduce: the paper's table, its rows for one data set, its studies, theory and figures."""
 
 from __future__ import annotations
 
@@ -125,13 +125,65 @@ def corruption(
 
 
 @reproduce.command()
+def depth(
+    datasets: Annotated[
+        str, typer.Option(metavar="NAMES", help="Citation graphs, with commas.")
+    ] = "cora,citeseer,pubmed",
+    runs: StudyRuns = 1,
+    layers: Annotated[int, typer.Option(metavar="N", help="The largest number of layers.", min=1)] = 4,
+    widths: Annotated[
+        str, typer.Option(metavar="NUMBERS", help="Widths of the vectors, with commas.")
+    ] = "64,128,256,512,1024,2048",
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where to write. Encoders that are already there are kept.")
+    ] = Path("depth"),
+    json: Json = None,
+    device: Device = "auto",
+) -> None:
+    """Measure accuracy at several widths and depths.
+
+    The paper says that DGI gains from wider rather than deeper encoders.
+    """
+    from infomax.analysis import depth
+    from infomax.analysis.report import write_chapter
+    from infomax.baselines import CITATION
+    from infomax.errors import InputError
+    from infomax.io.atomic import make_folder
+    from infomax.paper.depth import depth_study, encoders
+
+    began = time.monotonic()
+    names = _words(datasets.lower())
+    if not names or set(names) - set(CITATION):
+        raise InputError("--datasets", f"some of {', '.join(CITATION)}", datasets)
+    try:
+        sizes = [int(word) for word in _words(widths)]
+        if not sizes or min(sizes) < 1:
+            raise ValueError
+    except ValueError:
+        raise InputError("--widths", "numbers from 1, as in 64,512", widths) from None
+    make_folder(out)
+    depths, studies = range(1, layers + 1), {}
+    for name in names:
+        with show.Steps(name, encoders(depths, sizes, runs), AGAIN) as steps:
+            studies[EXPERIMENTS[name].title] = depth_study(
+                name, out, layers=depths, widths=sizes, runs=runs, device=device, progress=steps.at
+            )
+    chapter = depth.depth(studies)
+    show.table(chapter.title, chapter.facts[0], chapter.facts[1:])
+    show.out.print(chapter.story[-1])
+    write_chapter(out, chapter)
+    show.wrote(f"{out}/depth.png, .svg and .json", began)
+    _write_json(json, chapter.numbers, began)
+
+
+@reproduce.command()
 def theory(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write the figure there.  [default: no figure]")
     ] = None,
     json: Json = None,
 ) -> None:
-    """Check Lemma 1 on all graphs with four nodes."""
+    """Check lemma and theorems on all graphs with four nodes."""
     from infomax.analysis import theory
     from infomax.analysis.report import write_chapter
     from infomax.io.atomic import make_folder
