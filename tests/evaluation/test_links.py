@@ -8,6 +8,7 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax.errors import InputError
+from infomax.evaluation import links
 from infomax.evaluation.links import common_neighbours, cosines, draw_pairs, regression, score
 from infomax.graphs.graph import Graph
 
@@ -63,6 +64,19 @@ def test_the_scale_of_the_vectors_does_not_matter(communities, name, scale):
     found = score(pairs, SCORES[name](vectors * np.float32(scale), pairs))
     assert expected.auc > 0.6
     assert (found.auc, found.average_precision) == pytest.approx((expected.auc, expected.average_precision), abs=1e-3)
+
+
+def test_the_strength_is_chosen_on_pairs_that_were_not_fitted(communities, monkeypatch):
+    """Of vectors with many columns of noise, the weakest regularisation fits best and predicts worst."""
+    graph, vectors = communities
+    rng = np.random.default_rng(3)
+    noisy = np.concatenate([vectors, rng.normal(size=(400, 600)) / 5], axis=1)
+    pairs = draw_pairs(graph.adjacency)
+    found = {}
+    for costs in ((1e-2, 1e3), (1e3,)):
+        monkeypatch.setattr(links, "COSTS", costs)
+        found[costs] = score(pairs, regression(noisy, pairs)).auc
+    assert found[1e-2, 1e3] > found[1e3,] + 0.05
 
 
 def test_cosines_do_not_depend_on_the_axes(communities):
@@ -133,6 +147,15 @@ def test_held_out_edges_are_the_ones_scored_and_nobody_else_sees_them(directed):
     assert not seen[u, v].any()
     counts = common_neighbours(known.adjacency, pairs, directed=directed)
     np.testing.assert_array_equal(counts, (seen[u] & seen[v]).sum(axis=1))
+
+
+def test_held_out_edges_are_never_taken_for_pairs_without_an_edge():
+    """Where most pairs are joined and half of the edges are held out, a careless draw would meet them at once."""
+    linked = np.triu(np.random.default_rng(0).random((40, 40)) < 0.6, 1)
+    known = Graph.from_arrays(np.argwhere(linked).T, np.ones((40, 1))).hold_out_edges(0.5)
+    pairs = draw_pairs(known.adjacency, known.held_out)
+    np.testing.assert_array_equal(linked[tuple(pairs.ends)], pairs.joined)
+    assert pairs.joined.sum() > 100
 
 
 def test_pairs_stay_within_a_group():

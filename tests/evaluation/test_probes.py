@@ -128,6 +128,14 @@ def test_validation_chooses_even_where_the_test_nodes_prefer_another(chosen, bet
     assert score.value < 1
 
 
+def test_of_equally_good_strengths_the_one_nearest_to_1_is_chosen():
+    codes = np.arange(60) % 2
+    vectors = np.random.default_rng(0).normal(size=(60, 3)) + 50 * codes[:, None]  # separated by any of them
+    splits = {part: np.arange(60) // 20 == number for number, part in enumerate(("train", "validation", "test"))}
+    score = validated_probe(vectors, codes, splits)
+    assert (score.value, score.chosen["C"]) == (1, 1)
+
+
 @pytest.mark.parametrize(("name", "many"), [("paper", False), ("paper", True), ("validated", False)])
 def test_test_vectors_teach_nothing(name, many):
     """What is predicted of a test node does not depend on the others: of those, not even the scale is learnt."""

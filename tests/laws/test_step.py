@@ -12,7 +12,7 @@ from torch import nn
 
 from infomax.parts.corruptions import shuffle_features
 from infomax.parts.discriminators import Bilinear
-from infomax.parts.encoders import GCN
+from infomax.parts.encoders import GCN, DenseSkipMeanPool
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.training.step import Model, evaluate_pair, has_closed_form
@@ -93,11 +93,34 @@ def test_readouts_do_not_depend_on_the_order_of_nodes(readout, generator):
     assert not torch.allclose(summary, part(h + 1, views[0]))
 
 
+@pytest.mark.parametrize("objective", [binary_cross_entropy, written_out], ids=["fused", "part by part"])
+@pytest.mark.parametrize("encoder", [GCN, DenseSkipMeanPool], ids=["one layer", "three layers"])
+def test_the_loss_is_a_mean_over_n_positives_and_m_negatives(encoder, objective, generator):
+    """The positive and the negative of a pair of graphs differ in size: every node counts the same."""
+    graphs = random_graph(30, 6, dense=True), random_graph(11, 6, seed=1, dense=True)
+    views = [WholeView.of(graph, encoder.rule, CPU) for graph in graphs]
+    model = Model(encoder(6, 8, generator=generator), SigmoidMean(8), Bilinear(8, generator=generator))
+    torch.nn.init.normal_(model.discriminator.weight, generator=generator)
+    h, h_negative = model.encoder(*(view.fresh() for view in views))
+    direction, bias = model.discriminator.weight @ torch.sigmoid(h.mean(0)), model.discriminator.bias
+    losses = nn.functional.softplus(-(h @ direction + bias)), nn.functional.softplus(h_negative @ direction + bias)
+    expected = torch.cat(losses).mean()
+    assert abs(losses[0].mean() - losses[1].mean()) > 0.05  # otherwise other weights would give the same
+    found = evaluate_pair(model, objective, *(view.fresh() for view in views))[0]
+    torch.testing.assert_close(found, expected)
+    gradients = [torch.autograd.grad(loss, list(model.parameters())) for loss in (found, expected)]
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_objectives(generator):
-    positive, negative = torch.randn(7, generator=generator), torch.randn(7, generator=generator)
-    expected = -(torch.log(torch.sigmoid(positive)).sum() + torch.log(1 - torch.sigmoid(negative)).sum()) / 14
+    positive, negative = torch.randn(7, generator=generator), torch.randn(4, generator=generator)
+    expected = -(torch.log(torch.sigmoid(positive)).sum() + torch.log(1 - torch.sigmoid(negative)).sum()) / 11
     torch.testing.assert_close(binary_cross_entropy(positive, negative), expected)
-    torch.testing.assert_close(jensen_shannon(positive, negative), 2 * expected)
+    both = -torch.log(torch.sigmoid(positive)).mean() - torch.log(1 - torch.sigmoid(negative)).mean()
+    torch.testing.assert_close(jensen_shannon(positive, negative), both)
+    same = torch.randn(7, generator=generator)
+    torch.testing.assert_close(jensen_shannon(positive, same), 2 * binary_cross_entropy(positive, same))
     assert torch.isfinite(binary_cross_entropy(torch.tensor([-1e4]), torch.tensor([1e4])))
 
 

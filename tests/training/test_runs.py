@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import filelock
 import numpy as np
 import pytest
 import torch
@@ -81,6 +82,20 @@ class TestOneWriter:
         with locked(lock, tmp_path):
             assert lock.exists()
         assert not lock.exists()
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes the file on release")
+    def test_the_lock_file_is_removed_while_it_is_held(self, tmp_path, monkeypatch):
+        """After the release it could be the file of the next process, which would then keep nobody out."""
+        lock, there, release = tmp_path / ".lock", [], filelock.FileLock.release
+
+        def watched(self, *arguments, **options):
+            there.append(lock.exists())
+            release(self, *arguments, **options)
+
+        monkeypatch.setattr(filelock.FileLock, "release", watched)
+        with locked(lock, tmp_path):
+            assert lock.exists()
+        assert there[:1] == [False]
 
     def test_a_training_that_is_refused_leaves_no_folder(self, tmp_path, graph):
         with pytest.raises(InputError, match="dim"):

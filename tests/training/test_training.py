@@ -38,6 +38,27 @@ def test_what_comes_after_the_stop_is_forgotten_even_a_nan(stride):
     assert [record.loss for record in training.history] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("stride", [1, 32])
+def test_training_stops_after_as_many_epochs_as_its_patience_and_not_one_later(stride):
+    """The epoch after the stop would have the lowest loss of all: it must not be seen."""
+    losses = [3.0, 2.0, 4.0, 4.0, 2.0, 1.0]  # equal to the lowest is not lower
+    numbers = count()
+
+    def given(scores, scores_negative):
+        return (scores.sum() + scores_negative.sum()) * 0 + losses[min(next(numbers), 5)]
+
+    graph, preset = random_graph(50, 5), Preset(dim=4)
+    model = build(preset, graph.num_features, torch.Generator().manual_seed(0))
+    views = preset.views(graph, model.encoder.rule, preset.corruption, torch.device("cpu"))
+    generator = torch.Generator().manual_seed(0)
+    training = Training(model, views, given, lr=0.001, epochs=100, patience=3, generator=generator)
+    training.stride = stride
+    training.run()
+    assert [record.loss for record in training.history] == losses[:5]
+    assert training.kept_epoch == 1
+    assert next(numbers) == (5 if stride == 1 else 32)
+
+
 @pytest.fixture
 def no_collector():
     """Whatever is freed is freed at once, by its last reference."""
