@@ -53,7 +53,7 @@ def summarise(
 
 
 def score_text(mean: float, std: float | None, metric: str) -> str:
-    """Format a score: accuracy as ``82.2 ± 0.6``, micro-F1 as ``0.638 ± 0.002``."""
+    """Format a score: accuracy as ``82.0 ± 0.7``, micro-F1 as ``0.638 ± 0.002``."""
     digits = 1 if metric == "accuracy" else 3
     return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if std else "")
 
