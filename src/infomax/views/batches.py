@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,12 @@ class BatchView:
         """P H Θ of the inner hop."""
         return self._first(weight, pooled=True) if h is None else self.hops.step(h)[0] @ (h @ weight)
 
+    def read(self) -> None:
+        """Read what the first layer pools, of dense features."""
+        nodes = self.hops.levels[-1]
+        offsets = self.hops.offsets(nodes)
+        self.inputs[True] = pool_rows(self.features, self.hops.graph, nodes, offsets, self.permutation)
+
     def _first(self, weight: Tensor, *, pooled: bool) -> Tensor:
         """X Θ or P X Θ of the nodes that the first layer computes."""
         nodes, x = self.hops.levels[-1], self.features
@@ -129,8 +136,7 @@ class BatchView:
         # Pool dense features before the product, so that the outermost hop is never stored.
         if pooled not in self.inputs:
             if pooled:
-                offsets = self.hops.offsets(nodes)
-                self.inputs[pooled] = pool_rows(x, self.hops.graph, nodes, offsets, self.permutation)
+                self.read()
             else:
                 self.inputs[pooled] = gather_rows(x, self._carried(nodes)).to(weight.dtype)
         return multiply(self.inputs[pooled], weight)
@@ -151,6 +157,33 @@ class BatchView:
     def _carried(self, nodes: Tensor) -> Tensor:
         """The rows of X that belong to nodes, after the shuffle."""
         return nodes if self.permutation is None else self.permutation(nodes)
+
+
+class Ahead:
+    """A pair of views that is drawn from a copy of a generator, and read by a thread of its own."""
+
+    def __init__(self, draw: Callable[[torch.Generator], tuple[View, View]], state: Tensor) -> None:
+        self.state, copy = state, torch.Generator()
+        copy.set_state(state)
+        self.pair, self.after = draw(copy), copy.get_state()
+        self.failure: BaseException | None = None
+        self.thread = Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        try:
+            for view in self.pair:
+                if isinstance(view, BatchView):
+                    view.read()
+        except BaseException as error:
+            self.failure = error
+
+    def result(self) -> tuple[tuple[View, View], Tensor]:
+        """Wait for the pair; return it, and the state of the generator after drawing it."""
+        self.thread.join()
+        if self.failure is not None:
+            raise self.failure
+        return self.pair, self.after
 
 
 class Batches:
@@ -183,6 +216,7 @@ class Batches:
         self.everything = torch.arange(self.n if self.batch == self.n else 0, device=device)
         self.turn = torch.zeros(1, dtype=torch.int64, device=device)
         self.ranks = ALONE
+        self.ahead: Ahead | None = None
 
     @property
     def uniform(self) -> bool:
@@ -203,7 +237,18 @@ class Batches:
         return [self.turn]
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
-        """B different random nodes, and a corruption of them."""
+        """B different random nodes, and a corruption of them. From disk, the next pair is read meanwhile."""
+        if not isinstance(self.features, StoredTable):
+            return self._draw(generator)
+        state = generator.get_state()
+        if self.ahead is None or not torch.equal(self.ahead.state, state):
+            self.ahead = Ahead(self._draw, state)
+        pair, after = self.ahead.result()
+        generator.set_state(after)
+        self.ahead = Ahead(self._draw, after)
+        return pair
+
+    def _draw(self, generator: torch.Generator) -> tuple[View, View]:
         drawn = Permutation.draw(self.n, generator)
         seed = torch.randint(2**31, (), generator=generator, device=generator.device)
         nodes = self.everything if len(self.everything) else drawn.first(self.batch)

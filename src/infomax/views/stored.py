@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from infomax import machine
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
 
@@ -25,6 +27,10 @@ class StoredTable:
 
     def __init__(self, array: Any) -> None:
         self.array = array
+        mapped = getattr(array, "array", array).base
+        # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
+        if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_RANDOM") and len(mapped) > machine.free_bytes() / 2:
+            mapped.madvise(mmap.MADV_RANDOM)
 
     @property
     def shape(self) -> tuple[int, int]:
