@@ -50,7 +50,8 @@ def opened(path: Path) -> Iterator[Any]:
     _, parquet = need_pyarrow(path)
     with (
         telling(path, "a parquet file that can be read"),
-        parquet.ParquetFile(path, page_checksum_verification=True) as file,
+        # Read-ahead would keep all that has been read.
+        parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False, buffer_size=1 << 20) as file,
     ):
         yield file
 
