@@ -71,3 +71,20 @@ def test_a_full_disk_is_told_and_nothing_is_left_under_the_final_name(tmp_path: 
     assert "infomax: " in done.stderr
     assert not (tmp_path / "g.graph").exists()
     shutil.rmtree(tmp_path / ".g.graph-prepare")
+
+
+def test_what_was_begun_with_other_options_is_not_continued(tmp_path: Path) -> None:
+    """An undirected preparation is stopped when its rows are sorted; a directed one begins anew."""
+    ends = np.random.default_rng(0).integers(0, 40, (2, 200))
+    edges = tmp_path / "edges.parquet"
+    parquet.write_table(pa.table({"source": ends[0], "target": ends[1]}), edges)
+
+    def stop(done: int, title: str = "", total: int | None = None) -> None:
+        if title == "writing ids and labels":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(edges, out=tmp_path / "g.graph", progress=stop)
+    assert (tmp_path / ".g.graph-prepare").exists()
+    prepare(edges, out=tmp_path / "g.graph", directed=True)
+    same(Graph.open(tmp_path / "g.graph"), read_graph(edges, directed=True))
