@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from infomax.graphs.graph import Graph
+from infomax.graphs.grown import GrownAdjacency
 from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import replacing
 from infomax.io.folder import ArrayWriter
@@ -38,9 +39,12 @@ Table = Tensor | StoredTable
 
 
 def folder_device(graph: Graph, name: str) -> torch.device:
-    """Choose the device to embed a graph folder on: ``auto`` is the GPU if there is one with room for the graph."""
+    """Choose the device to embed a graph folder on: ``auto`` is the GPU if there is one with room for the graph.
+
+    New nodes that are attached to a folder are embedded on the CPU, which reads only what they need.
+    """
     device = choose_device(name)
-    if device.type == "cuda":
+    if device.type == "cuda" and not isinstance(graph.adjacency, GrownAdjacency):
         needed = memory.resident_bytes(graph) + 4 * graph.num_nodes * graph.num_features
         if name != "auto" or needed < memory.available_bytes(device):
             memory.require(needed, device)

@@ -27,7 +27,7 @@ class StoredTable:
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        mapped = getattr(array, "array", array).base
+        mapped = getattr(getattr(array, "array", array), "base", None)
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
         if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_RANDOM") and len(mapped) > machine.free_bytes() / 2:
             mapped.madvise(mmap.MADV_RANDOM)
