@@ -86,14 +86,17 @@ def with_matrix(nodes: NodeTable, path: Path, wanted: Sequence[str] | None) -> N
         names = sorted(wanted, key=position.__getitem__)
         matrix = matrix[:, [position[name] for name in names]]
     if not sparse.issparse(matrix):
-        matrix = finite(path, matrix, 0)
+        matrix = finite(path, matrix)
     return replace(nodes, feature_names=names, features=matrix)
 
 
-def finite(path: Path, rows: NDArray[Any], first: int) -> NDArray[np.float32]:
-    """Rows ``[n, F]`` as float32, refused unless all are finite; ``first`` is the number of the first row."""
+def finite(path: Path, rows: NDArray[Any], first: int = 0, *, copy: bool | None = True) -> NDArray[np.float32]:
+    """Rows ``[n, F]`` as float32, refused unless all are finite; ``first`` is the number of the first row.
+
+    A copy, as a mapped file may change; with ``copy=None`` only where the numbers are of another type.
+    """
     with np.errstate(over="ignore"):
-        block = np.array(rows, dtype=np.float32)
+        block = np.array(rows, dtype=np.float32, order="C", copy=copy)
     good = np.isfinite(block)
     if not good.all():
         row, column = divmod(int(np.argmin(good)), block.shape[1])

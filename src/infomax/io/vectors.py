@@ -16,6 +16,7 @@ from infomax.graphs.sparsity import dense
 from infomax.io import parquet, tables, text
 from infomax.io.atomic import replacing
 from infomax.io.columns import Columns
+from infomax.io.features import finite
 from infomax.io.json import read_json
 from infomax.io.npz import read_arrays
 
@@ -51,13 +52,7 @@ def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors]:
     ids, vectors = reader(path)
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise InputError(str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}")
-    with np.errstate(over="ignore"):
-        numbers = np.ascontiguousarray(vectors, dtype=np.float32)
-    good = np.isfinite(numbers)
-    if not good.all():
-        row, column = divmod(int(np.argmin(good)), vectors.shape[1])
-        where = f"{path}, row {row + 1}, column {column + 1}"
-        raise InputError(where, "a finite number (32-bit float)", str(vectors[row, column]))
+    numbers = finite(path, vectors, copy=None)
     try:
         return check_ids(ids, len(vectors)), numbers
     except InputError as error:
