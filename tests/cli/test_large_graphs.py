@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from shell import infomax, refused, write_graph
 
 from infomax import DGI, Embeddings, Graph
-from infomax.paper import studies
+from infomax.paper import comparison, studies
 from infomax.training import parts, stored
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
@@ -85,6 +87,37 @@ def test_the_other_commands(place: Path, tmp_path: Path) -> None:
     outcome = infomax("embed", place / "run", new, "--attach", "--out", tmp_path / "new.csv")
     assert outcome.code == 0, outcome.err
     assert Embeddings.read(tmp_path / "new.csv").ids.tolist() == ["new"]
+
+
+def test_parts_are_scored_by_the_labelled_nodes(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART", 25)
+    whole, some = tmp_path / "vectors.parquet", tmp_path / "vectors"
+    for out in (whole, some):
+        assert infomax("embed", place / "run", "--out", out).code == 0
+    few = [f"n{row:02d},{'' if row % 3 == 0 else row % 3}" for row in range(45)]
+    (tmp_path / "few.csv").write_text("\n".join(["id,kind", *few, "unknown,1", ""]))
+    labels = ["--labels", f"{place / 'g.graph'}:kind"], ["--labels", f"{tmp_path / 'few.csv'}:kind"]
+    read: list[int] = []
+    real = comparison.vectors_row
+
+    def scored(name: str, vectors: Any, *rest: Any) -> Any:
+        read.append(len(vectors))
+        return real(name, vectors, *rest)
+
+    monkeypatch.setattr(comparison, "vectors_row", scored)
+    for labelled in labels:
+        scores = []
+        for source in (whole, some):
+            outcome = infomax("evaluate", source, *labelled, "--json", tmp_path / "score.json")
+            assert outcome.code == 0, outcome.err
+            row = json.loads((tmp_path / "score.json").read_text())["rows"][0]
+            scores.append({key: value for key, value in row.items() if key not in ("method", "seconds")})
+        assert scores[0] == scores[1]
+    assert read == [60, 60, 60, 30]  # all of a file, the labelled nodes of parts
+    refused(infomax("evaluate", some), "evaluate", "labels", "--labels nodes.csv:COLUMN")
+    refused(infomax("evaluate", some, "--edges"), "--edges", "a run folder")
+    (tmp_path / "few.csv").write_text("id,kind\nx,0\ny,1\n")
+    refused(infomax("evaluate", some, *labels[1]), "some of these nodes", "none of them among 2 labelled nodes")
 
 
 def test_neighbours_are_searched_on_disk(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

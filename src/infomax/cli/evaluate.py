@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,13 +11,13 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.labels import LabelSource, aligned, read_source, source_column
+from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
 from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from infomax.embeddings import Embeddings
+    from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.estimator import DGI
     from infomax.evaluation.splits import Splits
     from infomax.graphs.graph import Graph
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 @app.command()
 def evaluate(
-    source: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="A run folder, or a file that embed wrote.")],
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="RUN|VECTORS", help="A run folder, or a file or a folder of parts that embed wrote."),
+    ],
     labels: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,25 +62,36 @@ def evaluate(
     the vectors separate edges from random pairs of nodes. A run is scored beside the same encoder untrained
     (Random-Init) and beside its raw features.
     """
-    from infomax.embeddings import Embeddings
+    from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.evaluation.splits import known
     from infomax.io.json import write_json
+    from infomax.io.vectors import has_parts
     from infomax.paper.comparison import choose_probe, compare, majority, splits_for, vectors_row
 
     began = time.monotonic()
     if not source.exists():
-        raise InputError(str(source), "a run folder, or a file that embed wrote", "nothing of that name")
-    scored = DGI.load(source) if source.is_dir() else Embeddings.read(source)
+        raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
+    scored: DGI | Embeddings | StoredEmbeddings
+    if has_parts(source):
+        scored = StoredEmbeddings.open(source)
+    else:
+        scored = DGI.load(source) if source.is_dir() else Embeddings.read(source)
     asked = bool(labels) or dataset is not None or probe is not None
     if edges and asked:
         raise InputError("evaluate", "--edges alone", "--labels, --dataset or --probe beside it")
     if edges or (isinstance(scored, DGI) and not scored.graph_.labels and not asked):
         _evaluate_edges(source, scored, smooth, json, began)
         return
-    graph, ids = (scored.graph_, scored.graph_.ids) if isinstance(scored, DGI) else (None, scored.ids)
-    codes, own, names = _labels(ids, labels or [], dataset, graph, numbered=source.suffix == ".npy")
+    graph = scored.graph_ if isinstance(scored, DGI) else None
+    named, sources = _sources(labels or [], dataset, graph)
+    if isinstance(scored, StoredEmbeddings):
+        sources = {name: labelled(found) for name, found in sources.items()}
+        scored = _read_labelled(scored, sources)
+    ids = scored.graph_.ids if isinstance(scored, DGI) else scored.ids
+    codes, own = _labels(ids, named, sources, numbered=source.suffix == ".npy")
+    names = list(named)
     splits, name = splits_for(codes, own)
     probe = probe or ("validated" if codes.ndim == 1 else "paper")
     measure = choose_probe(probe)
@@ -92,7 +107,9 @@ def evaluate(
         show.wrote(json, began)
 
 
-def _evaluate_edges(source: Path, model: DGI | Embeddings, smooth: int | None, json: Path | None, began: float) -> None:
+def _evaluate_edges(
+    source: Path, model: DGI | Embeddings | StoredEmbeddings, smooth: int | None, json: Path | None, began: float
+) -> None:
     """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
     from infomax.errors import InputError
     from infomax.estimator import DGI
@@ -100,7 +117,7 @@ def _evaluate_edges(source: Path, model: DGI | Embeddings, smooth: int | None, j
     from infomax.paper.links import compare_links
 
     if not isinstance(model, DGI):
-        raise InputError("--edges", "a run folder, which holds the edges", f"the file {source}")
+        raise InputError("--edges", "a run folder, which holds the edges", f"the vectors {source}")
     rows, count = compare_links(model, smooth)
     held_out = model.graph_.held_out is not None
     kind = "held out from training" if held_out else "seen in training"
@@ -115,18 +132,12 @@ def _evaluate_edges(source: Path, model: DGI | Embeddings, smooth: int | None, j
         show.wrote(json, began)
 
 
-def _labels(
-    ids: NDArray[Any], labels: list[str], dataset: str | None, graph: Graph | None, *, numbered: bool
-) -> tuple[NDArray[Any], Splits | None, list[str]]:
-    """Codes of the nodes, ``[N]`` or ``[N, C]`` where a node may have several labels; their split; their names.
-
-    There is a split where all labels come from one graph that has one.
-    """
-    import numpy as np
-
+def _sources(
+    labels: list[str], dataset: str | None, graph: Graph | None
+) -> tuple[dict[str, tuple[str, str]], dict[str, LabelSource]]:
+    """The source and the column of each label by its name, and the sources; that of the graph's own is ""."""
     from infomax.datasets import load_dataset
     from infomax.errors import InputError
-    from infomax.evaluation.splits import encode_flags, encode_labels
 
     if labels and dataset is not None:
         raise InputError("evaluate", "--labels or --dataset", "both")
@@ -136,6 +147,35 @@ def _labels(
     for source in dict.fromkeys(source for source, _ in named.values()):
         wanted = [column for other, column in named.values() if other == source]
         sources[source] = read_source(source, wanted) if source else _own(graph, wanted)
+    return named, sources
+
+
+def _read_labelled(stored: StoredEmbeddings, sources: Mapping[str, LabelSource]) -> Embeddings:
+    """The vectors of the nodes that a source has, in their order; the others are not read into memory."""
+    import numpy as np
+
+    from infomax.embeddings import Embeddings
+    from infomax.errors import InputError, shorten
+
+    wanted = [identifier for source in sources.values() for identifier in source.ids.tolist()]
+    rows = np.sort(np.fromiter(stored.ids.find(wanted).values(), dtype=np.int64))
+    if not len(rows):
+        found = f"none of them among {len(wanted):,} labelled nodes"
+        raise InputError("labels", f"some of these nodes (as {shorten(stored.ids[0])})", found)
+    return Embeddings(stored.vectors[rows], stored.ids[rows])
+
+
+def _labels(
+    ids: NDArray[Any], named: Mapping[str, tuple[str, str]], sources: Mapping[str, LabelSource], *, numbered: bool
+) -> tuple[NDArray[Any], Splits | None]:
+    """Codes of the nodes, ``[N]`` or ``[N, C]`` where a node may have several labels, and their split.
+
+    There is a split where all labels come from one graph that has one.
+    """
+    import numpy as np
+
+    from infomax.evaluation.splits import encode_flags, encode_labels
+
     columns = {}
     for label, (source, column) in named.items():
         found = sources[source]
@@ -146,10 +186,9 @@ def _labels(
     else:
         codes = np.column_stack([encode_flags(column, f"labels {label}") for label, column in columns.items()])
     if len(sources) > 1:
-        return codes, None, list(columns)
+        return codes, None
     (only,) = sources.values()
-    splits = {part: aligned(ids, only.ids, mask, False) for part, mask in only.splits.items()}
-    return codes, splits or None, list(columns)
+    return codes, {part: aligned(ids, only.ids, mask, False) for part, mask in only.splits.items()} or None
 
 
 def _first(graph: Graph | None) -> list[str]:
@@ -169,4 +208,4 @@ def _own(graph: Graph | None, wanted: list[str]) -> LabelSource:
     if graph is None or unknown:
         known = f"one of {', '.join(graph.labels)}" if graph and graph.labels else "nodes.csv:COLUMN"
         raise InputError("--labels", known, unknown[0])
-    return LabelSource(graph.ids, graph.labels, graph.splits)
+    return LabelSource(graph.ids, {label: graph.labels[label] for label in wanted}, graph.splits)

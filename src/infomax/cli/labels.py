@@ -45,7 +45,20 @@ def read_source(source: str, columns: Sequence[str]) -> LabelSource:
         labels = {column: np.array(list(table.values()), dtype=object) for column, table in tables.items()}
         return LabelSource(list(tables[columns[0]]), labels, {})
     graph = open_graph(source, list(columns), features=())
-    return LabelSource(graph.ids, graph.labels, graph.splits)
+    return LabelSource(graph.ids, {column: graph.labels[column] for column in columns}, graph.splits)
+
+
+def labelled(source: LabelSource) -> LabelSource:
+    """The nodes of a source that have any label."""
+    import numpy as np
+
+    known = np.zeros(len(source.ids), dtype=bool)
+    for column in source.labels.values():
+        there = column != ("" if column.dtype == object else -1)
+        known |= there if there.ndim == 1 else there.any(axis=1)
+    ids = np.array(source.ids, dtype=object) if isinstance(source.ids, list) else source.ids
+    columns = ({name: column[known] for name, column in part.items()} for part in (source.labels, source.splits))
+    return LabelSource(ids[known], *columns)
 
 
 def read_aligned(ids: NDArray[Any], source: str, column: str) -> NDArray[Any]:
