@@ -18,6 +18,8 @@ IDS = ["b-2", "007", "é:ü", "[bold]", "a,b", 'q"q', "-1", "Z", *(f"n{row:02d}"
 """Text in no order, with what csv, rich and argument parsers are fond of."""
 KINDS = ("red", "green", "blue")
 FEATURES = ("x", "y", "z")
+FLAGS = ("warm", "light")
+DIM = 8
 
 
 class Outcome(NamedTuple):

@@ -1,0 +1,130 @@
+"""What the estimator refuses: each by its name, before the work is done."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import networkx
+import numpy as np
+import pytest
+from sample_graphs import random_graph
+
+from infomax import DGI, Graph, InputError
+from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
+from infomax.parts.encoders import GCN
+from infomax.parts.readouts import Set2Set
+from infomax.presets import PRESETS
+from infomax.training import memory
+from infomax.views import Patches
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda names: names[1:], "no column 'x0'"),
+        (lambda names: (names[1], names[0], *names[2:]), "'x1' where 'x0' should be, at position 0"),
+        (lambda names: ("y", *names[1:]), "no column 'x0'"),
+    ],
+    ids=["missing", "reordered", "renamed"],
+)
+def test_other_features_are_refused_by_name(graph, change, message):
+    names = change(graph.feature_names)
+    other = Graph.from_scipy(graph.adjacency, graph.features[:, : len(names)], feature_names=names)
+    with pytest.raises(InputError, match=message):
+        DGI(dim=4, epochs=0).fit(graph).transform(other)
+
+
+@pytest.mark.parametrize(
+    "views",
+    [Patches, partial(Patches, fan_out=(10, 10, 25)), partial(Patches, batch=256)],
+    ids=["plain", "one", "other"],
+)
+def test_patches_that_name_no_sizes_take_the_memory_of_those_that_do(views, graph, monkeypatch):
+    asked = []
+    monkeypatch.setattr(memory, "require", lambda needed, device, processes=1: asked.append(needed))
+    for made in (partial(Patches, fan_out=(10, 10, 25), batch=256), views):
+        DGI(dim=4, preset="patches", views=made, epochs=0).fit(graph)
+    assert asked[0] == asked[1]
+
+
+def test_more_memory_than_there_is_is_refused_with_the_number(graph, monkeypatch):
+    fitted = DGI(dim=8, epochs=1).fit(graph)
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 1000)
+    with pytest.raises(InputError, match=r"expected .* (kB|MB) free .* found 1.0 kB"):
+        DGI(dim=512).fit(graph)
+    with pytest.raises(InputError, match="kB free"):
+        fitted.transform(graph)
+
+
+def test_a_run_whose_vectors_would_not_fit_is_refused_before_it_is_trained(tmp_path, graph, monkeypatch):
+    monkeypatch.setattr(memory, "embedding_bytes", lambda graph, out_dim: 1 << 60)
+    trained = []
+    with pytest.raises(InputError, match="memory"):
+        DGI(dim=8, epochs=2).fit(graph, run=tmp_path / "run", progress=trained.append)
+    assert trained == []
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_seen_node_is_refused(graph, preset):
+    blind = dataclasses.replace(graph, splits={"seen": np.zeros(graph.num_nodes, dtype=bool)})
+    with pytest.raises(InputError, match=r"splits\['seen'\]: expected at least one node"):
+        DGI(dim=8, preset=preset, epochs=2).fit(blind)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *({"dim": value} for value in (0, "8", 8.0)),
+        *({"epochs": value} for value in (-1, "2", float("nan"))),
+        *({"lr": value} for value in (0.0, "a", float("nan"))),
+        *({"patience": value} for value in (0, 1.5)),
+        *({"seed": value} for value in (-1, None)),
+        *({"preset": value} for value in ("none", None)),
+        *({"device": value} for value in ("toaster", "meta", "mps", None)),
+        {"encoder": "GCN"},
+        {"scale": "x"},
+    ],
+    ids=str,
+)
+def test_bad_settings_are_refused_by_name(graph, setting):
+    (name,) = setting
+    with pytest.raises(InputError, match=f"^{name}"):
+        DGI(**setting).fit(graph)
+
+
+def test_a_part_that_is_built_already_is_refused(graph):
+    with pytest.raises(InputError, match=r"^encoder: expected a class .* found an instance of GCN. Pass GCN itself"):
+        DGI(16, encoder=GCN(2, 16)).fit(graph)
+    with pytest.raises(InputError, match=r"^readout: .* an instance of Set2Set"):
+        DGI(16, readout=Set2Set(16)).fit(graph)
+
+
+@pytest.mark.parametrize(
+    "other", [np.eye(3), "cora", networkx.path_graph(3), None], ids=lambda other: type(other).__name__
+)
+def test_what_is_no_graph_is_refused_with_the_way_to_one(graph, other):
+    for method in (DGI().fit, DGI(dim=4, epochs=0).fit(graph).transform):
+        with pytest.raises(InputError, match=r"expected a Graph, found .* Graph.from_arrays"):
+            method(other)
+
+
+@pytest.mark.parametrize(
+    "bound", [{"fan_out": (2, 0, 2)}, {"fan_out": (2, 2, 0)}, {"batch": 0}, {"batch": -1}], ids=str
+)
+def test_patches_have_nodes(graph, bound):
+    (name,) = bound
+    with pytest.raises(InputError, match=f"^{name}: expected a whole number from 1"):
+        DGI(dim=4, preset="patches", views=partial(Patches, **bound)).fit(graph)
+
+
+def test_a_corruption_of_another_regime_is_refused(graph):
+    with pytest.raises(InputError, match="expected shuffle_within_patches, for Patches"):
+        DGI(preset="patches", corruption=shuffle_features).fit(graph)
+    with pytest.raises(InputError, match="for WholeGraph, found shuffle_within_patches"):
+        DGI(corruption=shuffle_within_patches).fit(graph)
+
+
+def test_divergence_is_told(graph):
+    with pytest.raises(InputError, match="Lower the learning rate"):
+        DGI(dim=4, epochs=50, lr=1e38).fit(random_graph(dense=True))
