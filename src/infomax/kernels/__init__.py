@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.nn.functional import embedding, embedding_bag, softplus
 
 from infomax.kernels.host import on_one_thread
-from infomax.kernels.loading import numba_kernels, triton_kernels
+from infomax.kernels.loading import load_triton, numba_kernels, triton_kernels
 from infomax.kernels.ranks import Portion
 from infomax.kernels.trees import Tree
 
@@ -29,7 +29,7 @@ def prepare(matrix: Tensor) -> Any:
 
 def product(matrix: Any, y: Tensor) -> Tensor:
     """Multiply a prepared CSR matrix ``[M, N]`` by a dense ``[N, D]``; `infomax.views.operands` has the gradient."""
-    if kernels := _gpu(y, matrix) or _cpu(y, matrix.shape[0]):
+    if kernels := _prepared(matrix) or _cpu(y, matrix.shape[0]):
         return kernels.product(matrix, y)  # type: ignore[no-any-return]
     if y.is_cuda:
         return matrix @ y  # type: ignore[no-any-return]
@@ -158,7 +158,7 @@ def shuffle_loss(
 
     ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared; the others are as in `pair_loss`.
     """
-    if kernels := _gpu(y, matrix) or _cpu(y):
+    if kernels := _prepared(matrix) or _cpu(y):
         return kernels.shuffle_loss(matrix, transpose, rows, y, *others)  # type: ignore[no-any-return]
     z, z_negative = product(matrix, y), product(matrix, y.index_select(0, rows))
     record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
@@ -290,10 +290,14 @@ class _Permute(torch.autograd.Function):
         return grads[0].index_select(0, inverse(rows)), None
 
 
-def _gpu(x: Tensor, matrix: Any = None) -> ModuleType | None:
-    """Return the Triton kernels if x is float32 on a GPU, Triton is installed, and the matrix is prepared for them."""
-    usable = x.is_cuda and x.dtype == torch.float32 and not isinstance(matrix, Tensor)
-    return triton_kernels() if usable else None
+def _gpu(x: Tensor) -> ModuleType | None:
+    """Return the Triton kernels if x is float32 on a GPU and Triton is installed."""
+    return triton_kernels() if x.is_cuda and x.dtype == torch.float32 else None
+
+
+def _prepared(matrix: Any) -> ModuleType | None:
+    """Return the Triton kernels if the matrix is prepared for them."""
+    return None if isinstance(matrix, Tensor) else load_triton()
 
 
 def _cpu(x: Tensor, rows: int = 0) -> ModuleType | None:

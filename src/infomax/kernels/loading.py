@@ -1,36 +1,52 @@
-"""Load compiled kernels when they are first needed, and only where they save more time than loading them takes."""
+"""Load compiled kernels when they are first needed, and only where they save more time than loading them takes.
+
+Compiled kernels draw other shuffles on a GPU, and all of them round differently. So whether they are used depends on
+the work alone, not on what the process did before.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 
 _plain = False
-"""Whether only kernels that are loaded already are used. Global, since gradients are computed on threads of torch's."""
+"""Whether no compiled kernels are used. Global, since gradients are computed on threads of torch's."""
+_always = False
+"""Whether compiled kernels are used for small work, too."""
 
 
 @contextmanager
 def uncompiled(small: bool = True) -> Iterator[None]:
-    """If the work in this context is ``small``, load no compiled kernels; those that are loaded already are used."""
+    """If the work in this context is ``small``, use no compiled kernels, except in a context of `compiled`."""
     global _plain
-    before, _plain = _plain, small
+    before, _plain = _plain, small and not _always
     try:
         yield
     finally:
         _plain = before
 
 
+@contextmanager
+def compiled() -> Iterator[None]:
+    """Use compiled kernels for small work, too: there is so much of it that loading them pays."""
+    global _always
+    before, _always = _always, True
+    try:
+        yield
+    finally:
+        _always = before
+
+
 def triton_kernels() -> ModuleType | None:
     """Return the Triton kernels; None where Triton is not installed or not worth loading."""
-    return None if _plain and "infomax.kernels.gpu" not in sys.modules else load_triton()
+    return None if _plain else load_triton()
 
 
 def numba_kernels() -> ModuleType | None:
     """Return the numba kernels; None where numba is not installed or not worth loading."""
-    return None if _plain and "infomax.kernels.cpu" not in sys.modules else load_numba()
+    return None if _plain else load_numba()
 
 
 @cache
