@@ -41,7 +41,7 @@ class Ours:
 
     def train(self, count: int) -> float:
         """Train ``count`` epochs; returns the last loss."""
-        return _go_on(self.training, count)
+        return go_on(self.training, count)
 
 
 class OurPatches:
@@ -64,7 +64,7 @@ class OurPatches:
         """Train one epoch of ``count`` steps; returns their mean loss."""
         if count != self.steps:
             raise ValueError(f"an epoch has {self.steps} steps, not {count}")
-        return _go_on(self.training, 1)
+        return go_on(self.training, 1)
 
 
 class OurPatchesInFull(OurPatches):
@@ -90,7 +90,7 @@ class _Enough(Exception):  # noqa: N818 - not an error
     """Ends the loop at a pause; the next `run` continues from there."""
 
 
-def _go_on(training: Training, epochs: int) -> float:
+def go_on(training: Training, epochs: int) -> float:
     """Train ``epochs`` more epochs; returns the last loss."""
     training.stride, enough = min(training.stride, epochs), len(training.history) + epochs
 

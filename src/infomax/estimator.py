@@ -23,7 +23,7 @@ from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_host
 from infomax.machine import size
-from infomax.parts.corruptions import REPLAYABLE, shuffle_features
+from infomax.parts.corruptions import is_replayable, shuffle_features
 from infomax.presets import PRESETS, Part, Preset, batch_sizes, is_short, require_shareable, restore, uses_batches
 from infomax.progress import Progress, following
 from infomax.training import checkpoints, memory, runs
@@ -169,7 +169,7 @@ class DGI(Parameters):
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         first, draws = generators(self.seed, device)
         model = build(preset, graph.num_features, first).to(device)
-        usual = preset.corruption in REPLAYABLE and has_closed_form(model, preset.objective)
+        usual = is_replayable(preset.corruption, graph.features) and has_closed_form(model, preset.objective)
         if ranks.count > 1:
             require_shareable(preset, usual, ranks.count)
         source = graph if uses_batches(preset) else graph.loaded()  # only batches read rows from disk

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -9,12 +10,14 @@ import numpy as np
 import pytest
 import torch
 from sample_graphs import random_graph
+from scipy import sparse
 
 from infomax import DGI, kernels
+from infomax.kernels.loading import compiled
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.trees import Tree
-from infomax.parts.corruptions import shuffle_features
+from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.encoders import GCN
 from infomax.training.ledger import Ledger
 from infomax.views import Batches, WholeView, operands
@@ -139,9 +142,10 @@ def test_without_triton_the_results_are_the_same(monkeypatch):
     graph = random_graph(300, 20)
     monkeypatch.setattr("infomax.views.whole.permutation", lambda n, generator: torch.arange(n, device=GPU).flip(0))
     settings = {"dim": 16, "epochs": 12, "lr": 1e-3, "device": "cuda"}
-    fused = DGI(**settings).fit(graph).transform(graph).vectors
-    monkeypatch.setattr("infomax.kernels.triton_kernels", lambda: None)
+    with compiled():
+        fused = DGI(**settings).fit(graph).transform(graph).vectors
     plain = DGI(**settings).fit(graph).transform(graph).vectors
+    assert not np.array_equal(fused, plain)
     np.testing.assert_allclose(fused, plain, rtol=1e-2, atol=1e-4 * abs(plain).max())
 
 
@@ -172,14 +176,54 @@ def test_trees(generator):
 
 
 @pytest.mark.parametrize("preset", ["whole-graph", "batches", "mean-pool", "patches", "many-graphs"])
-def test_replayed_training_is_the_plain_one(preset, monkeypatch):
+@pytest.mark.parametrize("kernels", [compiled, nullcontext])
+def test_replayed_training_is_the_plain_one(preset, kernels, monkeypatch):
     """Bit for bit: the same kernels in the same order, whether Python launches them or the graph."""
+    with kernels():
+        _compare_replayed(preset, monkeypatch)
+
+
+def _compare_replayed(preset, monkeypatch):
     graph = random_graph(300, 20, dense=True)
     settings = {"dim": 16, "preset": preset, "epochs": 12, "lr": 1e-3, "device": "cuda"}
     replayed = DGI(**settings).fit(graph).transform(graph).vectors
-    monkeypatch.setattr("infomax.estimator.REPLAYABLE", ())
+    monkeypatch.setattr("infomax.estimator.is_replayable", lambda *_: False)
     plain = DGI(**settings).fit(graph).transform(graph).vectors
     np.testing.assert_array_equal(replayed, plain)
+
+
+def test_many_padded_graphs_are_replayed_as_they_are_computed(monkeypatch):
+    """Bit for bit; and without padding the same up to rounding, where nothing is dropped."""
+    graph = groups_of(random_graph(300, 20, dense=True), [90, 70, 80, 60])
+    settings = {"dim": 16, "preset": "many-graphs", "epochs": 12, "device": "cuda"}
+    replayed = DGI(**settings).fit(graph).transform(graph).vectors
+    with monkeypatch.context() as patch:
+        patch.setattr("infomax.training.loop.Replay", lambda step, generator: step)
+        np.testing.assert_array_equal(DGI(**settings).fit(graph).transform(graph).vectors, replayed)
+    settings["corruption"] = partial(drop_features, rate=0.0)
+    padded = DGI(**settings).fit(graph).transform(graph).vectors
+    monkeypatch.setattr("infomax.views.many.LARGEST", 0)
+    plain = DGI(**settings).fit(graph).transform(graph).vectors
+    np.testing.assert_allclose(padded, plain, rtol=1e-2, atol=1e-3 * abs(plain).max())
+
+
+def groups_of(graph, sizes):
+    """The graph as several, without the edges between them."""
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    edges = graph.adjacency.tocoo()
+    kept = groups[edges.row] == groups[edges.col]
+    adjacency = sparse.csr_array((edges.data[kept], (edges.row[kept], edges.col[kept])), shape=edges.shape)
+    return replace(graph, adjacency=adjacency, groups=groups)
+
+
+def test_a_seed_gives_the_same_encoder_whatever_ran_before():
+    graph = random_graph(200, 20)
+    model = partial(DGI, dim=16, epochs=5, device="cuda")
+    first = model().fit_transform(graph).vectors
+    with compiled():
+        model().fit(graph)
+    DGI(preset="batches", dim=16, epochs=2, device="cuda").fit(graph)  # batches are always compiled
+    np.testing.assert_array_equal(model().fit_transform(graph).vectors, first)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -117,27 +117,31 @@ def pair_loss(
     With h = PReLU(z + b), s = σ(mean h), v = W s, scores h_i·v + o and g_i the gradient of the mean loss by score i,
     the gradient of h_i is g_i v; positives add a row c, from the summary. Only the PReLU's mask needs a matrix.
 
-    With a ``portion``, z and z_negative are this rank's rows of a batch; summary and loss are of the whole batch.
+    With a ``portion``, z and z_negative are this rank's rows of a batch; summary and loss are of the whole batch. Rows
+    that the portion calls padding count nowhere, and their gradient is 0.
 
     Returns:
         loss, discriminator accuracy and summary spread, ``[3]``; and the gradient of the loss by each argument, of
         which the ranks' sum is the gradient of the batch. z and z_negative may be overwritten.
     """
-    if kernels := _gpu(z) or _cpu(z):
+    padded = portion is not None and portion.real is not None
+    if not padded and (kernels := _gpu(z) or _cpu(z)):
         return kernels.pair_loss(z, z_negative, bias, slope, weight, offset, portion)  # type: ignore[no-any-return]
     portion = portion or Portion(len(z), len(z) + len(z_negative))
     n, total = portion.nodes, portion.total
+    real, real_negative = portion.real or (z.new_ones(len(z)), z.new_ones(len(z_negative)))
     u, u_negative = z.add_(bias), z_negative.add_(bias)
     h, h_negative = _leaky(u, slope), _leaky(u_negative, slope)
-    summary = torch.sigmoid(portion.sum(column_sum(h))[0] / n)
+    summary = torch.sigmoid(portion.sum(real @ h)[0] / n)
     v = weight @ summary
     scores, scores_negative = h @ v + offset, h_negative @ v + offset
-    loss = softplus(-scores).sum() + softplus(scores_negative).sum()
-    right = (scores > 0).sum() + (scores_negative < 0).sum()
-    g, g_negative = -torch.sigmoid(-scores) / total, torch.sigmoid(scores_negative) / total
+    loss = (softplus(-scores) * real).sum() + (softplus(scores_negative) * real_negative).sum()
+    right = (real * (scores > 0)).sum() + (real_negative * (scores_negative < 0)).sum()
+    g, g_negative = -torch.sigmoid(-scores) * real / total, torch.sigmoid(scores_negative) * real_negative / total
     v_part = g @ h + g_negative @ h_negative
     v_grad, loss, right = portion.sum(v_part, loss, right)
     c = (v_grad @ weight) * summary * (1 - summary) / n
+    c = torch.outer(real, c) if padded else c
     grad, bias_grad, slope_grad = _through(torch.addcmul(c, g[:, None], v, out=h), u, slope)
     grad_negative, bias_more, slope_more = _through(torch.outer(g_negative, v, out=h_negative), u_negative, slope)
     return torch.stack([loss / total, right / total, summary.std(correction=0)]), (

@@ -119,11 +119,13 @@ ALONE = Ranks()
 class Portion:
     """The nodes of a batch that this rank computes, of all nodes of the batch."""
 
-    nodes: int
-    """Nodes of the batch, on all ranks."""
-    total: int
-    """Positives and negatives of the batch, on all ranks."""
+    nodes: Any
+    """Nodes of the batch, on all ranks: a number, or a tensor ``[]``."""
+    total: Any
+    """Positives and negatives of the batch, on all ranks: as ``nodes``."""
     ranks: Ranks = ALONE
+    real: tuple[Tensor, Tensor] | None = None
+    """For each row of the positive ``[N]`` and the negative ``[M]``: 1 for a node, 0 for padding. None: all nodes."""
 
     @classmethod
     def of(cls, nodes: int, ranks: Ranks) -> Portion:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,53 +17,57 @@ WARM_UP = 2
 class Replay:
     """A function of (batch, last) that is called a few times, then recorded, and from then on replayed.
 
-    The function must do the same work at every call: fixed shapes, no branches on values. The first calls run normally,
-    on a separate stream as recording requires. Batches of another length, or with another value of ``last``, are never
-    replayed.
+    The function must do the same work at every call with the same length of batch and value of ``last``: fixed shapes,
+    no branches on values. Each such kind of call is recorded for itself. The first calls of a kind run normally, on a
+    separate stream as recording requires.
     """
 
     def __init__(self, function: Callable[[Tensor, bool], None], generator: torch.Generator) -> None:
         self.function, self.generator = function, generator
-        self.calls = 0
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.batch: Tensor | None = None
-        self.held: tuple[Tensor, int] | None = None
-        self.last = False
-        self.stream = torch.cuda.Stream(generator.device)
+        self.stream, self.pool = torch.cuda.Stream(generator.device), torch.cuda.graph_pool_handle()
+        self.calls: Counter[tuple[int, bool]] = Counter()
+        self.recordings: dict[tuple[int, bool], Recording] = {}
 
     def __call__(self, batch: Tensor, last: bool) -> None:
         """Run the function on a batch."""
-        odd = self.batch is None or batch.shape != self.batch.shape or last != self.last
-        if self.batch is None or (odd and self.calls == 1):  # a resumed training may begin with an epoch's last step
-            self.batch, self.last = batch.clone(), last
-        if odd or self.calls < WARM_UP:
+        kind = len(batch), last
+        self.calls[kind] += 1
+        if self.calls[kind] <= WARM_UP:
             self._plain(batch, last)
             return
-        if self.held is None or self.held[0] is not batch or self.held[1] != batch._version:
-            self.batch.copy_(batch)
-            self.held = batch, batch._version
-        if self.graph is None:
-            self._record()
-        assert self.graph is not None  # noqa: S101
-        self.graph.replay()
+        if kind not in self.recordings:
+            recording = self.recordings[kind] = Recording(batch)
+            recording.graph.register_generator_state(self.generator)
+            record(recording.graph, self.stream, partial(self.function, recording.batch, last), self.pool)
+        self.recordings[kind](batch)
 
     def _plain(self, batch: Tensor, last: bool) -> None:
-        self.calls += 1
         here = torch.cuda.current_stream(self.stream.device)
         self.stream.wait_stream(here)
         with torch.cuda.stream(self.stream):
             self.function(batch, last)
         here.wait_stream(self.stream)
 
-    def _record(self) -> None:
-        assert self.batch is not None  # noqa: S101
+
+class Recording:
+    """A recorded function of a batch; it reads the batch from a tensor of its own."""
+
+    def __init__(self, batch: Tensor) -> None:
         self.graph = torch.cuda.CUDAGraph()
-        self.graph.register_generator_state(self.generator)
-        record(self.graph, self.stream, partial(self.function, self.batch, self.last))
+        self.batch, self.held = batch.clone(), (batch, batch._version)
+
+    def __call__(self, batch: Tensor) -> None:
+        """Replay it on a batch."""
+        if self.held[0] is not batch or self.held[1] != batch._version:
+            self.batch.copy_(batch)
+            self.held = batch, batch._version
+        self.graph.replay()
 
 
-def record(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, function: Callable[[], None]) -> None:
-    """Record a function as a CUDA graph.
+def record(
+    graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, function: Callable[[], None], pool: Any = None
+) -> None:
+    """Record a function as a CUDA graph; graphs with the same ``pool``, which never run together, share their memory.
 
     No older graph may be freed meanwhile. `torch.cuda.graph` therefore collects all garbage first, which takes 0.1 s;
     here garbage collection is switched off instead.
@@ -72,7 +78,7 @@ def record(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, function: Cal
         here = torch.cuda.current_stream(stream.device)
         stream.wait_stream(here)
         with torch.cuda.stream(stream):
-            graph.capture_begin()
+            graph.capture_begin(pool=pool)
             function()
             graph.capture_end()
         here.wait_stream(stream)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Any, TypeVar
 
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from infomax.errors import InputError
 from infomax.kernels.random import uniform
-from infomax.views import BatchView, PatchView, WholeView
+from infomax.views import BatchView, PaddedView, PatchView, WholeView
 from infomax.views.operands import SparseOperand
 from infomax.views.propagation import Messages, Propagation
 
-V = TypeVar("V", WholeView, BatchView)
+V = TypeVar("V", WholeView, PaddedView, BatchView)
+W = TypeVar("W", WholeView, PaddedView)
 
 DENSE_RATE = 0.02
 """Above this rate the negative graph is treated as dense: drawn in row blocks, and stored only if it is small."""
@@ -56,7 +59,7 @@ def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> Patch
     return view.shuffled(generator)
 
 
-def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -> WholeView:
+def drop_features(view: W, generator: torch.Generator, *, rate: float) -> W:
     """The same graph with dropout on its features; the remaining ones are scaled by 1 / (1 - rate).
 
     Sparse features stay sparse, but N x F random numbers are drawn, so that the result is the same as with dense ones.
@@ -66,7 +69,7 @@ def drop_features(view: WholeView, generator: torch.Generator, *, rate: float) -
     x = view.features if isinstance(view.features, Tensor) else view.features.matrix.to_sparse_coo()
     kept = torch.rand(x.shape, generator=generator, device=generator.device) >= rate
     left = x * kept / (1 - rate)
-    features = SparseOperand(left.to_sparse_csr()) if left.is_sparse else left
+    features: Any = SparseOperand(left.to_sparse_csr()) if left.is_sparse else left
     return view.with_features(features)
 
 
@@ -74,8 +77,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real)
 
 
-REPLAYABLE = (shuffle_features, shuffle_within_patches)
-"""Corruptions whose negatives always have the same shape and do not depend on values, so that a GPU can replay them."""
+def is_replayable(corruption: Any, features: Any) -> bool:
+    """Whether all negatives of a graph with such features have the same shape, so that a GPU can replay the step."""
+    function = corruption.func if isinstance(corruption, partial) else corruption
+    if function is drop_features:
+        return not sparse.issparse(features)
+    return function in (shuffle_features, shuffle_within_patches)
 
 
 def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) -> Tensor:

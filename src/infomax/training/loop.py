@@ -68,7 +68,10 @@ class Training:
         self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimiser = Adam(self.weights, lr)
         self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, list(model.buffers()))
-        self.replay = Replay(self._step, generator) if gpu and replayable and views.uniform and ranks == ALONE else None
+        replayable = replayable and gpu and ranks == ALONE
+        if replayable and hasattr(views, "pad"):
+            views.pad()
+        self.replay = Replay(self._step, generator) if replayable and views.uniform else None
         self.history: list[Record] = []
         self.position, self.epoch_began = 0, generator.get_state()
         self.paused = time.monotonic()

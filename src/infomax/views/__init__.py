@@ -9,7 +9,7 @@
 """
 
 from infomax.views.batches import Batches, BatchView
-from infomax.views.many import ManyGraphs
+from infomax.views.many import ManyGraphs, PaddedView
 from infomax.views.patches import Patches, PatchView
 from infomax.views.view import Corruption, View, Views
 from infomax.views.whole import BlockView, WholeGraph, WholeView
@@ -20,6 +20,7 @@ __all__ = [
     "BlockView",
     "Corruption",
     "ManyGraphs",
+    "PaddedView",
     "PatchView",
     "Patches",
     "View",

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
 
 from infomax.graphs.graph import Graph
-from infomax.views.propagation import Rule
+from infomax.kernels.ranks import Portion
+from infomax.views.operands import multiply
+from infomax.views.propagation import Propagation, Rule
 from infomax.views.view import Corruption, View
 from infomax.views.whole import WholeView
+
+LARGEST, UNEVEN = 4096, 4
+"""Graphs are padded if the largest has at most so many nodes, and at most so many times as many as the mean."""
 
 
 class ManyGraphs:
@@ -25,8 +35,17 @@ class ManyGraphs:
 
     def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, device: torch.device) -> None:
         groups = np.zeros(graph.num_nodes) if graph.groups is None else graph.groups
-        self.views = [WholeView.of(graph.part(groups == group), rule, device) for group in np.unique(groups)]
+        parts = (graph.part(groups == group) for group in np.unique(groups))
+        self.views = [WholeView.of(part, rule, device) for part in parts]
         self.corruption, self.steps = corruption, len(self.views)
+        self.padded: PaddedGraphs | None = None
+
+    def pad(self) -> None:
+        """Make all pairs equal in shape, so that a GPU can replay a recorded step; not if that takes too much work."""
+        sizes = [view.propagation.n for view in self.views]
+        dense = all(isinstance(view.features, Tensor) for view in self.views)
+        if dense and self.steps > 1 and max(sizes) <= min(LARGEST, UNEVEN * sum(sizes) / len(sizes)):
+            self.uniform, self.padded = True, PaddedGraphs.of(self.views)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """Every graph once, in random order, each paired with another: ``[2]`` per batch."""
@@ -35,10 +54,89 @@ class ManyGraphs:
             return [torch.zeros(2, dtype=torch.int64)]
         order = torch.randperm(count, generator=generator, device=device)
         others = (order + torch.randint(1, count, (count,), generator=generator, device=device)) % count
-        return torch.stack([order, others], dim=1).cpu().unbind()
+        pairs = torch.stack([order, others], dim=1)
+        return (pairs if self.padded else pairs.cpu()).unbind()
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
         """The first graph of the batch, and a corruption of the second."""
+        if self.padded:
+            positive, negative = self.padded.pair(batch)
+            return positive, self.corruption(negative, generator)
         one, other = batch.tolist()
-        positive = self.views[one].fresh()
-        return positive, self.corruption(positive if one == other else self.views[other].fresh(), generator)
+        view = self.views[one].fresh()
+        return view, self.corruption(view if one == other else self.views[other].fresh(), generator)
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedView:
+    """The view of a graph with padding: nodes without features and edges, which count nowhere.
+
+    Shapes:
+        features: ``[N, F]``; matrix: ``[N, N]``, the propagation, dense
+        real: ``[N]``, 1 for a node, 0 for padding
+    """
+
+    features: Tensor
+    matrix: Tensor
+    real: Tensor
+    portion: Portion | None = None
+
+    def with_features(self, features: Tensor) -> PaddedView:
+        """The same graph with other features ``[N, F]``."""
+        return dataclasses.replace(self, features=features)
+
+    def shuffled(self, generator: torch.Generator) -> PaddedView:
+        """The same graph with the rows of X in random order; padding stays in its place."""
+        keys = torch.rand(self.real.shape, generator=generator, device=generator.device)
+        return self.with_features(self.features[torch.where(self.real > 0, keys, 2).argsort(stable=True)])
+
+    def carry(self, h: Tensor) -> Tensor:
+        """All of H."""
+        return h
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ."""
+        return multiply(self.features, weight) if h is None else h @ weight
+
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ; features are pooled before the product, so that the gradient needs no P."""
+        return multiply(self.matrix @ self.features, weight) if h is None else self.matrix @ (h @ weight)
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedGraphs:
+    """G graphs, each padded to the nodes N and edges E of the largest.
+
+    Shapes:
+        features: ``[G, N, F]``; real: ``[G, N]``, 1 for a node, 0 for padding
+        places, values: ``[G, E]``, the entries of the propagation matrix: row * N + column; N * N is padding
+    """
+
+    features: Tensor
+    real: Tensor
+    places: Tensor
+    values: Tensor
+
+    @classmethod
+    def of(cls, views: Sequence[WholeView]) -> PaddedGraphs:
+        """Pad the graphs of views with dense features."""
+        features = pad_sequence([cast(Tensor, view.features) for view in views], batch_first=True)
+        features = pad(features, (0, 0, 0, -features.shape[1] % 8))  # as tensor cores require
+        real = torch.zeros_like(features[..., 0])
+        for row, view in zip(real, views, strict=True):
+            row[: view.propagation.n] = 1
+        matrices = [cast(Propagation, view.propagation).operand.matrix.to_sparse_coo() for view in views]
+        n = real.shape[1]
+        places = [matrix.indices()[0] * n + matrix.indices()[1] for matrix in matrices]
+        values = [matrix.values() for matrix in matrices]
+        return cls(features, real, pad_sequence(places, True, n * n), pad_sequence(values, True))
+
+    def pair(self, batch: Tensor) -> tuple[PaddedView, PaddedView]:
+        """Two of the graphs, by their numbers ``[2]`` on the device; the first says which nodes of both count."""
+        features, real = self.features[batch], self.real[batch]
+        n = real.shape[1]
+        matrices = features.new_zeros(2, n * n + 8)
+        matrices.scatter_(1, self.places[batch], self.values[batch])
+        portion = Portion(real[0].sum(), real.sum(), real=(real[0], real[1]))
+        square = [matrix[:-8].view(n, n) for matrix in matrices]
+        return PaddedView(features[0], square[0], real[0], portion), PaddedView(features[1], square[1], real[1])

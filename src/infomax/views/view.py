@@ -34,7 +34,8 @@ class Views(Protocol):
     """A regime: the pairs of views that one epoch trains on.
 
     If it depends on the depth of the encoder, it also has a method ``prepare(layers)``, called before training. If
-    several processes can share a step, it also has a method ``divide(ranks)``; see `Batches.divide`.
+    several processes can share a step, it also has a method ``divide(ranks)``; see `Batches.divide`. If its pairs
+    can be made uniform, it also has a method ``pad()``; see `ManyGraphs.pad`.
     """
 
     steps: int

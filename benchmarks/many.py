@@ -1,0 +1,115 @@
+"""Milliseconds per step of training on many graphs (PPI): ours and plain torch alternately, in one run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from benchmarks.command import parser, report
+from benchmarks.measure import race
+from benchmarks.ours import go_on
+from infomax.datasets import load_dataset
+from infomax.estimator import build
+from infomax.graphs.graph import Graph
+from infomax.graphs.scaling import Scaler
+from infomax.presets import PRESETS, is_short
+from infomax.training.loop import Training
+from infomax.views.propagation import Propagation
+
+COLUMNS = {
+    "contender": "{contender}",
+    "median ms": "{median_ms:.2f}",
+    "p10 - p90": "{p10_ms:.2f} - {p90_ms:.2f}",
+    "ratio": "{ratio:.2f}",
+    "last loss": "{loss:.4f}",
+}
+PRESET = PRESETS["many-graphs"]
+FOREVER = 10**9
+
+
+class Ours:
+    """The many-graphs preset, without an end."""
+
+    def __init__(self, graph: Graph, device: torch.device) -> None:
+        model = build(PRESET, graph.num_features, torch.Generator().manual_seed(0)).to(device)
+        self.training = Training(
+            model,
+            PRESET.views(graph, model.encoder.rule, PRESET.corruption, device),
+            PRESET.objective,
+            lr=PRESET.lr,
+            epochs=FOREVER,
+            patience=None,
+            generator=torch.Generator(device).manual_seed(1),
+            replayable=True,
+            short=is_short(PRESET, graph.num_nodes),
+        )
+
+    def train(self, count: int) -> float:
+        """Train ``count`` steps, whole epochs of them; returns the mean loss of the last epoch."""
+        return go_on(self.training, count // self.training.views.steps)
+
+
+class Plain:
+    """The paper's formulas in plain torch: autograd, sparse products, Adam."""
+
+    def __init__(self, graph: Graph, device: torch.device) -> None:
+        self.model = build(PRESET, graph.num_features, torch.Generator().manual_seed(0)).to(device)
+        parts = [graph.part(graph.groups == group) for group in np.unique(graph.groups)]
+        self.matrices = [Propagation.of(part, "mean", device).operand.matrix for part in parts]
+        self.features = [torch.from_numpy(np.asarray(part.features)).to(device) for part in parts]
+        self.optimiser = torch.optim.Adam(self.model.parameters(), lr=PRESET.lr)
+
+    def train(self, count: int) -> float:
+        """Train ``count`` steps; returns the mean loss of the last epoch."""
+        losses: list[Tensor] = []
+        while len(losses) < count:
+            order = torch.randperm(len(self.features))
+            others = (order + torch.randint(1, len(order), order.shape)) % len(order)
+            for one, other in zip(order.tolist(), others.tolist(), strict=True):
+                self.optimiser.zero_grad()
+                loss = self.loss(one, other)
+                loss.backward()
+                self.optimiser.step()
+                losses.append(loss.detach())
+        return float(torch.stack(losses[-len(self.features) :]).mean())
+
+    def loss(self, one: int, other: int) -> Tensor:
+        """Compute the loss of one graph against another, whose features have dropout."""
+        h = self.encode(self.matrices[one], self.features[one])
+        negative = self.encode(self.matrices[other], functional.dropout(self.features[other], 0.5))
+        direction = self.model.discriminator.weight @ h.mean(0).sigmoid()
+        scores = torch.cat([h @ direction, negative @ direction]) + self.model.discriminator.bias
+        targets = torch.cat([torch.ones_like(scores[: len(h)]), torch.zeros_like(scores[len(h) :])])
+        return functional.binary_cross_entropy_with_logits(scores, targets)
+
+    def encode(self, matrix: Tensor, x: Tensor) -> Tensor:
+        """Compute H: three layers with dense skip connections."""
+        encoder = self.model.encoder
+        total, h = x @ encoder.skip, x
+        for k in range(3):
+            out = functional.prelu(matrix @ (h @ encoder.weights[k]) + encoder.biases[k], encoder.slopes[k])
+            total = h = out + total
+        return out
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print the table, write the JSON."""
+    options = parser(__doc__)
+    options.add_argument("--repeats", type=int, default=5, help="rounds; each gives every contender one turn")
+    options.add_argument("--epochs", type=int, default=4, help="epochs of 20 steps in a turn")
+    settings = options.parse_args(arguments)
+    torch.set_num_threads(settings.threads)
+    graph = load_dataset("ppi").seen()
+    graph = dataclasses.replace(graph, features=Scaler.fit(graph.features, PRESET.scale).transform(graph.features))
+    device = torch.device(settings.device)
+    contenders = {"ours": Ours(graph, device), "plain torch": Plain(graph, device)}
+    rows = race(contenders, settings.repeats, settings.epochs * contenders["ours"].training.views.steps)
+    report(settings, "A step on many graphs: ppi, d = 512", rows, COLUMNS)
+
+
+if __name__ == "__main__":
+    main()

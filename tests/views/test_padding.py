@@ -1,0 +1,85 @@
+"""Padded graphs, as a GPU computes them: padding counts nowhere."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from sample_graphs import random_graph
+
+from infomax import Graph
+from infomax.estimator import build
+from infomax.graphs.many import join
+from infomax.parts.corruptions import drop_features, flip_edges, is_replayable, shuffle_features
+from infomax.presets import PRESETS
+from infomax.training.step import evaluate_pair
+from infomax.views import ManyGraphs, PaddedView
+
+CPU = torch.device("cpu")
+SIZES = {"a": 13, "b": 21, "c": 9}
+
+
+def graphs(sizes=SIZES):
+    """Graphs of different sizes, as one."""
+    return Graph(**join({name: random_graph(n, 5, n, dense=True) for name, n in sizes.items()}))
+
+
+def unchanged(view, generator):
+    return view
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 2), (2, 0)])
+def test_a_padded_pair_has_the_loss_and_the_gradients_of_the_pair(one, other):
+    preset = dataclasses.replace(PRESETS["many-graphs"], dim=7)
+    model = build(preset, 5, torch.Generator().manual_seed(0))
+    for bias in model.encoder.biases:
+        torch.nn.init.constant_(bias, 0.1)  # so that padding has an output other than 0
+    outcomes = []
+    for pad in (False, True):
+        views = ManyGraphs(graphs(), "mean", unchanged, CPU)
+        if pad:
+            views.pad()
+        assert views.uniform == pad
+        pair = views.pair(torch.tensor([one, other]), torch.Generator())
+        assert isinstance(pair[0], PaddedView) == pad
+        record = evaluate_pair(model, preset.objective, *pair)
+        outcomes.append([record.detach(), *torch.autograd.grad(record[0], list(model.parameters()))])
+    for a, b in zip(*outcomes, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_all_pairs_have_one_shape_and_an_epoch_is_the_same():
+    padded, plain = (ManyGraphs(graphs(), "mean", shuffle_features, CPU) for _ in range(2))
+    padded.pad()
+    drawn = [list(views.batches(torch.Generator().manual_seed(3))) for views in (padded, plain)]
+    assert torch.equal(torch.stack(drawn[0]), torch.stack(drawn[1]))
+    shapes = {padded.pair(batch, torch.Generator())[side].features.shape for batch in drawn[0] for side in (0, 1)}
+    assert shapes == {(24, 5)}
+
+
+def test_a_shuffle_leaves_padding_where_it_is():
+    views = ManyGraphs(graphs(), "mean", shuffle_features, CPU)
+    views.pad()
+    positive, _ = views.pair(torch.tensor([0, 1]), torch.Generator())
+    shuffled = positive.shuffled(torch.Generator().manual_seed(0))
+    assert not torch.equal(shuffled.features, positive.features)
+    assert not shuffled.features[13:].any()
+    assert sorted(map(tuple, shuffled.features[:13].tolist())) == sorted(map(tuple, positive.features[:13].tolist()))
+
+
+@pytest.mark.parametrize("sizes", [{"a": 20}, {f"{k}": 5 for k in range(9)} | {"large": 200}], ids=["one", "uneven"])
+def test_graphs_that_are_not_padded(sizes):
+    graph = random_graph(20, 5, dense=True) if len(sizes) == 1 else graphs(sizes)
+    views = ManyGraphs(graph, "mean", drop_features, CPU)
+    views.pad()
+    assert not views.uniform
+
+
+def test_what_a_gpu_can_replay():
+    sparse, dense = random_graph(dense=False).features, np.ones((3, 2), dtype=np.float32)
+    dropping = PRESETS["many-graphs"].corruption
+    assert [is_replayable(dropping, features) for features in (sparse, dense)] == [False, True]
+    assert is_replayable(shuffle_features, sparse)
+    assert not is_replayable(flip_edges, dense)
