@@ -209,6 +209,10 @@ class StoredEmbeddings:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the ids."""
+        return iter(self.ids)
+
     def row(self, node_id: Hashable) -> int:
         """The row of a node; an integer and its text are the same id."""
         return find_row(self.ids.find([node_id]), node_id, self.ids)

@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import csv as arrow_csv
+from pyarrow import parquet
 from shell import infomax, refused, write_graph
 
 from infomax import DGI, Embeddings, Graph
+from infomax.evaluation import clustering
+from infomax.graphs import columns
 from infomax.paper import comparison, studies
 from infomax.training import parts, stored
 
@@ -79,7 +83,6 @@ def test_the_other_commands(place: Path, tmp_path: Path) -> None:
     outcome = infomax("evaluate", place / "run")
     assert outcome.code == 0, outcome.err
     assert "60 labelled nodes" in outcome.out
-    assert infomax("cluster", place / "run", "-k", 3).code == 0
     new = tmp_path / "new"
     new.mkdir()
     (new / "edges.csv").write_text("source,target\nnew,007\n")
@@ -87,6 +90,29 @@ def test_the_other_commands(place: Path, tmp_path: Path) -> None:
     outcome = infomax("embed", place / "run", new, "--attach", "--out", tmp_path / "new.csv")
     assert outcome.code == 0, outcome.err
     assert Embeddings.read(tmp_path / "new.csv").ids.tolist() == ["new"]
+
+
+@pytest.mark.parametrize("name", ["clusters.csv", "clusters.parquet"])
+def test_clusters_are_found_on_a_sample_and_given_to_all(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """All nodes get the cluster whose centre is nearest, whether they were in the sample or not."""
+    monkeypatch.setattr(parts, "PART", 25)
+    monkeypatch.setattr(clustering, "FITTED", 50)
+    monkeypatch.setattr(columns, "ID_ROWS", 25)
+    outcome = infomax("cluster", place / "run", "-k", 3, "--out", tmp_path / name)
+    assert outcome.code == 0, outcome.err
+    assert "60 nodes, 3 clusters" in outcome.out
+    assert any(feature in outcome.out for feature in ("less of x", "x, "))
+    table = arrow_csv.read_csv(tmp_path / name) if name.endswith("csv") else parquet.read_table(tmp_path / name)
+    graph = Graph.open(place / "g.graph")
+    assert table["id"].to_pylist() == graph.ids.tolist()
+    vectors = DGI.load(place / "run").transform(graph).vectors
+    units, found = vectors / np.linalg.norm(vectors, axis=1, keepdims=True), table["cluster"].to_numpy()
+    centres = np.stack([units[found == number].mean(axis=0) for number in range(3)])
+    nearest = np.argmin(((units[:, None] - centres) ** 2).sum(axis=-1), axis=1)
+    assert (nearest == found).mean() > 0.9
+    assert np.bincount(found)[0] == np.bincount(found).max()
 
 
 def test_parts_are_scored_by_the_labelled_nodes(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,12 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, in_memory, writable
+from infomax.cli.options import Device, RunArgument, writable, written_once
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from infomax.embeddings import Embeddings
+    from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.evaluation.clustering import Stability
     from infomax.graphs.graph import Graph
 
@@ -47,7 +47,8 @@ def cluster(
 ) -> None:
     """Group the nodes by k-means of their vectors.
 
-    Shows the features that set each group apart and, with labels, how well the groups agree with them (NMI, ARI).
+    Shows the features that set each group apart and, with labels, how well the groups agree with them (NMI, ARI). Of a
+    graph folder, the groups are found on a sample of the nodes; the others join the nearest.
     """
     from infomax.errors import InputError
     from infomax.evaluation import clustering
@@ -66,13 +67,13 @@ def cluster(
             raise InputError("-k", f"auto, or a number from 1 to {len(embeddings):,}", k)
     clusters = clustering.cluster(embeddings.vectors, number, seed=seed)
     if out is not None:
-        FORMATS[out.suffix.lower()](out, embeddings.ids, clusters)
+        FORMATS[out.suffix.lower()](out, embeddings, clusters)
     _show(graph, clusters)
     if out is not None:
         show.wrote(f"{out} ({len(embeddings):,} nodes, {clusters.max() + 1} clusters)", began)
 
 
-def _read(run: Path, device: str) -> tuple[Embeddings, Graph]:
+def _read(run: Path, device: str) -> tuple[Embeddings | StoredEmbeddings, Graph]:
     """The vectors and the graph of a run; without torch where the run holds its vectors."""
     from infomax.training.runs import read_training_graph, read_vectors
 
@@ -83,7 +84,8 @@ def _read(run: Path, device: str) -> tuple[Embeddings, Graph]:
 
     model = DGI.load(run)
     model.device = device
-    in_memory(model)
+    if model.graph_.folder is not None:
+        return written_once(model, run), model.graph_
     return model.transform(model.graph_), model.graph_
 
 
@@ -101,11 +103,9 @@ def _show_choice(scores: dict[int, Stability], chosen: int) -> None:
 
 
 def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
-    """What sets each cluster apart: ``perl, module, less of python``; nothing where the features are on disk."""
+    """What sets each cluster apart: ``perl, module, less of python``."""
     from infomax.evaluation.clustering import distinctive
 
-    if graph.folder is not None:
-        return ["" for _ in range(clusters.max() + 1)]
     return [
         ", ".join(graph.feature_names[f] if apart > 0 else f"less of {graph.feature_names[f]}" for f, apart in columns)
         for columns in distinctive(graph.features, clusters, top=NAMED)
@@ -138,7 +138,7 @@ def _show(graph: Graph, clusters: NDArray[Any]) -> None:
         show.table("Agreement with labels", ("label", "NMI", "ARI"), cells)
 
 
-def _write_text(path: Path, ids: NDArray[Any], clusters: NDArray[Any]) -> None:
+def _write_text(path: Path, embeddings: Embeddings | StoredEmbeddings, clusters: NDArray[Any]) -> None:
     import csv
 
     from infomax.io.atomic import replacing
@@ -148,16 +148,21 @@ def _write_text(path: Path, ids: NDArray[Any], clusters: NDArray[Any]) -> None:
         # All text is quoted: csv would leave a lone carriage return bare, which then reads as the end of a row.
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writerow(("id", "cluster"))
-        writer.writerows(zip(ids.tolist(), clusters.tolist(), strict=True))
+        writer.writerows(zip(embeddings, map(int, clusters), strict=True))
 
 
-def _write_parquet(path: Path, ids: NDArray[Any], clusters: NDArray[Any]) -> None:
+def _write_parquet(path: Path, embeddings: Embeddings | StoredEmbeddings, clusters: NDArray[Any]) -> None:
+    from infomax.graphs.columns import ID_ROWS
     from infomax.io.atomic import replacing
     from infomax.io.parquet import need_pyarrow
 
     pyarrow, parquet = need_pyarrow(path)
-    with replacing(path) as temporary:
-        parquet.write_table(pyarrow.table({"id": pyarrow.array(ids), "cluster": clusters}), temporary)
+    ids = embeddings.ids
+    schema = pyarrow.schema([("id", pyarrow.array(ids[:1]).type), ("cluster", pyarrow.int64())])
+    with replacing(path) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
+        for first in range(0, len(ids), ID_ROWS):
+            block = slice(first, first + ID_ROWS)
+            writer.write_table(pyarrow.table([pyarrow.array(ids[block]), clusters[block]], schema=schema))
 
 
 FORMATS = {".csv": _write_text, ".tsv": _write_text, ".parquet": _write_parquet}

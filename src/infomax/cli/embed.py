@@ -11,7 +11,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, open_graph, writable
+from infomax.cli.options import Device, RunArgument, open_graph, writable, written_once
 
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings, StoredEmbeddings
@@ -149,7 +149,7 @@ def neighbours(
 ) -> None:
     """Show the nodes nearest to a node, by cosine similarity."""
     from infomax import index
-    from infomax.embeddings import Embeddings
+    from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.errors import InputError
     from infomax.io.vectors import has_parts
 
@@ -157,7 +157,7 @@ def neighbours(
         raise InputError("--index", "usearch, which builds indices", "none installed", _INSTALL)
     searched: Embeddings | StoredEmbeddings | NeighbourIndex
     if has_parts(source):
-        searched = _of_parts(source, use_index)
+        searched = _of_parts(source, StoredEmbeddings.open(source), use_index)
     elif source.is_file():
         searched = Embeddings.read(source)
     else:
@@ -171,12 +171,10 @@ def neighbours(
 _INSTALL = "Install it: pip install 'infomax[index]'."
 
 
-def _of_parts(folder: Path, use_index: bool | None) -> StoredEmbeddings | NeighbourIndex:
+def _of_parts(folder: Path, stored: StoredEmbeddings, use_index: bool | None) -> StoredEmbeddings | NeighbourIndex:
     """The vectors of a folder of parts, which stay on disk, or the index beside them."""
     from infomax import index
-    from infomax.embeddings import StoredEmbeddings
 
-    stored = StoredEmbeddings.open(folder)
     indexed = None
     if use_index is not False and index.installed():
         with show.Steps("indexing", len(stored)) as steps:
@@ -199,9 +197,7 @@ def _of_run(run: Path, use_index: bool | None) -> Embeddings | StoredEmbeddings 
     model = DGI.load(run)
     graph = model.graph_
     if graph.folder is not None:
-        with show.Steps("embed", graph.num_nodes, "Go on with the same command.") as steps:
-            model.write_vectors(graph, run / "vectors", progress=steps.at)
-        return _of_parts(run / "vectors", use_index)
+        return _of_parts(run / "vectors", written_once(model, run), use_index)
     large = graph.num_nodes > index.LIMIT
     if large and use_index is None and not index.installed():
         show.log.print("An index would make this faster from the second call on: pip install 'infomax[index]'")

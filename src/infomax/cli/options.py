@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from infomax.embeddings import StoredEmbeddings
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
 
@@ -121,6 +122,16 @@ def in_memory(model: DGI) -> None:
     if model.graph_.folder is not None:
         memory.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))
         model.graph_ = model.graph_.loaded()
+
+
+def written_once(model: DGI, run: Path) -> StoredEmbeddings:
+    """The vectors of a run on a graph folder: parquet parts in the run folder, which are written where they lack."""
+    from infomax.cli import show
+    from infomax.embeddings import StoredEmbeddings
+
+    with show.Steps("embed", model.graph_.num_nodes, "Go on with the same command.") as steps:
+        model.write_vectors(model.graph_, run / "vectors", progress=steps.at)
+    return StoredEmbeddings.open(run / "vectors")
 
 
 def sampled_rows(graph: Graph, most: int, seed: int, column: NDArray[Any] | None = None) -> NDArray[np.int64] | None:

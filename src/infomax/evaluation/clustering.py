@@ -8,9 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.graphs.columns import StoredVectors
+from infomax.graphs.sparsity import dense
+from infomax.graphs.stored import row_blocks
+
 KS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30)
 SAMPLE, WIDTH, REPEATS = 2500, 32, 4
 LARGE = 50_000
+FITTED = 100_000
+"""Of vectors on disk, as many are in memory to find the clusters; then all are assigned to them."""
 
 
 class Stability(NamedTuple):
@@ -22,18 +28,25 @@ class Stability(NamedTuple):
     """Of a normal distribution with the same covariance, which has no clusters."""
 
 
-def cluster(vectors: NDArray[np.float32], k: int, *, seed: int) -> NDArray[np.int64]:
+def cluster(vectors: NDArray[np.float32] | StoredVectors, k: int, *, seed: int) -> NDArray[np.int64]:
     """Clusters ``[N]``, 0 to k - 1, the largest first, of ``[N, d]`` vectors: k-means of their directions.
 
     Vectors are scaled to length 1, so that near means what it means to `Embeddings.neighbours`: a high cosine. Above
-    LARGE nodes k-means goes by batches. Where fewer than k vectors differ, there are fewer clusters.
+    LARGE nodes k-means goes by batches; of vectors on disk it sees FITTED, drawn at random, and assigns the others.
+    Where fewer than k vectors differ, there are fewer clusters.
     """
-    codes: NDArray[np.int64] = _fit(_units(vectors), k, seed).labels_.astype(np.int64)
+    codes: NDArray[np.int32]
+    if isinstance(vectors, np.ndarray):
+        codes = _fit(_units(vectors), k, seed).labels_
+    else:
+        rows = np.random.default_rng(seed).permutation(len(vectors))[:FITTED]
+        fitted = _fit(_units(vectors[np.sort(rows)]), k, seed)
+        codes = np.concatenate([fitted.predict(_units(block)) for block in vectors.blocks()])
     order = np.argsort(-np.bincount(codes, minlength=k), kind="stable")
     return np.argsort(order)[codes]
 
 
-def choose_k(vectors: NDArray[np.float32], *, seed: int) -> dict[int, Stability]:
+def choose_k(vectors: NDArray[np.float32] | StoredVectors, *, seed: int) -> dict[int, Stability]:
     """The stability of k-means for each of KS, on at most SAMPLE of the ``[N, d]`` vectors; see `best_k`."""
     from sklearn.decomposition import PCA
     from threadpoolctl import threadpool_limits
@@ -83,10 +96,14 @@ def distinctive(features: Any, clusters: NDArray[Any], *, top: int) -> list[list
     """
     from scipy import sparse
 
-    sizes = np.bincount(clusters)
-    member = sparse.csr_array((np.ones(len(clusters)), (clusters, np.arange(len(clusters)))))  # [k, N]
-    sums, squares = ((member @ (features**power)) for power in (1, 2))
-    sums, squares = (part.toarray() if sparse.issparse(part) else np.asarray(part) for part in (sums, squares))
+    sizes, first = np.bincount(clusters), 0
+    sums, squares = np.zeros((2, len(sizes), features.shape[1]))
+    for block in [features] if sparse.issparse(features) else row_blocks(features):
+        here = clusters[first : first + block.shape[0]]
+        member = sparse.csr_array((np.ones(len(here)), (here, np.arange(len(here)))), shape=(len(sizes), len(here)))
+        for total, power in ((sums, 1), (squares, 2)):
+            total += dense(member @ block**power)
+        first += len(here)
     mean = sums.sum(axis=0) / len(clusters)
     deviation = np.sqrt(np.maximum(squares.sum(axis=0) / len(clusters) - mean**2, 0))
     apart = np.divide(sums / sizes[:, None] - mean, deviation, out=np.zeros_like(sums), where=deviation > 1e-12)
