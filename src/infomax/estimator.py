@@ -202,10 +202,12 @@ class DGI(Parameters):
         """The report on the training, computed at first use, since it needs the vectors and their spectrum."""
         if not hasattr(self, "_course"):
             raise not_fitted("No training has finished yet: call fit(graph).")
-        seen, rows = self.graph_.seen(), None
-        if seen.folder is not None:  # sample the nodes, as `shape` does with vectors in memory
-            rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))
-        return self._course | shape(self.transform(seen, rows=rows).vectors)
+        seen = self.graph_.seen()
+        if seen.folder is None:
+            return self._course | shape(self.transform(seen).vectors)
+        rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))  # as `shape` samples in memory
+        encoder, smooth = self.model_.encoder, self.preset_.smooth
+        return self._course | shape(all_vectors(encoder, seen, self.scaler_, rows, smooth, self.device))
 
     def transform(
         self, graph: Graph, *, smooth: int | None = None, rows: NDArray[np.int64] | None = None
@@ -221,14 +223,12 @@ class DGI(Parameters):
         self._check_fitted()
         check_graph(graph)
         check_feature_names("features", graph.feature_names, self.feature_names_)
-        device = choose_device(self.device)
-        encoder = self.model_.to(device).encoder
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
         if graph.folder is not None:
-            n = graph.num_nodes if rows is None else len(rows)
-            memory.require(memory.stored_bytes(graph) + 4 * n * encoder.out_dim, torch.device("cpu"))
-            vectors = all_vectors(encoder, graph, self.scaler_, rows, hops, folder_device(graph, self.device))
+            vectors = all_vectors(self.model_.encoder, graph, self.scaler_, rows, hops, self.device)
             return Embeddings(vectors, graph.ids[:] if rows is None else graph.ids[rows])
+        device = choose_device(self.device)
+        encoder = self.model_.to(device).encoder
         memory.require(memory.embedding_bytes(graph, encoder.out_dim), device)
         scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
         view = WholeView.of(scaled, encoder.rule, device)

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 from sample_graphs import random_graph
-from test_faults import PARQUET_FAULTS, TEXT_FAULTS, put, told
+from test_faults import TEXT_FAULTS, put, told
+from test_parquet_faults import PARQUET_FAULTS
 
 from infomax import Graph, read_graph
 from infomax.errors import InputError

@@ -151,12 +151,14 @@ class RowsView:
 
 
 def all_vectors(
-    encoder: Encoder, graph: Graph, scaler: Scaler, rows: NDArray[np.int64] | None, smooth: int, device: torch.device
+    encoder: Encoder, graph: Graph, scaler: Scaler, rows: NDArray[np.int64] | None, smooth: int, device: str
 ) -> NDArray[np.float32]:
     """Compute the vectors of a graph folder in memory: of ``rows``, in ascending order, or of all nodes."""
+    n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
+    memory.require(memory.stored_bytes(graph) + 4 * n * encoder.out_dim, cpu)
     if rows is not None and not smooth:
-        return StoredEncoder(encoder, graph, scaler, torch.device("cpu")).of(rows)  # reads only the rows needed
-    stored = StoredEncoder(encoder, graph, scaler, device)
+        return StoredEncoder(encoder, graph, scaler, cpu).of(rows)  # reads only the rows needed
+    stored = StoredEncoder(encoder, graph, scaler, folder_device(graph, device))
     with TemporaryDirectory() as work:
         last = stored.layers(Path(work), smooth)
         parts = []

@@ -263,7 +263,7 @@ def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int
     grown = isinstance(graph.adjacency, GrownAdjacency)  # its rows are those that send to a node already
     received = graph.adjacency.T.tocsr() if graph.directed and not grown else graph.adjacency
     stored = grown or isinstance(received, StoredAdjacency)
-    starts = to_device(np.asarray(received.indptr, dtype=np.int64), device)
+    starts = to_device(np.asanyarray(received.indptr, dtype=np.int64), device)  # mapped where it is
     counts = starts.diff()
     if graph.weighted:
         sums = received.sums() if stored else received.sum(axis=1, dtype=np.float64)
