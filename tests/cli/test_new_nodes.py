@@ -43,6 +43,39 @@ def test_new_nodes_alone_are_written_as_the_whole_graph_has_them(world, tmp_path
     np.testing.assert_allclose(found.vectors, [expected[node] for node in TOMORROW], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("attach", [True, False])
+def test_columns_of_new_tables_are_chosen(world, tmp_path, attach):
+    """Tables whose columns have other names and another order give the same vectors."""
+    attached = ["--attach"] if attach else []
+    part = shutil.copytree(world / ("new" if attach else "whole"), tmp_path / "tables")
+    assert infomax("embed", world / "run", part, *attached, "--out", tmp_path / "plain.csv").code == 0
+    for table, names in (("edges.csv", {"source": "from", "target": "to"}), ("nodes.csv", {"id": "name"})):
+        with (part / table).open(encoding="utf-8", newline="") as file:
+            head, *rows = (row[1:] + row[:1] for row in csv.reader(file))
+        write_table(part / table, [[names.get(name, name) for name in head], *rows])
+    words = ("embed", world / "run", part, *attached, "--out", tmp_path / "chosen.csv")
+    assert infomax(*words, "--id", "name", "--source", "from", "--target", "to").code == 0
+    assert (tmp_path / "chosen.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
+    refused(infomax(*words, "--id", "nobody"), "nodes.csv", 'a column "nobody", for id')
+
+
+def test_features_of_new_nodes_in_a_file(world, tmp_path):
+    features = np.random.default_rng(0).random((60, 3), dtype=np.float32)
+    part = shutil.copytree(world / "whole", tmp_path / "tables")
+    write_table(part / "nodes.csv", [["id"], *([node] for node in IDS)])
+    np.save(tmp_path / "x.npy", features)
+    train = ("train", part, "--features", tmp_path / "x.npy", "--dim", 8, "--epochs", 2)
+    assert infomax(*train, "--out", tmp_path / "run").code == 0
+    assert infomax("embed", tmp_path / "run", "--out", tmp_path / "own.csv").code == 0
+    embed = ("embed", tmp_path / "run", part, "--out", tmp_path / "again.csv")
+    outcome = infomax(*embed, "--features", tmp_path / "x.npy")
+    assert outcome.code == 0, outcome.err
+    own, again = (Embeddings.read(tmp_path / name).vectors for name in ("own.csv", "again.csv"))
+    np.testing.assert_allclose(again, own, atol=1e-6)
+    refused(infomax(*embed, "--features", "x"), "--features", "a file .npy or .npz", "names of the features")
+    refused(infomax("embed", tmp_path / "run", "--out", tmp_path / "v.csv", "--id", "id"), "--id: expected GRAPH")
+
+
 def test_new_nodes_alone_are_no_graph_and_the_way_is_told(world, tmp_path):
     words = ("embed", world / "run", world / "new", "--out", tmp_path / "v.npz")
     refused(infomax(*words), "edges.csv", "nodes.csv", "If it has only new nodes, add --attach.")

@@ -34,7 +34,7 @@ SURFACE = {
         "--groups",
         *COLUMNS,
     },
-    "embed": {"--out", "--attach", "--smooth"},
+    "embed": {"--out", "--attach", "--smooth", "--id", "--source", "--target", "--weight", "--features"},
     "evaluate": {"--labels", "--dataset", "--probe", "--smooth", "--edges", "--json"},
     "neighbours": {"-k", "--index"},
     "info": {"--labels", "--directed", "--groups", *COLUMNS},

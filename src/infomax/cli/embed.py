@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from infomax.cli import show
-from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, open_graph, writable, written_once
+from infomax.cli.app import Grouped, app
+from infomax.cli.options import KNOWN_FEATURES, Device, RunArgument, choosing, open_graph, writable, written_once
 
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings, StoredEmbeddings
@@ -27,7 +27,8 @@ def _writable(path: Path) -> Path:
     return path
 
 
-@app.command()
+@app.command(cls=Grouped)
+@choosing(KNOWN_FEATURES)
 def embed(
     run: RunArgument,
     graph: Annotated[
@@ -61,17 +62,24 @@ def embed(
         bool, typer.Option("--half", help="Vectors of a graph folder in half precision, half the bytes.")
     ] = False,
     device: Device = "auto",
+    columns: dict[str, Any],
 ) -> None:
     """Write the vectors of a graph's nodes, with their ids."""
     import numpy as np
 
     from infomax.cli.torchrun import joined, started
     from infomax.errors import InputError
+    from infomax.io.columns import MATRICES
     from infomax.io.vectors import check_extension
     from infomax.training.runs import read_vectors
 
     if attach and graph is None:
         raise InputError("--attach", "GRAPH, the tables of the new nodes and their edges", "none")
+    if columns and graph is None:
+        raise InputError(f"--{next(iter(columns))}", "GRAPH, the tables that it is about", "none")
+    if (file := columns.get("features")) and Path(file).suffix.lower() not in MATRICES:
+        remedy = "Columns of tables are found by the names of the features that the run was trained on."
+        raise InputError("--features", f"a file {' or '.join(MATRICES)}", file, remedy)
     began = time.monotonic()
     if out.suffix:
         check_extension(out)
@@ -83,7 +91,7 @@ def embed(
 
     with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
         with ranks.together():
-            model, source = _open(run, graph, attach)
+            model, source = _open(run, graph, attach, columns)
             model.device = device
             in_parts = source.folder is not None and not attach and out.suffix.lower() in ("", ".parquet", ".npy")
             if ranks.count > 1 and (out.suffix or not in_parts):
@@ -103,7 +111,7 @@ def embed(
     show.wrote(f"{out} ({embeddings!r})", began)
 
 
-def _open(run: Path, graph: str | None, attach: bool) -> tuple[DGI, Graph]:
+def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -> tuple[DGI, Graph]:
     """Read a run and the graph to embed: its own, another, or its own with new nodes."""
     from infomax.errors import InputError, shorten
     from infomax.estimator import DGI
@@ -112,10 +120,10 @@ def _open(run: Path, graph: str | None, attach: bool) -> tuple[DGI, Graph]:
     model = DGI.load(run)
     source = model.graph_
     if graph is not None and attach:
-        source = read_graph(graph, attach_to=source)
+        source = read_graph(graph, attach_to=source, **columns)
     elif graph is not None:
         try:
-            source = open_graph(graph, directed=source.directed, features=model.feature_names_)
+            source = open_graph(graph, None, source.directed, columns, features=model.feature_names_)
         except InputError as error:
             known = source.ids.tolist() if source.folder is None else []
             if error.found in map(shorten, known):  # an edge to a node of the run's graph

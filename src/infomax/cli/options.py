@@ -67,6 +67,10 @@ COLUMNS = {
     ),
     "ignore": _column("--ignore", many=True, help="A column of the node table to ignore. May be repeated."),
 }
+KNOWN_FEATURES = {name: COLUMNS[name] for name in ("id", "source", "target", "weight")} | {
+    "features": _column("--features", metavar="FILE", help="A file with one row per node: .npy, or .npz of scipy."),
+}
+"""Of a graph for a trained encoder, which knows the names of its features."""
 GROUPS = {
     "groups": _column("--groups", help="The column of the node table that names the graph of a node, of several."),
 }
