@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -72,12 +72,13 @@ class PaddedView:
     """The view of a graph with padding: nodes without features and edges, which count nowhere.
 
     Shapes:
-        features: ``[N, F]``; matrix: ``[N, N]``, the propagation, dense
+        features: ``[N, F]``; matrix, transpose: ``[N, N]``, the propagation, dense
         real: ``[N]``, 1 for a node, 0 for padding
     """
 
     features: Tensor
     matrix: Tensor
+    transpose: Tensor
     real: Tensor
     portion: Portion | None = None
 
@@ -100,7 +101,22 @@ class PaddedView:
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ; features are pooled before the product, so that the gradient needs no P."""
-        return multiply(self.matrix @ self.features, weight) if h is None else self.matrix @ (h @ weight)
+        if h is None:
+            return multiply(self.matrix @ self.features, weight)
+        return _Product.apply(h @ weight, self.matrix, self.transpose)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _Product(torch.autograd.Function):
+    """P Y; a GPU multiplies by a transpose in memory faster than by the transpose of a matrix."""
+
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
+        ctx.transpose = transpose
+        return matrix @ y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.transpose @ grads[0], None, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +125,9 @@ class PaddedGraphs:
 
     Shapes:
         features: ``[G, N, F]``; real: ``[G, N]``, 1 for a node, 0 for padding
-        places, values: ``[G, E]``, the entries of the propagation matrix: row * N + column; N * N is padding
+        places: ``[G, 2, E]``, of the entries of the propagation matrix, row * N + column, and of its transpose; N * N
+            is padding
+        values: ``[G, 1, E]``, the entries
     """
 
     features: Tensor
@@ -126,17 +144,19 @@ class PaddedGraphs:
         for row, view in zip(real, views, strict=True):
             row[: view.propagation.n] = 1
         matrices = [cast(Propagation, view.propagation).operand.matrix.to_sparse_coo() for view in views]
-        n = real.shape[1]
-        places = [matrix.indices()[0] * n + matrix.indices()[1] for matrix in matrices]
+        step = torch.tensor([[real.shape[1], 1], [1, real.shape[1]]], device=real.device)
+        places = [(step[:, :, None] * matrix.indices()).sum(1).T for matrix in matrices]
         values = [matrix.values() for matrix in matrices]
-        return cls(features, real, pad_sequence(places, True, n * n), pad_sequence(values, True))
+        places_of_all = pad_sequence(places, batch_first=True, padding_value=real.shape[1] ** 2).mT.contiguous()
+        return cls(features, real, places_of_all, pad_sequence(values, batch_first=True)[:, None])
 
     def pair(self, batch: Tensor) -> tuple[PaddedView, PaddedView]:
         """Two of the graphs, by their numbers ``[2]`` on the device; the first says which nodes of both count."""
         features, real = self.features[batch], self.real[batch]
-        n = real.shape[1]
-        matrices = features.new_zeros(2, n * n + 8)
-        matrices.scatter_(1, self.places[batch], self.values[batch])
+        n, places = real.shape[1], self.places[batch]
+        cells = features.new_zeros(2, 2, n * n + 8)  # 8, for the alignment that tensor cores require
+        cells.scatter_(2, places, self.values[batch].expand_as(places))
+        matrices = cells[..., :-8].unflatten(2, (n, n))
         portion = Portion(real[0].sum(), real.sum(), real=(real[0], real[1]))
-        square = [matrix[:-8].view(n, n) for matrix in matrices]
-        return PaddedView(features[0], square[0], real[0], portion), PaddedView(features[1], square[1], real[1])
+        positive = PaddedView(features[0], matrices[0, 0], matrices[0, 1], real[0], portion)
+        return positive, PaddedView(features[1], matrices[1, 0], matrices[1, 1], real[1])
