@@ -10,7 +10,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, embedding_bag,
 
 from benchmarks.command import parser, report
 from benchmarks.measure import race
-from benchmarks.ours import FOREVER, _go_on
+from benchmarks.ours import FOREVER, go_on
 from benchmarks.problem import LEARNING_RATE, load
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
@@ -54,7 +54,7 @@ class OurBatches:
 
     def train(self, count: int) -> float:
         """Train ``count`` steps; returns the last loss."""
-        return _go_on(self.training, count)
+        return go_on(self.training, count)
 
 
 class PlainBatches:

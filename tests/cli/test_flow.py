@@ -119,12 +119,15 @@ def test_epochs_with_patience_stop_early_or_at_the_limit(folder, tmp_path):
 
 def test_patches_are_as_deep_as_the_encoder(folder, tmp_path):
     common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 2, "--preset", "patches", "--layers", 2)
-    assert infomax(*common, "--fan-out", "3,2", "--out", tmp_path / "run").code == 0
+    assert infomax(*common, "--fan-out", "3,2", "--weighting", "degree", "--out", tmp_path / "run").code == 0
     settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
     assert (settings["views"]["fan_out"], settings["encoder"]["layers"]) == ([3, 2], 2)
+    assert settings["views"]["weighting"] == "degree"
     assert np.isfinite(DGI.load(tmp_path / "run").transform(read_graph(folder, labels="kind")).vectors).all()
     for words in ((), ("--batch", 9), ("--fan-out", "3")):
         refused(infomax(*common, *words, "--out", tmp_path / "other"), "found 2", "fan-out of 2 numbers: --fan-out")
+    wrong = infomax(*common, "--weighting", "size", "--out", tmp_path / "other")
+    refused(wrong, "--weighting: expected sample or degree, found size")
     assert not (tmp_path / "other").exists()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -71,6 +71,15 @@ def train(
         typer.Option(
             metavar="K,K,...",
             help="Neighbours drawn at each level of a patch; a layer each.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
+    weighting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="sample|degree",
+            help="Weight of a node among its drawn neighbours, in patches: by their number, as in the paper, or by its "
+            "degree, as in the whole graph.  [default: sample]",
             rich_help_panel=METHOD,
         ),
     ] = None,
@@ -174,7 +183,7 @@ def train(
                 smooth=smooth,
                 seed=seed,
                 device=device,
-                **_views(preset, fan_out, batch) | _parts(preset, layers, corruption, rho, readout),
+                **_views(preset, fan_out, batch, weighting) | _parts(preset, layers, corruption, rho, readout),
             )
             model.settings()  # refuses what is out of range before the graph is read
             place = choose_device(device)
@@ -253,8 +262,8 @@ def _length(preset: str, epochs: int | None, steps: int | None) -> int | None:
     return steps
 
 
-def _views(preset: str, fan_out: str | None, batch: int | None) -> dict[str, Any]:
-    """The views of batches or patches with this batch, and the encoder that fits the fan-out of patches."""
+def _views(preset: str, fan_out: str | None, batch: int | None, weighting: str | None) -> dict[str, Any]:
+    """The views of batches or patches with these settings, and the encoder that fits the fan-out of patches."""
     from functools import partial
 
     from infomax.errors import InputError
@@ -262,12 +271,14 @@ def _views(preset: str, fan_out: str | None, batch: int | None) -> dict[str, Any
     from infomax.presets import PRESETS, batch_sizes
     from infomax.views import Batches, Patches
     from infomax.views.batches import BATCH
+    from infomax.views.patches import Weighting
 
-    if fan_out is not None and preset != "patches":
-        raise InputError("--fan-out", "--preset patches", f"--preset {preset}")
+    for option, given in (("--fan-out", fan_out), ("--weighting", weighting)):
+        if given is not None and preset != "patches":
+            raise InputError(option, "--preset patches", f"--preset {preset}")
     if batch is not None and preset not in ("batches", "patches"):
         raise InputError("--batch", "--preset batches or patches", f"--preset {preset}")
-    if fan_out is None and batch is None:
+    if fan_out is None and batch is None and weighting is None:
         return {}
     if preset == "batches":
         return {"views": partial(Batches, batch=batch or BATCH)}
@@ -278,5 +289,8 @@ def _views(preset: str, fan_out: str | None, batch: int | None) -> dict[str, Any
             raise ValueError
     except ValueError:
         raise InputError("--fan-out", "numbers from 1, as in 10,10,25", str(fan_out)) from None
-    views = partial(Patches, fan_out=counts, batch=batch or usual["batch"], weighting="sample")
+    weighting = weighting or "sample"
+    if weighting not in get_args(Weighting):
+        raise InputError("--weighting", " or ".join(get_args(Weighting)), weighting)
+    views = partial(Patches, fan_out=counts, batch=batch or usual["batch"], weighting=weighting)  # type: ignore[arg-type]
     return {"views": views, "encoder": partial(SkipMeanPool, layers=len(counts))}
