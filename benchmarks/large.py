@@ -38,6 +38,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--half", action="store_true", help="Features and vectors in half precision.")
+    parser.add_argument("--more", action="store_true", help="Also run the commands that use a run and its vectors.")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(words)
     folder, half = options.folder, ["--half"] if options.half else []
@@ -54,11 +55,22 @@ def main(words: list[str] | None = None) -> None:
         "embed": ["embed", run, "--out", f"{folder / 'vectors'}/", *half],
         "evaluate": ["evaluate", run],
     }
+    if options.more:
+        vectors, node = folder / "vectors", "user-0"
+        stages |= {
+            "evaluate parts": ["evaluate", vectors, "--labels", f"{graph}:kind"],
+            "neighbours": ["neighbours", vectors, node, "--exact"],
+            "cluster": ["cluster", run, "--out", folder / "clusters.parquet"],
+            "map": ["map", run, "--out", folder / "map.html"],
+            "analyse": ["analyse", run, "--out", folder / "report"],
+            "index": ["neighbours", vectors, node, "--index"],
+            "indexed": ["neighbours", vectors, node],
+        }
     rows = []
     for name, command in stages.items():
         rows.append({"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])})
         print(
-            "{stage:9} {seconds:8.1f} s  CPU {cpu:8.1f} s  RSS {rss:6.2f} GB  RssAnon {anonymous:6.2f} GB".format(
+            "{stage:14} {seconds:8.1f} s  CPU {cpu:8.1f} s  RSS {rss:6.2f} GB  RssAnon {anonymous:6.2f} GB".format(
                 **rows[-1]
             ),
             flush=True,

@@ -28,6 +28,11 @@ LIMIT = runs.STORED
 
 INDEX, NOTES = "neighbours.usearch", "neighbours.json"
 NEAREST, SAMPLE = 10, 100
+BUILT_FROM, CANDIDATES = 64, 1024
+"""How many nodes are kept in view when one is added, and when the index is searched.
+
+More of the first double the time to build, more of the second cost a search some milliseconds.
+"""
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def build(blocks: Iterable[NDArray[np.float32]], width: int, dtype: str, progres
     """An index in memory over the rows of blocks ``[n, width]``."""
     from usearch.index import Index
 
-    graph = Index(ndim=width, metric="cos", dtype=dtype)
+    graph = Index(ndim=width, metric="cos", dtype=dtype, expansion_add=BUILT_FROM)
     for block in blocks:
         graph.add(np.arange(len(graph), len(graph) + len(block)), block)
         progress(len(graph), "indexing")
@@ -122,6 +127,7 @@ def build(blocks: Iterable[NDArray[np.float32]], width: int, dtype: str, progres
 
 def search(graph: Any, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     """The rows ``[n, k]`` that an index finds nearest to ``[n, d]`` queries."""
+    graph.expansion_search = CANDIDATES
     rows: NDArray[np.int64] = np.atleast_2d(graph.search(queries, k).keys).astype(np.int64)
     return rows
 
