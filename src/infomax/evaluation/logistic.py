@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.evaluation.lbfgs import minimise
+
 LARGEST_BASIS = 2048
 """Rows or columns up to which the principal axes of a dense x are computed."""
 DENSE_BASIS, DENSE = 512, 1 << 24
@@ -102,8 +104,6 @@ class _Problem:
 
     def minimise(self, cost: float, start: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights and, in the last row, biases ``[r + 1, K]`` with the lowest loss."""
-        from scipy.optimize import minimize
-
         n, decay = len(self.targets), 1 / (cost * len(self.targets))
         share = np.bincount(self.targets) / n
         curvature = np.outer(np.append(self.variances, 1), share * (1 - share))
@@ -126,9 +126,7 @@ class _Problem:
             slopes = np.vstack([transposed @ logits - np.outer(self.shift, error), error])
             return float(value), (unit * (slopes / n + decays * values)).ravel()
 
-        options = {"gtol": PRECISION, "ftol": PRECISION**2, "maxiter": 500}
-        found = minimize(loss, (start / unit).ravel(), jac=True, method="L-BFGS-B", options=options)
-        best: NDArray[np.float64] = unit * found.x.reshape(unit.shape)
+        best: NDArray[np.float64] = unit * minimise(loss, (start / unit).ravel(), PRECISION).reshape(unit.shape)
         return best
 
     def unscaled(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import softplus
+
+from infomax.evaluation.lbfgs import minimise
 
 PRECISION = 1e-3
 """Largest entry of the gradient at which a fit ends; scores hardly change after it."""
@@ -22,9 +23,6 @@ def fit_labels(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     Shapes:
         x: ``[n, d]``; y: ``[n, C]``, of 0/1.
     """
-    import numpy as np
-    from scipy.optimize import minimize
-
     mean, (n, labels) = x.mean(0), y.shape
     centred = x - mean
     variances, axes = torch.linalg.eigh((centred.T @ centred / n).double())
@@ -45,8 +43,6 @@ def fit_labels(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         slopes = torch.cat([rows.T @ error, error.sum(0, keepdim=True)]) * unit / n
         return float(value), slopes.double().cpu().numpy().ravel()
 
-    options: dict[str, Any] = {"gtol": PRECISION, "ftol": PRECISION**2, "maxiter": 500}
-    start = np.zeros((rows.shape[1] + 1) * labels)
-    weight, bias = parts(minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x)
+    weight, bias = parts(minimise(loss, np.zeros((rows.shape[1] + 1) * labels), PRECISION))
     weight = basis @ weight
     return weight, bias - mean @ weight
