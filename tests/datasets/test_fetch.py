@@ -9,7 +9,6 @@ from threading import Thread
 
 import pytest
 
-from infomax.datasets import fetch
 from infomax.datasets.fetch import PublicFile, data_folders, data_path, download, obtain
 from infomax.errors import InputError
 
@@ -145,7 +144,7 @@ def test_certificates_are_verified(file: PublicFile, target: Path, monkeypatch: 
         contexts.append(context)
         raise OSError("enough seen")
 
-    monkeypatch.setattr(fetch, "urlopen", refuse)
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
     with pytest.raises(InputError, match="enough seen"):
         download(file, target)
     assert contexts[0].verify_mode == ssl.CERT_REQUIRED

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import ssl
 from collections.abc import Sequence
-from http.client import HTTPException
 from pathlib import Path
 from typing import NamedTuple
-from urllib.request import Request, urlopen
 
 from infomax.errors import InputError
 from infomax.io.locking import locked
@@ -60,6 +57,8 @@ def download(file: PublicFile, target: Path, progress: Progress = silent) -> Non
 
     Where another process is downloading the same file, wait for it and take its result.
     """
+    from http.client import HTTPException
+
     remedy = "Try again, and it continues from there; or put the file into a folder and set INFOMAX_DATA to that."
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -106,6 +105,9 @@ def _find(file: PublicFile) -> Path | None:
 
 
 def _receive(file: PublicFile, part: Path, progress: Progress) -> None:
+    import ssl
+    from urllib.request import Request, urlopen
+
     done = part.stat().st_size if part.exists() else 0
     if done >= file.size:  # stopped just before the check
         return
