@@ -26,7 +26,7 @@ from infomax.paper.comparison import labelled
 from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.figures import SUPERVISED
 from infomax.paper.results import PAPER
-from infomax.paper.studies import ITERATIONS, draw_pairs
+from infomax.paper.studies import draw_pairs
 
 POINTS = 32
 
@@ -51,7 +51,7 @@ def measure(graph: Graph, seed: int, device: str) -> dict[str, Any]:
             share = None if ends[end] is None else 100 * ends[end] / len(found["t"])
             row[f"% that can go, {end} first, {floor}"] = share
     for name, these in (("DGI", vectors), ("Random-Init", untrained)):
-        row[f"silhouette, {name}"] = silhouette(tsne(these, seed=0, iterations=ITERATIONS), codes)
+        row[f"silhouette, {name}"] = silhouette(tsne(these, seed=0), codes)
         row[f"silhouette of the vectors, {name}"] = silhouette(these, codes)
     return row
 

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from infomax import DGI, Graph
 from infomax.analysis.map import layout, nearest, node_columns, page, write_map
 from infomax.analysis.map.document import DARK_COLOURS
-from infomax.analysis.map.places import _repulsion
 from infomax.cli.app import app
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
@@ -50,16 +49,6 @@ def test_neighbours_of_very_few_nodes():
     rows, cosines = nearest(np.eye(3, dtype=np.float32), 10)
     assert rows.tolist() == [[1, 2], [0, 2], [0, 1]]
     assert not cosines.any()
-
-
-def test_repulsion_on_the_grid_is_that_of_all_pairs():
-    generator = np.random.default_rng(0)
-    points = (25 * generator.normal(size=(2000, 2))).astype(np.float32).view(np.complex64).ravel()
-    apart = points[:, None] - points
-    closeness = 1 / (1 + np.abs(apart) ** 2)
-    exact = (apart * closeness**2).sum(axis=1) / (closeness.sum() - len(points))
-    wrong = np.linalg.norm(_repulsion(points) - exact) / np.linalg.norm(exact)
-    assert wrong < 0.1
 
 
 def test_layout_keeps_clusters_apart_and_its_seed():

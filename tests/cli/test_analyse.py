@@ -11,6 +11,7 @@ from sample_graphs import random_graph
 from shell import IDS, KINDS, infomax, refused, write_graph, write_table
 
 from infomax import DGI, Graph, datasets
+from infomax.analysis import pictures
 from infomax.analysis.theory import theory
 from infomax.cli.analyse import classes
 from infomax.evaluation.splits import encode_labels, random_splits
@@ -36,13 +37,13 @@ def cora(monkeypatch):
     small = Graph.from_scipy(graph.adjacency, graph.features, labels=labels, splits=splits)
     monkeypatch.setattr(datasets, "load_dataset", lambda name: small)
     monkeypatch.setitem(EXPERIMENTS, "cora", Experiment("Cora", {"dim": 16, "epochs": 2}))
-    monkeypatch.setattr(studies, "ITERATIONS", 250)
+    monkeypatch.setattr(pictures, "LATE", 0)
     return small
 
 
 def test_a_run_is_analysed_into_a_folder(run, tmp_path, monkeypatch):
     whole, out = studies.analyse, tmp_path / "new" / "report"
-    monkeypatch.setattr(studies, "ITERATIONS", 250)
+    monkeypatch.setattr(pictures, "LATE", 0)
     monkeypatch.setattr(studies, "analyse", lambda *args, **words: islice(whole(*args, **words), 2))  # drawing is slow
     outcome = infomax("analyse", run, "--out", out)
     assert outcome.code == 0, outcome.err

@@ -8,6 +8,7 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import DGI, Graph
+from infomax.analysis import pictures
 from infomax.analysis.corruption import BOTH, EDGES, FEATURES, NONE
 from infomax.errors import InputError
 from infomax.evaluation.probes import paper_probe
@@ -88,7 +89,7 @@ CHAPTERS = ["projections", "scores", "activations", "dimensions", "health", "the
 def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
     pages = []
     monkeypatch.setattr(studies, "write_report", lambda *page: pages.append((*page[:-1], list(page[-1]))))
-    monkeypatch.setattr(studies, "ITERATIONS", 250)
+    monkeypatch.setattr(pictures, "LATE", 0)
     model = DGI(preset=SMALL, device="cpu").fit(GRAPH)
     done = []
     numbers = studies.write_analysis(
@@ -105,7 +106,7 @@ def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
 
 
 def test_an_analysis_without_labels_leaves_out_what_needs_them(monkeypatch):
-    monkeypatch.setattr(studies, "ITERATIONS", 250)
+    monkeypatch.setattr(pictures, "LATE", 0)
     chapters = {chapter.name: chapter for chapter in studies.analyse(DGI(preset=SMALL, device="cpu").fit(GRAPH))}
     assert list(chapters) == CHAPTERS
     assert chapters["projections"].numbers["silhouette"] == {}

@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.analysis.style import COLOURS, GREY, INK, PALE, PAPER, SEQUENTIAL, matplotlib
+from infomax.analysis.tsne import affinities, descend
 from infomax.errors import InputError, visible
 from infomax.io.atomic import replacing
 
 COMPONENTS = 50
 ROUNDING = 1e-6
+PERPLEXITY = 30.0
+EARLY, LATE = 250, 750
+"""Steps of t-SNE; both are those of its authors."""
 
 
 def sample_rows(n: int, size: int, seed: int) -> NDArray[np.int64]:
@@ -25,22 +29,18 @@ def sample_rows(n: int, size: int, seed: int) -> NDArray[np.int64]:
     return np.sort(rows)
 
 
-def tsne(vectors: Any, *, seed: int, iterations: int = 500) -> NDArray[np.float32]:
+def tsne(vectors: Any, *, seed: int) -> NDArray[np.float32]:
     """t-SNE of ``[n, d]`` vectors (dense or CSR) in the plane ``[n, 2]``, from their first 50 principal components.
 
-    It starts from the first two components, which keeps distant groups apart. Time grows a little faster than n: draw a
-    few thousand rows with `sample_rows` first.
+    It starts from the first two components, which keeps distant groups apart.
     """
-    from sklearn.manifold import TSNE
-
     components = _principal(vectors, seed)
     if not components.any():
         return components[:, :2]
     # The perplexity must be below a third of the number of points.
-    perplexity = min(30.0, (len(components) - 1) / 3)
-    method = TSNE(init="pca", perplexity=perplexity, max_iter=iterations, random_state=seed)
-    points: NDArray[np.float32] = method.fit_transform(components)
-    return points
+    edges = affinities(components, min(PERPLEXITY, (len(components) - 1) / 3))
+    start = (components[:, :2] / components[:, 0].std()).astype(np.float32)
+    return descend(start, edges, EARLY, LATE, fine=True)
 
 
 def umap(vectors: Any, *, seed: int) -> NDArray[np.float32]:
