@@ -40,8 +40,10 @@ def _images(numbers, keys, n, low, high, out, begin, end):
 
 
 @_compiled
-def _pool_rows(starts, senders, weights, left, right, cap, nodes, offsets, table, keys, n, low, high, out, begin, end):
-    """Compute rows begin to end of the pooled table."""
+def _pool_rows(
+    starts, senders, weights, left, right, cap, nodes, offsets, table, centre, keys, n, low, high, out, begin, end
+):
+    """Compute rows begin to end of the pooled table, from whose rows the centre is subtracted."""
     for i in range(begin, end):
         node, row = nodes[i], out[i]
         first, degree = starts[node], starts[node + 1] - starts[node]
@@ -50,7 +52,7 @@ def _pool_rows(starts, senders, weights, left, right, cap, nodes, offsets, table
         own = table[_image(node, keys, n, low, high) if len(keys) else node]
         scale = left[node] * right[node]
         for k in range(len(row)):
-            row[k] = scale * own[k]
+            row[k] = scale * (own[k] - centre[k])
         for place in range(count):
             at = first + (place if count == degree else np.int64((offsets[i] + place) * stretch))
             sender = np.int64(senders[at])
@@ -59,7 +61,7 @@ def _pool_rows(starts, senders, weights, left, right, cap, nodes, offsets, table
                 weight *= weights[at]
             other = table[_image(sender, keys, n, low, high) if len(keys) else sender]
             for k in range(len(row)):
-                row[k] += weight * other[k]
+                row[k] += weight * (other[k] - centre[k])
 
 
 def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor:
@@ -71,8 +73,8 @@ def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor
     return torch.from_numpy(out).view(numbers.shape)
 
 
-def pool_rows(hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation) -> Tensor:
-    """As `Neighbourhoods.pool`."""
+def pool_rows(hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation, centre=None) -> Tensor:
+    """As `Neighbourhoods.pool`; a ``centre`` ``[F]`` is subtracted from every row of the table."""
     starts, chosen = hoods.starts.numpy(), nodes.numpy()
     weights = np.empty(0, np.float32) if hoods.weights is None else hoods.weights.numpy()
     if permutation is None:
@@ -84,7 +86,8 @@ def pool_rows(hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation)
     degrees = np.minimum(starts[chosen + 1] - starts[chosen], hoods.cap) + 1
     graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), hoods.right.numpy(), hoods.cap
     bounds = _even(np.concatenate([[0], degrees.cumsum()]))
-    _share(_pool_rows, bounds, *graph, chosen, offsets.numpy(), dense, *network, out)
+    centre = np.zeros(dense.shape[1], dense.dtype) if centre is None else centre
+    _share(_pool_rows, bounds, *graph, chosen, offsets.numpy(), dense, centre, *network, out)
     return torch.from_numpy(out)
 
 

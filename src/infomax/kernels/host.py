@@ -11,14 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from threading import Lock
+from threading import Barrier, Lock
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
+from torch import Tensor
 
 T = TypeVar("T")
+
+FEWEST_ROWS = 512
+"""Rows that a thread multiplies in `transposed_product`, at least."""
 
 
 class Workspace:
@@ -92,22 +96,44 @@ def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
 
     Torch's threads wait for more work by spinning, on cores that the threads of our own kernels need.
     """
-    return _single_threaded().submit(function, *arguments).result()
+    return _single_threaded(1).submit(function, *arguments).result()
 
 
-def _single_threaded() -> ThreadPoolExecutor:
+def transposed_product(x: Tensor, g: Tensor) -> Tensor:
+    """Compute X^T G from ``[n, f]`` and ``[n, d]``: each thread multiplies some of the rows, then the parts are added.
+
+    BLAS divides the columns instead, and lets its threads wait for each other after every few hundred rows. On cores
+    that other threads use as well, such as those that read the next batch, that takes up to thirty times as long.
+    """
+    count = min(torch.get_num_threads(), len(x) // FEWEST_ROWS)
+    if count < 2:
+        return x.T @ g
+    pool, rows = _single_threaded(count), -(-len(x) // count)
+    parts = [pool.submit(torch.matmul, a.T, b) for a, b in zip(x.split(rows), g.split(rows), strict=True)]
+    total = parts[0].result()
+    for part in parts[1:]:
+        total += part.result()
+    return total
+
+
+def _single_threaded(count: int) -> ThreadPoolExecutor:
     with _starting:
-        return _started()
+        return _started(count)
 
 
 @cache
-def _started() -> ThreadPoolExecutor:
+def _started(count: int) -> ThreadPoolExecutor:
     threads = torch.get_num_threads()
-    pool = ThreadPoolExecutor(1)
-    # Torch gives a new thread the global number of threads at its first query there, so query before setting it to one.
-    pool.submit(torch.get_num_threads).result()
-    pool.submit(torch.set_num_threads, 1).result()
-    torch.set_num_threads(threads)  # the global number; the pool's thread keeps its own
+    pool, together = ThreadPoolExecutor(count), Barrier(count)
+
+    def prepare() -> None:
+        torch.get_num_threads()  # gives a new thread the global number, which would otherwise happen later
+        together.wait()
+        torch.set_num_threads(1)
+
+    for prepared in [pool.submit(prepare) for _ in range(count)]:
+        prepared.result()
+    torch.set_num_threads(threads)  # the global number; the threads of the pool keep their own
     return pool
 
 

@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 from infomax.graphs.graph import Features
 from infomax.graphs.stored import StoredFeatures
 from infomax.kernels import prepare, product, reaches_host
+from infomax.kernels.host import transposed_product
 from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device
 
 # Torch warns once per process that CSR tensors are in beta; the operations used here are tested against dense ones.
@@ -168,8 +169,24 @@ def _laid_out(features: Features, device: torch.device, share: float, limit: int
 
 def multiply(x: Operand, weight: Tensor) -> Tensor:
     """Compute X Θ, where X may have padding columns."""
+    if isinstance(x, Tensor) and not x.is_cuda and not x.requires_grad and weight.requires_grad:
+        return _DenseProduct.apply(x, weight)  # type: ignore[no-any-return, no-untyped-call]
     missing = x.shape[1] - len(weight) if isinstance(x, Tensor) else 0
     return x @ (pad(weight, (0, 0, 0, missing)) if missing > 0 else weight)
+
+
+class _DenseProduct(torch.autograd.Function):
+    """X Θ on a CPU, for a constant X."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x @ weight
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
+        (x,) = ctx.saved_tensors
+        return None, transposed_product(x, grads[0])
 
 
 class _SparseProduct(torch.autograd.Function):

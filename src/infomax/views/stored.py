@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from infomax import machine
+from infomax.kernels import worth_compiling
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
 
@@ -27,9 +28,12 @@ class StoredTable:
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        mapped = getattr(getattr(array, "array", array), "base", None)
+        self.raw: Any = getattr(array, "array", array)
+        self.scaler: Any = getattr(array, "scaler", None)
+        mapped: Any = getattr(self.raw, "base", None)
+        self.large = isinstance(mapped, mmap.mmap) and len(mapped) > machine.free_bytes() / 2
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
-        if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_RANDOM") and len(mapped) > machine.free_bytes() / 2:
+        if self.large and hasattr(mmap, "MADV_RANDOM"):
             mapped.madvise(mmap.MADV_RANDOM)
 
     @property
@@ -44,7 +48,32 @@ class StoredTable:
     def pool(
         self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None = None
     ) -> Tensor:
-        """As `Neighbourhoods.pool`, in parts that fit into `BYTES`; a part reads each row once, in ascending order."""
+        """As `Neighbourhoods.pool`; where numba can read the table, straight from the mapped file."""
+        kind = "none" if self.scaler is None else self.scaler.kind
+        readable = self.raw.dtype == np.float32 and kind != "rows" and type(graph) is Neighbourhoods
+        if not readable or not worth_compiling(graph.left, len(nodes) * self.shape[1]):
+            return self._pool_parts(graph, nodes, offsets, permutation)
+        from infomax.kernels.cpu_neighbourhoods import pool_rows
+
+        if self.large:
+            self._read_ahead(graph, nodes, offsets, permutation)
+        mean, deviation = (None, None) if kind == "none" else (self.scaler.mean, self.scaler.deviation)
+        pooled = pool_rows(graph, nodes, offsets, torch.from_numpy(self.raw), permutation, mean)
+        return pooled if deviation is None else pooled.div_(torch.from_numpy(deviation))
+
+    def _read_ahead(
+        self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None
+    ) -> None:
+        """Read the pages of the rows that `pool` needs, in the order of the file, which is faster than in any other."""
+        senders = graph.rows(nodes, offsets)[1]
+        needed = torch.unique(senders if permutation is None else permutation(senders)).numpy()
+        for column in (0, -1):
+            self.raw[needed, column]
+
+    def _pool_parts(
+        self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None
+    ) -> Tensor:
+        """As `pool`, in parts that fit into `BYTES`; a part reads each row once, in ascending order."""
         out = torch.empty(len(nodes), self.shape[1])
         for part in self._parts(graph, nodes):
             starts, senders, values = graph.rows(nodes[part], offsets[part])

@@ -1,0 +1,62 @@
+"""Tables on disk: what numba pools straight from the file is what is read, scaled and pooled in parts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from sample_graphs import random_graph
+
+from infomax.graphs.scaling import Scaler
+from infomax.graphs.stored import StoredFeatures
+from infomax.kernels.random import Permutation
+from infomax.views.batches import read_neighbourhoods
+from infomax.views.stored import StoredTable
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    """Features whose mean is far from zero, mapped from a file."""
+    x = np.random.default_rng(0).normal(100, 1, (60, 7)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    return np.load(tmp_path / "x.npy", mmap_mode="c")
+
+
+@pytest.mark.parametrize("kind", ["none", "columns", "rows"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cap", [1000, 2])
+def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, mapped, monkeypatch, generator):
+    graph = random_graph(60, weighted=weighted)
+    hoods = read_neighbourhoods(graph, "symmetric", CPU, cap)
+    table = StoredTable(StoredFeatures(mapped, scaler=Scaler.fit(np.array(mapped), kind)))
+    nodes = torch.randperm(60, generator=generator)[:40]
+    offsets = torch.rand(40, generator=generator)
+    permutation = Permutation.draw(60, generator)
+    for rows in (None, permutation):
+        expected = table.pool(hoods, nodes, offsets, rows)  # too few numbers to compile anything
+        for large in (False, True):
+            table.large = large
+            with monkeypatch.context() as patch:
+                patch.setattr("infomax.kernels.LARGE", 0)
+                found = table.pool(hoods, nodes, offsets, rows)
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
+    graph = random_graph(60)
+    hoods, nodes = read_neighbourhoods(graph, "mean", CPU, 1000), torch.arange(60)
+    monkeypatch.setattr("infomax.kernels.LARGE", 0)
+    monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
+    scaler = Scaler.fit(np.array(mapped), "columns")
+    outcomes = {
+        "float32": StoredTable(StoredFeatures(mapped, scaler=scaler)),
+        "a layer": StoredTable(mapped),
+        "half": StoredTable(StoredFeatures(mapped.astype(np.float16), scaler=scaler)),
+        "by rows": StoredTable(StoredFeatures(mapped, scaler=dataclasses.replace(scaler, kind="rows"))),
+    }
+    pooled = {name: table.pool(hoods, nodes, torch.zeros(60)) for name, table in outcomes.items()}
+    assert [name for name, found in pooled.items() if isinstance(found, str)] == ["half", "by rows"]
