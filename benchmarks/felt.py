@@ -94,6 +94,7 @@ def _arrays(dataset: str, path: Path) -> Path:
 def _measure(command: list[str], threads: int) -> tuple[float, float]:
     """Seconds that a command takes, by the clock and of CPU time."""
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as a user runs it, whose Python compiles a module once
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)

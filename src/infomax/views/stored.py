@@ -18,6 +18,8 @@ from infomax.kernels.random import Permutation
 
 BYTES = 1 << 27
 """Approximate limit on the bytes of rows in memory at a time."""
+ROOM = 0.8
+"""The share of free memory that a file may take and still be expected to stay there once it was read."""
 
 
 class StoredTable:
@@ -31,7 +33,7 @@ class StoredTable:
         self.raw: Any = getattr(array, "array", array)
         self.scaler: Any = getattr(array, "scaler", None)
         mapped: Any = getattr(self.raw, "base", None)
-        self.large = isinstance(mapped, mmap.mmap) and len(mapped) > machine.free_bytes() / 2
+        self.large = isinstance(mapped, mmap.mmap) and len(mapped) > ROOM * machine.free_bytes()
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
         if self.large and hasattr(mmap, "MADV_RANDOM"):
             mapped.madvise(mmap.MADV_RANDOM)
