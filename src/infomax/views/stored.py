@@ -52,8 +52,12 @@ class StoredTable:
     ) -> Tensor:
         """As `Neighbourhoods.pool`; where numba can read the table, straight from the mapped file."""
         kind = "none" if self.scaler is None else self.scaler.kind
-        readable = self.raw.dtype == np.float32 and kind != "rows" and type(graph) is Neighbourhoods
-        if not readable or not worth_compiling(graph.left, len(nodes) * self.shape[1]):
+        readable = isinstance(self.raw, np.ndarray) and self.raw.dtype == np.float32 and kind != "rows"
+        if (
+            not readable
+            or type(graph) is not Neighbourhoods
+            or not worth_compiling(graph.left, len(nodes) * self.shape[1])
+        ):
             return self._pool_parts(graph, nodes, offsets, permutation)
         from infomax.kernels.cpu_neighbourhoods import pool_rows
 
