@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.command import parser, report
+from benchmarks.epoch import COLUMNS
 from benchmarks.measure import race
-from benchmarks.ours import go_on
+from benchmarks.ours import FOREVER, go_on
 from infomax.datasets import load_dataset
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
@@ -20,15 +21,7 @@ from infomax.presets import PRESETS, is_short
 from infomax.training.loop import Training
 from infomax.views.propagation import Propagation
 
-COLUMNS = {
-    "contender": "{contender}",
-    "median ms": "{median_ms:.2f}",
-    "p10 - p90": "{p10_ms:.2f} - {p90_ms:.2f}",
-    "ratio": "{ratio:.2f}",
-    "last loss": "{loss:.4f}",
-}
 PRESET = PRESETS["many-graphs"]
-FOREVER = 10**9
 
 
 class Ours:
