@@ -43,6 +43,14 @@ def test_a_graph_folder_is_described(place: Path) -> None:
     assert folder.out.splitlines()[1:] == tables.out.splitlines()[1:]
 
 
+def test_a_process_ends_without_a_word_of_its_libraries(place: Path, tmp_path: Path) -> None:
+    out, tables = tmp_path / "again.graph", (place / "tables" / "edges.csv", place / "tables" / "nodes.csv")
+    command = [sys.executable, "-m", "infomax", "prepare", *tables, "--labels", "kind", "--out", out]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"wrote {out}")
+    assert not done.stderr
+
+
 @pytest.mark.parametrize("smooth", [0, 2])
 @pytest.mark.parametrize("name", ["vectors.parquet", "vectors.npy", "vectors.csv", "parts"])
 def test_vectors_are_written_a_block_at_a_time(
