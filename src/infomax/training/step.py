@@ -16,6 +16,7 @@ from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPoo
 from infomax.parts.objectives import binary_cross_entropy
 from infomax.parts.readouts import SigmoidMean
 from infomax.views import View
+from infomax.views.many import side_by_side
 from infomax.views.whole import shuffle_of
 
 Objective = Callable[[Tensor, Tensor], Tensor]
@@ -67,8 +68,10 @@ def _closed_form(model: Model, positive: View, negative: View) -> Tensor:
         p, y = shuffle[0].operand, positive.own(None, encoder.weights[0])
         kernel = partial(kernels.shuffle_loss, p.prepared, p.transpose.prepared, shuffle[1])
         return _ClosedForm.apply(kernel, y, *last)  # type: ignore[no-any-return, no-untyped-call]
+    both = side_by_side(positive, negative)
+    z = encoder.before_activation(both)[0].chunk(2) if both else encoder.before_activation(positive, negative)
     pair_loss = partial(kernels.pair_loss, portion=getattr(positive, "portion", None))
-    return _ClosedForm.apply(pair_loss, *encoder.before_activation(positive, negative), *last)  # type: ignore[no-any-return, no-untyped-call]
+    return _ClosedForm.apply(pair_loss, *z, *last)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _ClosedForm(torch.autograd.Function):

@@ -69,27 +69,34 @@ class ManyGraphs:
 
 @dataclass(frozen=True, eq=False)
 class PaddedView:
-    """The view of a graph with padding: nodes without features and edges, which count nowhere.
+    """The view of a graph of a pair, or of both side by side, with padding: nodes without features and edges.
 
     Shapes:
-        features: ``[N, F]``; matrix, transpose: ``[N, N]``, the propagation, dense
-        real: ``[N]``, 1 for a node, 0 for padding
+        features: ``[G, N, F]``, of G = 1 or 2 graphs
+        real: ``[G, N]``, 1 for a node, 0 for padding, which counts nowhere
+        matrices: ``[2, 2, N, N]``, the propagation of each graph of the pair, dense, and its transpose
+        which: the graphs of the view
     """
 
     features: Tensor
-    matrix: Tensor
-    transpose: Tensor
     real: Tensor
+    matrices: Tensor
+    which: slice
     portion: Portion | None = None
 
+    def part(self, which: slice) -> PaddedView:
+        """The view of one of the graphs."""
+        return dataclasses.replace(self, features=self.features[which], real=self.real[which], which=which)
+
     def with_features(self, features: Tensor) -> PaddedView:
-        """The same graph with other features ``[N, F]``."""
+        """The same graphs with other features ``[G, N, F]``."""
         return dataclasses.replace(self, features=features)
 
     def shuffled(self, generator: torch.Generator) -> PaddedView:
-        """The same graph with the rows of X in random order; padding stays in its place."""
+        """The same graphs with the rows of X in random order; padding stays in its place."""
         keys = torch.rand(self.real.shape, generator=generator, device=generator.device)
-        return self.with_features(self.features[torch.where(self.real > 0, keys, 2).argsort(stable=True)])
+        order = torch.where(self.real > 0, keys, 2).argsort(dim=1, stable=True)
+        return self.with_features(self.features.take_along_dim(order[..., None], dim=1))
 
     def carry(self, h: Tensor) -> Tensor:
         """All of H."""
@@ -97,26 +104,44 @@ class PaddedView:
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ."""
-        return multiply(self.features, weight) if h is None else h @ weight
+        return multiply(self.features.flatten(0, 1), weight) if h is None else h @ weight
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ; features are pooled before the product, so that the gradient needs no P."""
+        matrices = self.matrices[self.which]
         if h is None:
-            return multiply(self.matrix @ self.features, weight)
-        return _Product.apply(h @ weight, self.matrix, self.transpose)  # type: ignore[no-any-return, no-untyped-call]
+            return multiply((matrices[:, 0] @ self.features).flatten(0, 1), weight)
+        y = (h @ weight).unflatten(0, self.real.shape)
+        return _Product.apply(y, *matrices.unbind(1)).flatten(0, 1)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def side_by_side(positive: View, negative: View) -> View | None:
+    """Return one view of both graphs of a padded pair, which needs half as many operations; None for other views."""
+    if not (isinstance(positive, PaddedView) and isinstance(negative, PaddedView)):
+        return None
+    features = torch.cat([positive.features, negative.features])
+    return PaddedView(features, torch.cat([positive.real, negative.real]), positive.matrices, slice(0, 2))
 
 
 class _Product(torch.autograd.Function):
-    """P Y; a GPU multiplies by a transpose in memory faster than by the transpose of a matrix."""
+    """P Y of each graph; a GPU multiplies by a transpose in memory faster than by the transpose of a matrix."""
 
     @staticmethod
-    def forward(ctx: Any, y: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
-        ctx.transpose = transpose
-        return matrix @ y
+    def forward(ctx: Any, y: Tensor, matrices: Tensor, transposes: Tensor) -> Tensor:
+        ctx.transposes = transposes
+        return _products(matrices, y)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.transpose @ grads[0], None, None
+        return _products(ctx.transposes, grads[0]), None, None
+
+
+def _products(matrices: Tensor, y: Tensor) -> Tensor:
+    """Multiply matrices ``[G, N, N]`` by ``[G, N, d]`` one by one, which is faster than all at once."""
+    out = torch.empty_like(y)
+    for matrix, factor, place in zip(matrices, y, out, strict=True):
+        torch.mm(matrix, factor, out=place)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +181,6 @@ class PaddedGraphs:
         n, places = real.shape[1], self.places[batch]
         cells = features.new_zeros(2, 2, n * n + 8)  # 8, for the alignment that tensor cores require
         cells.scatter_(2, places, self.values[batch].expand_as(places))
-        matrices = cells[..., :-8].unflatten(2, (n, n))
         portion = Portion(real[0].sum(), real.sum(), real=(real[0], real[1]))
-        positive = PaddedView(features[0], matrices[0, 0], matrices[0, 1], real[0], portion)
-        return positive, PaddedView(features[1], matrices[1, 0], matrices[1, 1], real[1])
+        both = PaddedView(features, real, cells[..., :-8].unflatten(2, (n, n)), slice(0, 2), portion)
+        return both.part(slice(0, 1)), both.part(slice(1, 2))
