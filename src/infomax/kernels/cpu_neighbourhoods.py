@@ -45,23 +45,41 @@ def _pool_rows(
 ):
     """Compute rows begin to end of the pooled table, from whose rows the centre is subtracted."""
     for i in range(begin, end):
-        node, row = nodes[i], out[i]
+        node = nodes[i]
         first, degree = starts[node], starts[node + 1] - starts[node]
         count = min(degree, cap)
         stretch = degree / count if count else 1.0
-        own = table[_image(node, keys, n, low, high) if len(keys) else node]
-        scale = left[node] * right[node]
-        for k in range(len(row)):
-            row[k] = scale * (own[k] - centre[k])
+        rows, shares = np.empty(count + 1, np.int64), np.empty(count + 1, table.dtype)
+        rows[count], shares[count] = node, left[node] * right[node]
         for place in range(count):
             at = first + (place if count == degree else np.int64((offsets[i] + place) * stretch))
             sender = np.int64(senders[at])
-            weight = left[node] * right[sender] * table.dtype.type(stretch)
+            rows[place], shares[place] = sender, left[node] * right[sender] * table.dtype.type(stretch)
             if len(weights):
-                weight *= weights[at]
-            other = table[_image(sender, keys, n, low, high) if len(keys) else sender]
-            for k in range(len(row)):
-                row[k] += weight * (other[k] - centre[k])
+                shares[place] *= weights[at]
+        if len(keys):
+            for place in range(count + 1):
+                rows[place] = _image(rows[place], keys, n, low, high)
+        out[i] = 0
+        _add_rows(out[i], rows, shares, table, centre)
+
+
+@_compiled
+def _add_rows(total, rows, shares, table, centre):
+    """Add shares of rows of a table; four at a time, so that memory is asked for all four while it is slow."""
+    e = 0
+    while e + 4 <= len(rows):
+        a, b, c, d = shares[e], shares[e + 1], shares[e + 2], shares[e + 3]
+        p, q, r, s = table[rows[e]], table[rows[e + 1]], table[rows[e + 2]], table[rows[e + 3]]
+        for k in range(len(total)):
+            m = centre[k]
+            total[k] += a * (p[k] - m) + b * (q[k] - m) + c * (r[k] - m) + d * (s[k] - m)
+        e += 4
+    while e < len(rows):
+        a, p = shares[e], table[rows[e]]
+        for k in range(len(total)):
+            total[k] += a * (p[k] - centre[k])
+        e += 1
 
 
 def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor:
