@@ -112,7 +112,7 @@ def transposed_product(x: Tensor, g: Tensor) -> Tensor:
     parts = [pool.submit(torch.matmul, a.T, b) for a, b in zip(x.split(rows), g.split(rows), strict=True)]
     total = parts[0].result()
     for part in parts[1:]:
-        total += part.result()
+        np.add(total, part.result(), out=total.numpy())  # torch would share such a short sum among all its threads
     return total
 
 
