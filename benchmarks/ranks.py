@@ -18,7 +18,7 @@ from benchmarks.batches import OurBatches
 from benchmarks.command import numbers, parser, report
 from benchmarks.problem import load
 from infomax.cli.torchrun import joined
-from infomax.io.npz import read_npz, write_npz
+from infomax.graphs.graph import Graph
 
 COLUMNS = {
     "processes": "{processes}",
@@ -36,7 +36,7 @@ def measure(settings: Any) -> None:
     with joined(settings.device) as ranks:
         torch.set_num_threads(settings.threads)
         torch.set_float32_matmul_precision("high")
-        graph, device = read_npz(settings.graph), torch.device(settings.device)
+        graph, device = Graph.open(settings.graph), torch.device(settings.device)
         if settings.apart:
             ours = OurBatches(graph, settings.dim, settings.batch // ranks.count, device)
         else:
@@ -54,13 +54,19 @@ def measure(settings: Any) -> None:
 
 
 def turn(settings: Any, graph: Path, count: int) -> dict[str, Any]:
-    """Start so many processes by torchrun, or one without it for 0; returns what rank 0 prints."""
+    """Start so many processes by torchrun, or one without it for 0; returns what rank 0 prints.
+
+    On a CPU they are confined to as many cores as they have threads; reading the next batches takes further threads.
+    """
     words = ["--graph", graph, *(["--apart"] if settings.apart else [])]
     for name in ("device", "threads", "dim", "batch", "steps", "repeats"):
         words += [f"--{name}", getattr(settings, name)]
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"] if count else []
     command = [sys.executable, *launcher, "-m", "benchmarks.ranks", *map(str, words)]
     variables = os.environ | {"OMP_NUM_THREADS": str(settings.threads)}
+    if settings.device == "cpu":
+        cores = sorted(os.sched_getaffinity(0))[: max(count, 1) * settings.threads]
+        command = ["taskset", "--cpu-list", ",".join(map(str, cores)), *command]
     done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -79,7 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
         action="store_true",
         help="processes with a model and a part of the batch each: what the machine can do",
     )
-    options.add_argument("--graph", type=Path, help="measure on this .npz; used by the processes themselves")
+    options.add_argument("--graph", type=Path, help="measure on this graph folder; used by the processes themselves")
     settings = options.parse_args(arguments)
     if settings.graph:
         measure(settings)
@@ -87,9 +93,9 @@ def main(arguments: list[str] | None = None) -> None:
     graph = load(settings.dataset, **({} if settings.scale is None else {"scale": settings.scale}))
     rows = []
     with TemporaryDirectory() as folder:
-        write_npz(graph, Path(folder) / "graph.npz")
+        graph.save(Path(folder) / "reddit.graph")
         for count in settings.ranks:
-            found = turn(settings, Path(folder) / "graph.npz", count)
+            found = turn(settings, Path(folder) / "reddit.graph", count)
             times = [1000 * seconds / settings.steps for seconds in found["seconds"]]
             row = {"processes": count or "1, without torchrun", "median_ms": median(times), "loss": found["loss"]}
             row["cpu_ms"] = 1000 * found["cpu_seconds"] / (settings.steps * settings.repeats)
