@@ -96,6 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--epochs", type=int, default=4, help="epochs of 20 steps in a turn")
     settings = options.parse_args(arguments)
     torch.set_num_threads(settings.threads)
+    torch.set_float32_matmul_precision("high")  # as our training loop does on a GPU
     graph = load_dataset("ppi").seen()
     graph = dataclasses.replace(graph, features=Scaler.fit(graph.features, PRESET.scale).transform(graph.features))
     device = torch.device(settings.device)
