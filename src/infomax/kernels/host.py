@@ -110,10 +110,10 @@ def transposed_product(x: Tensor, g: Tensor) -> Tensor:
         return x.T @ g
     pool, rows = _single_threaded(count), -(-len(x) // count)
     parts = [pool.submit(torch.matmul, a.T, b) for a, b in zip(x.split(rows), g.split(rows), strict=True)]
-    total = parts[0].result()
+    total = parts[0].result().numpy()
     for part in parts[1:]:
-        np.add(total, part.result(), out=total.numpy())  # torch would share such a short sum among all its threads
-    return total
+        total += part.result().numpy()  # torch would share such a short sum among all its threads
+    return torch.from_numpy(total)
 
 
 def _single_threaded(count: int) -> ThreadPoolExecutor:
