@@ -96,7 +96,7 @@ def test_long_sums_lose_nothing():
 
     n, d = 300_000, 2
     z, slope = torch.full((n, d), 0.1), torch.tensor([0.25])
-    sums = sum(cpu._rows(cpu._activated, z, torch.zeros(d).numpy(), slope.numpy()[0]))
+    sums = sum(cpu._rows(cpu._activated, (z, torch.zeros(d).numpy(), slope.numpy()[0])))
     assert sums / n == pytest.approx([0.1, 0.1], rel=1e-5)
 
 

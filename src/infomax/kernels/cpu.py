@@ -7,9 +7,6 @@ so the same number of threads gives the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,8 +15,9 @@ from numba import njit
 from scipy.special import expit
 from torch import Tensor
 
-from infomax.kernels.host import empty, start_again_after_fork
+from infomax.kernels.host import empty
 from infomax.kernels.ranks import Portion
+from infomax.kernels.sharing import equal, even, share
 
 PIECE = 256
 """Rows that are summed in single precision; a longer sum would lose small terms."""
@@ -57,7 +55,7 @@ def _add(row, columns, values, y, e, stop):
 
 
 @_compiled
-def _product(starts, columns, values, y, height, out, begin, end):
+def _product(starts, columns, values, height, y, out, begin, end):
     """Compute rows begin to end of a product, in blocks of rows of y that stay in the cache for all these rows."""
     out[begin:end] = 0
     reached = starts[begin:end].copy()
@@ -139,9 +137,7 @@ def _through(z, bias, slope, g, v, c, begin, end):
 
 def product(matrix: Tensor, y: Tensor) -> Tensor:
     """Multiply a CSR matrix ``[M, N]`` with ascending columns by a dense ``[N, D]``."""
-    height = max(1, BLOCK // (y.element_size() * y.shape[1]))
-    pieces = matrix.shape[0] * -(-len(y) // height)
-    return _multiply(*_csr(matrix), y, height if matrix.values().numel() >= FEWEST * pieces else max(len(y), 1))
+    return _products(y, _blocked(matrix, y))[0]
 
 
 def pair_loss(
@@ -158,18 +154,16 @@ def pair_loss(
     n, total = portion.nodes, portion.total
     b, a, o = bias.numpy(), slope.numpy()[0], offset.numpy()[()]
     # einsum, not BLAS: threads of BLAS keep spinning on the cores that ours need.
-    (activated,) = portion.sum(torch.from_numpy(sum(_rows(_activated, z, b, a))))
+    (activated,) = portion.sum(torch.from_numpy(sum(_rows(_activated, (z, b, a)))))
     w, s = weight.numpy(), expit(activated.numpy() / n).astype(b.dtype)
     v = np.einsum("ij,j->i", w, s)
     slants = [np.empty(len(part), b.dtype) for part in (z, z_negative)]
-    scored = _rows(_scored, z, b, a, v, o, 1, total, slants[0])
-    scored += _rows(_scored, z_negative, b, a, v, o, -1, total, slants[1])
+    scored = _rows(_scored, (z, b, a, v, o, 1, total, slants[0]), (z_negative, b, a, v, o, -1, total, slants[1]))
     loss, right, v_sum = (sum(parts) for parts in zip(*scored, strict=True))
     v_whole, tally = portion.sum(torch.from_numpy(v_sum), torch.tensor([loss, right], dtype=torch.float64))
     v_part, v_grad, (loss, right) = v_sum.astype(b.dtype), v_whole.numpy().astype(b.dtype), tally.tolist()
     c = np.einsum("i,ij->j", v_grad, w) * s * (1 - s) / b.dtype.type(n)
-    through = _rows(_through, z, b, a, slants[0], v, c)
-    through += _rows(_through, z_negative, b, a, slants[1], v, np.zeros_like(b))
+    through = _rows(_through, (z, b, a, slants[0], v, c), (z_negative, b, a, slants[1], v, np.zeros_like(b)))
     bias_grad, slope_grad = (sum(parts) for parts in zip(*through, strict=True))
     offset_grad = float(slants[0].sum(dtype=np.float64) + slants[1].sum(dtype=np.float64))
     return z.new_tensor([loss / total, right / total, s.std()]), (
@@ -186,48 +180,36 @@ def shuffle_loss(
     matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """As `infomax.kernels.shuffle_loss`; a shuffle renumbers columns or rows, without copying Y."""
-    starts, columns, values = _csr(matrix)
-    z, z_negative = product(matrix, y), _multiply(starts, rows.numpy()[columns], values, y, len(y))
+    starts, columns, values, height = _blocked(matrix, y)
+    shuffled = starts, rows.numpy()[columns], values, len(y)
+    z, z_negative = _products(y, (starts, columns, values, height), shuffled)
     record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
     back, y_grad = _csr(transpose), empty(y.shape, y.numpy().dtype)
-    _share(_pair_gradient, _even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad)
+    share(_pair_gradient, (even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad))
     return record, (torch.from_numpy(y_grad), *gradients)
 
 
-def _multiply(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, y: Tensor, height: int) -> Tensor:
-    """Multiply, in blocks of ``height`` rows of y; columns must ascend if there is more than one block."""
+def _products(y: Tensor, *matrices: tuple[Any, ...]) -> list[Tensor]:
+    """Multiply matrices by y, each as `_blocked` describes it; columns must ascend if there is more than one block."""
     dense = y.contiguous().numpy()
-    out = empty((len(starts) - 1, y.shape[1]), dense.dtype)
-    _share(_product, _even(starts), starts, columns, values, dense, height, out)
-    return torch.from_numpy(out)
+    outs = [empty((len(starts) - 1, y.shape[1]), dense.dtype) for starts, *_ in matrices]
+    calls = ((even(matrix[0]), *matrix, dense, out) for matrix, out in zip(matrices, outs, strict=True))
+    share(_product, *calls)
+    return [torch.from_numpy(out) for out in outs]
+
+
+def _blocked(matrix: Tensor, y: Tensor) -> tuple[Any, ...]:
+    """Return row starts, columns and values of a matrix, and the height of the blocks of y for a product with it."""
+    starts, columns, values = _csr(matrix)
+    height = max(1, BLOCK // (y.element_size() * y.shape[1]))
+    pieces = matrix.shape[0] * -(-len(y) // height)
+    return starts, columns, values, height if len(values) >= FEWEST * pieces else max(len(y), 1)
 
 
 def _csr(matrix: Tensor) -> tuple[np.ndarray, ...]:
     return tuple(part.numpy() for part in (matrix.crow_indices(), matrix.col_indices(), matrix.values()))
 
 
-def _even(starts: np.ndarray) -> list[int]:
-    """Divide rows among the threads so that each has about as many entries; returns the bounds."""
-    shares = np.linspace(0, starts[-1], torch.get_num_threads() + 1)[1:-1]
-    return [0, *np.searchsorted(starts, shares).tolist(), len(starts) - 1]
-
-
-def _rows(kernel: Callable[..., Any], z: Tensor, *arguments: Any) -> list[Any]:
-    """Run a kernel on each thread's rows of z; returns the results."""
-    bounds = np.linspace(0, len(z), torch.get_num_threads() + 1).astype(np.int64).tolist()
-    return _share(kernel, bounds, z.numpy(), *arguments)
-
-
-def _share(kernel: Callable[..., Any], bounds: list[int], *arguments: Any) -> list[Any]:
-    """Run a kernel on each range of rows, one thread per range; returns the results."""
-    own, *others = pairwise(bounds)
-    futures = [_threads(len(bounds)).submit(kernel, *arguments, *rows) for rows in others]
-    return [kernel(*arguments, *own), *(future.result() for future in futures)]
-
-
-@cache
-def _threads(count: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(count)
-
-
-start_again_after_fork(_threads)
+def _rows(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
+    """Run a kernel on each thread's rows of z, for each z and its arguments; returns the results."""
+    return share(kernel, *((equal(len(z)), z.numpy(), *arguments) for z, *arguments in calls))

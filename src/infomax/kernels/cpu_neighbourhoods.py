@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from infomax.kernels.cpu import _compiled, _even, _share
+from infomax.kernels.cpu import _compiled
+from infomax.kernels.sharing import equal, even, share
 
 ONE = np.uint64(1)
 LOW = np.uint64(0xFFFFFFFF)
@@ -86,8 +87,7 @@ def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor
     """As `Permutation.__call__`."""
     flat = numbers.reshape(-1).numpy()
     out = np.empty(len(flat), np.int64)
-    bounds = np.linspace(0, len(flat), torch.get_num_threads() + 1).astype(np.int64).tolist()
-    _share(_images, bounds, flat, *_network(keys, n, low, high), out)
+    share(_images, (equal(len(flat)), flat, *_network(keys, n, low, high), out))
     return torch.from_numpy(out).view(numbers.shape)
 
 
@@ -103,9 +103,9 @@ def pool_rows(hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation,
     out = np.empty((len(chosen), dense.shape[1]), dense.dtype)
     degrees = np.minimum(starts[chosen + 1] - starts[chosen], hoods.cap) + 1
     graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), hoods.right.numpy(), hoods.cap
-    bounds = _even(np.concatenate([[0], degrees.cumsum()]))
+    bounds = even(np.concatenate([[0], degrees.cumsum()]))
     centre = np.zeros(dense.shape[1], dense.dtype) if centre is None else centre
-    _share(_pool_rows, bounds, *graph, chosen, offsets.numpy(), dense, centre, *network, out)
+    share(_pool_rows, (bounds, *graph, chosen, offsets.numpy(), dense, centre, *network, out))
     return torch.from_numpy(out)
 
 

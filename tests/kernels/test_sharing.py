@@ -1,0 +1,65 @@
+"""Threads that divide the rows of a kernel's arrays."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+
+import numpy as np
+import pytest
+import torch
+
+from infomax.kernels.sharing import equal, even, share
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("counts", [[], [0, 0], [1] * 100, [1000, 1, 1, 1], [1, 1, 1, 1000]])
+def test_every_row_has_one_thread(threads, counts):
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    for bounds in (even(starts), equal(len(counts))):
+        assert len(bounds) == threads + 1
+        assert bounds == sorted(bounds)
+        assert (bounds[0], bounds[-1]) == (0, len(counts))
+    assert len(counts) != 100 or even(starts) == equal(100)
+
+
+def test_every_thread_works_on_its_rows_of_each_call(threads):
+    found = share(lambda name, begin, end: [(name, row) for row in range(begin, end)], (equal(9), "a"), (equal(4), "b"))
+    assert len(found) == 2 * threads
+    assert sorted(chain.from_iterable(found)) == [("a", row) for row in range(9)] + [("b", row) for row in range(4)]
+
+
+def test_an_error_of_any_thread_comes_back():
+    def fails(where, begin, end):
+        return 1 // int(begin != where)
+
+    for where in (0, 1, 2):
+        with pytest.raises(ZeroDivisionError):
+            share(fails, ([0, 1, 2, 3], where))
+    assert share(fails, ([0, 1, 2, 3], -1)) == [1, 1, 1]
+
+
+def test_callers_do_not_get_the_results_of_others():
+    with ThreadPoolExecutor(8) as callers:
+        found = callers.map(lambda caller: share(lambda c, begin, end: (c, begin), ([0, 1, 2, 3], caller)), range(500))
+        assert list(found) == [[(caller, thread) for thread in range(3)] for caller in range(500)]
+
+
+def test_a_thread_that_waits_refers_to_no_array():
+    array = np.zeros(3)
+    reference = weakref.ref(array)
+    share(lambda array, begin, end: None, ([0, 1, 2], array))
+    del array
+    deadline = time.monotonic() + 10
+    while reference() is not None and time.monotonic() < deadline:
+        time.sleep(0.001)  # the thread has answered, but may not have left its function yet
+    assert reference() is None
