@@ -8,6 +8,7 @@ from sample_graphs import random_graph
 
 from infomax import DGI, kernels
 from infomax.kernels.optimiser import Adam
+from infomax.training.ledger import Ledger
 
 
 def both(function, monkeypatch):
@@ -100,7 +101,9 @@ def test_long_sums_lose_nothing():
     assert sums / n == pytest.approx([0.1, 0.1], rel=1e-5)
 
 
-def test_adam_is_torchs_however_gradients_lie_in_memory(generator):
+@pytest.mark.parametrize("large", [0, 1 << 62], ids=["compiled", "plain"])
+def test_adam_is_torchs_however_gradients_lie_in_memory(large, monkeypatch, generator):
+    monkeypatch.setattr(kernels, "LARGE", large)
     start = torch.randn(4, 3, generator=generator)
     ours, theirs = start.clone(), start.clone().requires_grad_()
     adam, torchs = Adam([ours], lr=0.1), torch.optim.Adam([theirs], lr=0.1)
@@ -109,6 +112,27 @@ def test_adam_is_torchs_however_gradients_lie_in_memory(generator):
         theirs.grad = gradient.clone()
         torchs.step()
     torch.testing.assert_close(ours, theirs.detach())
+
+
+def test_the_end_of_a_step(monkeypatch, generator):
+    """Adam and the weights kept, over epochs of two steps; one weight lies in memory column by column."""
+    draws = [torch.randn(3000, generator=generator) for _ in range(6)]
+
+    def steps(weights):
+        adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, capacity=4)
+        for step, (loss, draw) in enumerate(zip([5.0, 4, 3, 3, 6, 6], draws, strict=True)):
+            ledger.note(torch.tensor([loss, 0.5, 0.1]), step % 2 == 1)
+            gradients = [draw[: weight.numel()].view(weight.shape) for weight in weights]
+            adam.step(gradients, ledger.kept if step % 2 else None, ledger.waited)
+        return [*adam.weights, *adam.means, *adam.variances, adam.count, *ledger.kept]
+
+    for shape in ([3000], [30, 100]):
+        compiled, plain = both(
+            lambda shape=shape: steps([torch.ones(shape), torch.ones(7), torch.ones(())]), monkeypatch
+        )
+        torch.testing.assert_close(compiled, plain)
+    compiled, plain = both(lambda: steps([torch.ones(30, 100).T, torch.ones(7)]), monkeypatch)
+    torch.testing.assert_close(compiled, plain, rtol=0, atol=0)
 
 
 def test_inverse(generator):

@@ -212,7 +212,7 @@ def adam(
         for weight, gradient in zip(weights, gradients, strict=True)
     ]
     arguments = weights, gradients, means, variances, count, lr, kept, waited
-    if kernels := _gpu(weights[0]):
+    if kernels := _gpu(weights[0]) or _flat(weights):
         kernels.adam(*arguments)
     elif "infomax.kernels.cpu" in sys.modules and not count.is_cuda:  # torch's threads would slow down ours
         on_one_thread(_adam, *arguments)
@@ -307,6 +307,12 @@ def _prepared(matrix: Any) -> ModuleType | None:
 def _cpu(x: Tensor, rows: int = 0) -> ModuleType | None:
     """Return the numba kernels if numba is installed and the work is at least `LARGE` entries on a CPU."""
     return numba_kernels() if not x.is_cuda and max(rows, len(x)) * x.shape[1] >= LARGE else None
+
+
+def _flat(weights: list[Tensor]) -> ModuleType | None:
+    """Return the numba kernels if the weights are contiguous, in float32 on a CPU, and at least `LARGE` numbers."""
+    plain = all(w.dtype == torch.float32 and w.is_contiguous() and not w.is_cuda for w in weights)
+    return numba_kernels() if plain and sum(w.numel() for w in weights) >= LARGE else None
 
 
 def triton_for(x: Tensor) -> ModuleType | None:

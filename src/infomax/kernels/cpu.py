@@ -6,7 +6,8 @@ so the same number of threads gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,10 @@ BLOCK, FEWEST = 1 << 20, 4
 def _compiled(function):
     """Compile a function; the machine code is cached beside this file or in the user's cache, if one is writable.
 
-    Sums may be reordered, so that they use vector instructions; NaN is preserved.
+    Sums may be reordered and nothing is raised for a division by zero, so that loops use vector instructions; NaN is
+    preserved.
     """
-    settings = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+    settings = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
     try:
         return njit(cache=True, **settings)(function)
     except RuntimeError:  # no writable cache
@@ -135,6 +137,20 @@ def _through(z, bias, slope, g, v, c, begin, end):
     return sums, slope_grad
 
 
+@_compiled
+def _descend(weight, grad, mean, variance, kept, keep, rate, scale, begin, end):
+    """Do a step of Adam for entries begin to end of flat arrays; if ``keep``, first copy the weights to ``kept``."""
+    weight, grad, mean, variance = weight[begin:end], grad[begin:end], mean[begin:end], variance[begin:end]
+    if keep:
+        kept[begin:end] = weight
+    number = weight.dtype.type
+    rate, scale, beta, beta_squared, least = number(rate), number(scale), number(0.1), number(0.001), number(1e-8)
+    for i in range(len(weight)):
+        mean[i] += (grad[i] - mean[i]) * beta
+        variance[i] += (grad[i] * grad[i] - variance[i]) * beta_squared
+        weight[i] -= rate * mean[i] / (np.sqrt(variance[i]) * scale + least)
+
+
 def product(matrix: Tensor, y: Tensor) -> Tensor:
     """Multiply a CSR matrix ``[M, N]`` with ascending columns by a dense ``[N, D]``."""
     return _products(y, _blocked(matrix, y))[0]
@@ -187,6 +203,25 @@ def shuffle_loss(
     back, y_grad = _csr(transpose), empty(y.shape, y.numpy().dtype)
     share(_pair_gradient, (even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad))
     return record, (torch.from_numpy(y_grad), *gradients)
+
+
+def adam(
+    weights: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    means: Sequence[Tensor],
+    variances: Sequence[Tensor],
+    count: Tensor,
+    lr: float,
+    kept: Sequence[Tensor] | None,
+    waited: Tensor | None,
+) -> None:
+    """As `infomax.kernels.adam`, for contiguous tensors."""
+    count += 1
+    rate, scale = lr / (1 - 0.9 ** count.item()), 1 / math.sqrt(1 - 0.999 ** count.item())
+    keep = bool(kept) and waited is not None and waited.item() == 0
+    groups = zip(weights, gradients, means, variances, kept or weights, strict=True)
+    flat = [[tensor.numpy().reshape(-1) for tensor in group] for group in groups]
+    share(_descend, *((equal(len(group[0])), *group, keep, rate, scale) for group in flat))
 
 
 def _products(y: Tensor, *matrices: tuple[Any, ...]) -> list[Tensor]:
