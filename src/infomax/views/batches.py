@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,8 +31,6 @@ from infomax.views.view import Corruption, View
 from infomax.views.whole import Products
 
 BATCH, CAP = 16_384, 1_000
-AHEAD = 2
-"""Pairs that are read from disk before they are needed. One could not make up for a read that takes long."""
 DENSE_BYTES = 1 << 33
 """Largest dense size in bytes up to which sparse features become dense on a GPU: all batches then have one shape."""
 
@@ -163,22 +160,18 @@ class BatchView:
 
 
 class Ahead:
-    """A pair of views that is drawn from a copy of a generator, and read by a thread of its own, after another's."""
+    """A pair of views that is drawn from a copy of a generator, and read by a thread of its own."""
 
-    def __init__(
-        self, draw: Callable[[torch.Generator], tuple[View, View]], state: Tensor, after: Thread | None = None
-    ) -> None:
+    def __init__(self, draw: Callable[[torch.Generator], tuple[View, View]], state: Tensor) -> None:
         self.state, copy = state, torch.Generator()
         copy.set_state(state)
-        self.pair, self.next_state = draw(copy), copy.get_state()
+        self.pair, self.after = draw(copy), copy.get_state()
         self.failure: BaseException | None = None
-        self.thread = Thread(target=self._read, args=(after,), daemon=True)
+        self.thread = Thread(target=self._read, daemon=True)
         self.thread.start()
 
-    def _read(self, after: Thread | None) -> None:
+    def _read(self) -> None:
         try:
-            if after is not None:
-                after.join()
             for view in self.pair:
                 if isinstance(view, BatchView):
                     view.read()
@@ -190,7 +183,7 @@ class Ahead:
         self.thread.join()
         if self.failure is not None:
             raise self.failure
-        return self.pair, self.next_state
+        return self.pair, self.after
 
 
 class Batches:
@@ -223,7 +216,7 @@ class Batches:
         self.everything = torch.arange(self.n if self.batch == self.n else 0, device=device)
         self.turn = torch.zeros(1, dtype=torch.int64, device=device)
         self.ranks = ALONE
-        self.ahead: deque[Ahead] = deque()
+        self.ahead: Ahead | None = None
 
     @property
     def uniform(self) -> bool:
@@ -244,16 +237,15 @@ class Batches:
         return [self.turn]
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
-        """B different random nodes, and a corruption of them. From disk, the next pairs are read meanwhile."""
+        """B different random nodes, and a corruption of them. From disk, the next pair is read meanwhile."""
         if not isinstance(self.features, StoredTable):
             return self._draw(generator)
         state = generator.get_state()
-        if not self.ahead or not torch.equal(self.ahead[0].state, state):
-            self.ahead = deque([Ahead(self._draw, state)])
-        while len(self.ahead) <= AHEAD:
-            self.ahead.append(Ahead(self._draw, self.ahead[-1].next_state, self.ahead[-1].thread))
-        pair, state = self.ahead.popleft().result()
-        generator.set_state(state)
+        if self.ahead is None or not torch.equal(self.ahead.state, state):
+            self.ahead = Ahead(self._draw, state)
+        pair, after = self.ahead.result()
+        generator.set_state(after)
+        self.ahead = Ahead(self._draw, after)
         return pair
 
     def _draw(self, generator: torch.Generator) -> tuple[View, View]:
