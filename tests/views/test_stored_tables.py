@@ -9,6 +9,7 @@ import pytest
 import torch
 from sample_graphs import random_graph
 
+from infomax import Graph
 from infomax.graphs.scaling import Scaler
 from infomax.graphs.stored import StoredFeatures
 from infomax.kernels.random import Permutation
@@ -29,8 +30,9 @@ def mapped(tmp_path):
 @pytest.mark.parametrize("kind", ["none", "columns", "rows"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cap", [1000, 2])
-def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, mapped, monkeypatch, generator):
-    graph = random_graph(60, weighted=weighted)
+@pytest.mark.parametrize("precision", [np.float32, np.float16])
+def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mapped, monkeypatch, generator):
+    graph, mapped = random_graph(60, weighted=weighted), mapped.astype(precision, copy=False)
     hoods = read_neighbourhoods(graph, "symmetric", CPU, cap)
     table = StoredTable(StoredFeatures(mapped, scaler=Scaler.fit(np.array(mapped), kind)))
     nodes = torch.randperm(60, generator=generator)[:40]
@@ -59,4 +61,14 @@ def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
         "by rows": StoredTable(StoredFeatures(mapped, scaler=dataclasses.replace(scaler, kind="rows"))),
     }
     pooled = {name: table.pool(hoods, nodes, torch.zeros(60)) for name, table in outcomes.items()}
-    assert [name for name, found in pooled.items() if isinstance(found, str)] == ["half", "by rows"]
+    assert [name for name, found in pooled.items() if isinstance(found, str)] == ["by rows"]
+
+
+def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):
+    bits = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    x = np.append(bits[np.isfinite(bits)], [0] * 8).astype(np.float16)[:, None]
+    hoods = read_neighbourhoods(Graph.from_arrays(np.empty((0, 2), np.int64), np.float32(x)), "mean", CPU, 1000)
+    monkeypatch.setattr("infomax.kernels.LARGE", 0)
+    monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
+    pooled = StoredTable(StoredFeatures(x)).pool(hoods, torch.arange(len(x)), torch.zeros(len(x)))
+    np.testing.assert_array_equal(pooled.numpy(), x.astype(np.float32))

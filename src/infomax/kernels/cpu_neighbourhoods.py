@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from numba import types
+from numba.extending import overload
 from torch import Tensor
 
 from infomax.kernels.cpu import _compiled
@@ -50,12 +52,12 @@ def _pool_rows(
         first, degree = starts[node], starts[node + 1] - starts[node]
         count = min(degree, cap)
         stretch = degree / count if count else 1.0
-        rows, shares = np.empty(count + 1, np.int64), np.empty(count + 1, table.dtype)
+        rows, shares = np.empty(count + 1, np.int64), np.empty(count + 1, out.dtype)
         rows[count], shares[count] = node, left[node] * right[node]
         for place in range(count):
             at = first + (place if count == degree else np.int64((offsets[i] + place) * stretch))
             sender = np.int64(senders[at])
-            rows[place], shares[place] = sender, left[node] * right[sender] * table.dtype.type(stretch)
+            rows[place], shares[place] = sender, left[node] * right[sender] * out.dtype.type(stretch)
             if len(weights):
                 shares[place] *= weights[at]
         if len(keys):
@@ -63,6 +65,20 @@ def _pool_rows(
                 rows[place] = _image(rows[place], keys, n, low, high)
         out[i] = 0
         _add_rows(out[i], rows, shares, table, centre)
+
+
+def _number(x):
+    """Return a number in single precision; an integer is the 16 bits of one in half precision, which numba lacks."""
+
+
+@overload(_number)
+def _number_of(x):
+    def halved(x):
+        bits = np.uint32(x)
+        moved = ((bits & np.uint32(0x8000)) << np.uint32(16)) | ((bits & np.uint32(0x7FFF)) << np.uint32(13))
+        return np.uint32(moved).view(np.float32) * np.float32(2.0**112)  # half precision has a smaller exponent
+
+    return halved if isinstance(x, types.Integer) else lambda x: x
 
 
 @_compiled
@@ -74,12 +90,13 @@ def _add_rows(total, rows, shares, table, centre):
         p, q, r, s = table[rows[e]], table[rows[e + 1]], table[rows[e + 2]], table[rows[e + 3]]
         for k in range(len(total)):
             m = centre[k]
-            total[k] += a * (p[k] - m) + b * (q[k] - m) + c * (r[k] - m) + d * (s[k] - m)
+            near = a * (_number(p[k]) - m) + b * (_number(q[k]) - m)
+            total[k] += near + c * (_number(r[k]) - m) + d * (_number(s[k]) - m)
         e += 4
     while e < len(rows):
         a, p = shares[e], table[rows[e]]
         for k in range(len(total)):
-            total[k] += a * (p[k] - centre[k])
+            total[k] += a * (_number(p[k]) - centre[k])
         e += 1
 
 
@@ -100,11 +117,13 @@ def pool_rows(hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation,
     else:
         network = _network(permutation.keys, permutation.n, *permutation.bits)
     dense = table.contiguous().numpy()
-    out = np.empty((len(chosen), dense.shape[1]), dense.dtype)
+    half = dense.dtype == np.float16
+    out = np.empty((len(chosen), dense.shape[1]), np.float32 if half else dense.dtype)
     degrees = np.minimum(starts[chosen + 1] - starts[chosen], hoods.cap) + 1
     graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), hoods.right.numpy(), hoods.cap
     bounds = even(np.concatenate([[0], degrees.cumsum()]))
-    centre = np.zeros(dense.shape[1], dense.dtype) if centre is None else centre
+    centre = np.zeros(dense.shape[1], out.dtype) if centre is None else centre
+    dense = dense.view(np.uint16) if half else dense
     share(_pool_rows, (bounds, *graph, chosen, offsets.numpy(), dense, centre, *network, out))
     return torch.from_numpy(out)
 

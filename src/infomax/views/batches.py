@@ -167,7 +167,7 @@ class Ahead:
         copy.set_state(state)
         self.pair, self.after = draw(copy), copy.get_state()
         self.failure: BaseException | None = None
-        self.thread = Thread(target=self._read, daemon=True)
+        self.thread = Thread(target=self._read)  # no daemon: the interpreter must not end while torch computes
         self.thread.start()
 
     def _read(self) -> None:

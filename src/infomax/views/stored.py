@@ -52,7 +52,8 @@ class StoredTable:
     ) -> Tensor:
         """As `Neighbourhoods.pool`; where numba can read the table, straight from the mapped file."""
         kind = "none" if self.scaler is None else self.scaler.kind
-        readable = isinstance(self.raw, np.ndarray) and self.raw.dtype == np.float32 and kind != "rows"
+        readable = isinstance(self.raw, np.ndarray) and self.raw.dtype in (np.float32, np.float16)
+        readable = readable and kind != "rows"
         if (
             not readable
             or type(graph) is not Neighbourhoods
