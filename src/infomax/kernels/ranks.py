@@ -68,9 +68,12 @@ class Ranks:
         return self._gather(_in_order(mine.view(self.count, -1))).view(-1)
 
     def _gather(self, tensor: Tensor) -> Tensor:
-        """Return the tensors of all ranks, ``[ranks, ...]``."""
+        """Return the tensors of all ranks, ``[ranks, ...]``.
+
+        Each rank sends its tensor to all others at once; gloo's own gather passes them on from rank to rank.
+        """
         gathered = tensor.new_empty(self.count, *tensor.shape)
-        distributed.all_gather(list(gathered), tensor)
+        distributed.all_to_all_single(gathered, tensor.expand_as(gathered).contiguous())
         return gathered
 
     def any(self, flag: bool) -> bool:
