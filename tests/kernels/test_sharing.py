@@ -48,6 +48,21 @@ def test_an_error_of_any_thread_comes_back():
     assert share(fails, ([0, 1, 2, 3], -1)) == [1, 1, 1]
 
 
+@pytest.mark.parametrize("where", [0, 1])
+def test_nothing_runs_any_more_when_an_error_comes_back(where):
+    done = []
+
+    def works(begin, end):
+        if begin == where:
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+        done.append(begin)
+
+    with pytest.raises(KeyboardInterrupt):
+        share(works, ([0, 1, 2, 3, 4],))
+    assert sorted(done) == [thread for thread in range(4) if thread != where]
+
+
 def test_callers_do_not_get_the_results_of_others():
     with ThreadPoolExecutor(8) as callers:
         found = callers.map(lambda caller: share(lambda c, begin, end: (c, begin), ([0, 1, 2, 3], caller)), range(500))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias
 
@@ -18,6 +20,9 @@ Call: TypeAlias = tuple[Any, ...]
 """The bounds of each thread's rows, and the arguments of a kernel before first and last row."""
 Answer: TypeAlias = "SimpleQueue[tuple[list[Any], BaseException | None]]"
 """Passes on the results of a thread, or what it raised."""
+
+PATIENCE = 10.0
+"""Seconds to wait for a thread's answer that nobody needs any more."""
 
 
 def equal(n: int) -> list[int]:
@@ -37,15 +42,21 @@ def share(kernel: Kernel, *calls: Call) -> list[Any]:
     Thread i works on the i-th range of one call after the other, so that they wait for each other less often.
     """
     count = len(calls[0][0]) - 1
-    answers: list[Answer] = [SimpleQueue() for _ in range(1, count)]
+    answers: deque[Answer] = deque(SimpleQueue() for _ in range(1, count))
     for thread, answer in enumerate(answers, start=1):
         _threads(count).put((kernel, calls, thread, answer))
-    results = _part(kernel, calls, 0)
-    for answer in answers:
-        part, error = answer.get()
-        if error is not None:
-            raise error
-        results += part
+    try:
+        results = _part(kernel, calls, 0)
+        while answers:
+            part, error = answers[0].get()
+            answers.popleft()
+            if error is not None:
+                raise error
+            results += part
+    finally:
+        for answer in answers:  # after an error or a Ctrl-C: no thread should still write when the caller goes on
+            with suppress(Empty):  # a Ctrl-C at the wrong moment: the answer is taken already
+                answer.get(timeout=PATIENCE)
     return results
 
 
