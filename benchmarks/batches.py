@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 
 import torch
@@ -36,7 +37,7 @@ class OurBatches:
     """The batches preset, trained by the loop that `DGI.fit` runs."""
 
     def __init__(self, graph: Graph, dim: int, batch: int, device: torch.device, ranks: Ranks = ALONE) -> None:
-        preset = PRESETS["batches"]
+        preset = dataclasses.replace(PRESETS["batches"], dim=dim)
         model = build(preset, graph.num_features, torch.Generator().manual_seed(0)).to(device)
         self.views = Batches(graph, model.encoder.rule, preset.corruption, device, batch=batch)
         self.views.divide(ranks)
@@ -62,7 +63,8 @@ class PlainBatches:
 
     def __init__(self, ours: OurBatches, device: torch.device) -> None:
         self.views, self.device = ours.views, device
-        model = build(PRESETS["batches"], ours.training.model.encoder.weights[0].shape[0], torch.Generator())
+        in_dim, dim = ours.training.model.encoder.weights[0].shape
+        model = build(dataclasses.replace(PRESETS["batches"], dim=dim), in_dim, torch.Generator())
         self.model = model.to(device)
         self.table = self.views.features.to(torch.float32)
         self.optimiser = torch.optim.Adam(self.model.parameters(), LEARNING_RATE, fused=True)
