@@ -35,6 +35,10 @@ class Neighbourhoods:
     capped: bool
     """Whether any node has more neighbours than the cap."""
 
+    def entries(self, count: int) -> int:
+        """Return about how many entries the rows of so many nodes have."""
+        return count * (1 + min(len(self.senders) // len(self.left), self.cap))
+
     def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return rows of P, each node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``.
 
@@ -66,7 +70,7 @@ class Neighbourhoods:
         """
         if kernels := triton_for(self.left):
             return kernels.pool_rows(self, nodes, offsets, table, permutation)  # type: ignore[no-any-return]
-        if worth_compiling(self.left, len(nodes) * table.shape[1]):
+        if worth_compiling(self.left, self.entries(len(nodes)) * table.shape[1]):
             from infomax.kernels.cpu_neighbourhoods import pool_rows
 
             return pool_rows(self, nodes, offsets, table, permutation)

@@ -57,7 +57,7 @@ class StoredTable:
         if (
             not readable
             or type(graph) is not Neighbourhoods
-            or not worth_compiling(graph.left, len(nodes) * self.shape[1])
+            or not worth_compiling(graph.left, graph.entries(len(nodes)) * self.shape[1])
         ):
             return self._pool_parts(graph, nodes, offsets, permutation)
         from infomax.kernels.cpu_neighbourhoods import pool_rows
