@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, embedding_bag, prelu
 
-from benchmarks.command import parser, report
+from benchmarks.command import CannotRun, assemble, parser, report
 from benchmarks.measure import race
 from benchmarks.ours import FOREVER, go_on
 from benchmarks.problem import LEARNING_RATE, load
@@ -62,6 +62,8 @@ class PlainBatches:
     """Eager torch: neighbours gathered and summed by `embedding_bag`, autograd, torch's fused Adam."""
 
     def __init__(self, ours: OurBatches, device: torch.device) -> None:
+        if not isinstance(ours.views.features, Tensor):
+            raise CannotRun("it takes dense features")
         self.views, self.device = ours.views, device
         in_dim, dim = ours.training.model.encoder.weights[0].shape
         model = build(dataclasses.replace(PRESETS["batches"], dim=dim), in_dim, torch.Generator())
@@ -113,12 +115,13 @@ def main(arguments: list[str] | None = None) -> None:
     graph = load(settings.dataset, **({} if settings.scale is None else {"scale": settings.scale}))
     device = torch.device(settings.device)
     ours = OurBatches(graph, settings.dim, settings.batch, device)
-    contenders = {"ours": ours, **({"plain": PlainBatches(ours, device)} if settings.peers else {})}
-    rows = race(contenders, settings.repeats, settings.steps)
+    left_out: dict[str, str] = {}
+    peers = assemble({name: lambda: PlainBatches(ours, device) for name in settings.peers}, left_out)
+    rows = race({"ours": ours, **peers}, settings.repeats, settings.steps)
     for row in rows:
         row["nodes_s"] = 1000 * ours.views.batch / row["median_ms"]
     title = f"A step: {settings.dataset}, {graph.num_nodes:,} nodes, batch {ours.views.batch:,}, {settings.dim} wide"
-    report(settings, title, rows, COLUMNS)
+    report(settings, title, rows, COLUMNS, left_out=left_out)
 
 
 if __name__ == "__main__":
