@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -72,3 +74,17 @@ def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     pooled = StoredTable(StoredFeatures(x)).pool(hoods, torch.arange(len(x)), torch.zeros(len(x)))
     np.testing.assert_array_equal(pooled.numpy(), x.astype(np.float32))
+
+
+def test_a_process_ends_after_the_thread_that_reads_ahead():
+    code = (
+        "import time, torch\n"
+        "from infomax.views.batches import Ahead, BatchView\n"
+        "class Slow(BatchView):\n"
+        "    def __init__(self): pass\n"
+        "    def read(self):\n"
+        "        until = time.monotonic() + 0.5\n"
+        "        while time.monotonic() < until: torch.ones(1000).sum()\n"
+        "Ahead(lambda generator: (Slow(), Slow()), torch.Generator().get_state())\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
