@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -64,7 +65,7 @@ def turn(settings: Any, graph: Path, count: int) -> dict[str, Any]:
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"] if count else []
     command = [sys.executable, *launcher, "-m", "benchmarks.ranks", *map(str, words)]
     variables = os.environ | {"OMP_NUM_THREADS": str(settings.threads)}
-    if settings.device == "cpu":
+    if settings.device == "cpu" and shutil.which("taskset"):  # Linux
         cores = sorted(os.sched_getaffinity(0))[: max(count, 1) * settings.threads]
         command = ["taskset", "--cpu-list", ",".join(map(str, cores)), *command]
     done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
