@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ def threads(request):
 @pytest.mark.parametrize("counts", [[], [0, 0], [1] * 100, [1000, 1, 1, 1], [1, 1, 1, 1000]])
 def test_every_row_has_one_thread(threads, counts):
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    for bounds in (even(starts), equal(len(counts))):
-        assert len(bounds) == threads + 1
+    for per_thread, bounds in ((1, even(starts)), (1, equal(len(counts))), (3, even(starts, 3))):
+        assert len(bounds) == per_thread * threads + 1
         assert bounds == sorted(bounds)
         assert (bounds[0], bounds[-1]) == (0, len(counts))
     assert len(counts) != 100 or even(starts) == equal(100)
@@ -36,6 +36,14 @@ def test_every_thread_works_on_its_rows_of_each_call(threads):
     found = share(lambda name, begin, end: [(name, row) for row in range(begin, end)], (equal(9), "a"), (equal(4), "b"))
     assert len(found) == 2 * threads
     assert sorted(chain.from_iterable(found)) == [("a", row) for row in range(9)] + [("b", row) for row in range(4)]
+
+
+def test_results_come_in_the_order_of_the_ranges_whoever_computes_them(threads):
+    def slow_at_first(begin, end):
+        time.sleep(0.02 if begin < 5 else 0.001)
+        return begin, end
+
+    assert share(slow_at_first, (equal(60, 4),)) == list(pairwise(equal(60, 4)))
 
 
 def test_an_error_of_any_thread_comes_back():

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias
@@ -18,72 +19,87 @@ from infomax.kernels.host import start_again_after_fork
 Kernel: TypeAlias = Callable[..., Any]
 Call: TypeAlias = tuple[Any, ...]
 """The bounds of each thread's rows, and the arguments of a kernel before first and last row."""
-Answer: TypeAlias = "SimpleQueue[tuple[list[Any], BaseException | None]]"
-"""Passes on the results of a thread, or what it raised."""
+Task: TypeAlias = tuple[int, Kernel, tuple[Call, ...]]
+"""The number of a range of rows, a kernel, and the calls of which it is a range."""
+Answer: TypeAlias = tuple[int, list[Any], BaseException | None]
+"""The number of a range, and the results of the calls or what was raised."""
 
+FINE = 8
+"""Ranges per thread where a thread that is ahead of the others should take over some of their rows."""
 PATIENCE = 10.0
 """Seconds to wait for a thread's answer that nobody needs any more."""
 
 
-def equal(n: int) -> list[int]:
-    """Divide n rows among as many threads as torch has; returns the bounds."""
-    count = torch.get_num_threads()
-    return [n * thread // count for thread in range(count + 1)]
+def equal(n: int, per_thread: int = 1) -> list[int]:
+    """Divide n rows into so many ranges for each of torch's threads; returns the bounds."""
+    count = per_thread * torch.get_num_threads()
+    return [n * part // count for part in range(count + 1)]
 
 
-def even(starts: NDArray[Any]) -> list[int]:
-    """Divide the rows of a CSR matrix among the threads so that each has about as many entries; returns the bounds."""
-    return [0, *(int(starts.searchsorted(entry)) for entry in equal(int(starts[-1]))[1:-1]), len(starts) - 1]
+def even(starts: NDArray[Any], per_thread: int = 1) -> list[int]:
+    """Divide the rows of a CSR matrix into ranges with about as many entries each; returns the bounds."""
+    entries = equal(int(starts[-1]), per_thread)[1:-1]
+    return [0, *starts.searchsorted(entries).tolist(), len(starts) - 1]
 
 
 def share(kernel: Kernel, *calls: Call) -> list[Any]:
-    """Run a kernel on each range of rows of each call; returns the results.
+    """Run a kernel on each range of rows of each call; returns the results, in the order of the ranges.
 
-    Thread i works on the i-th range of one call after the other, so that they wait for each other less often.
+    A thread takes the next range when it is done with one, and works on it in all calls before it takes another.
     """
     count = len(calls[0][0]) - 1
-    answers: deque[Answer] = deque(SimpleQueue() for _ in range(1, count))
-    for thread, answer in enumerate(answers, start=1):
-        _threads(count).put((kernel, calls, thread, answer))
+    tasks = deque((number, kernel, calls) for number in range(count))
+    answers: SimpleQueue[Answer] = SimpleQueue()
+    threads = min(count, torch.get_num_threads())
+    for _ in range(1, threads):
+        _threads(threads).put((tasks, answers))
+    results: list[list[Any]] = [[]] * count
+    missing = count
     try:
-        results = _part(kernel, calls, 0)
-        while answers:
-            part, error = answers[0].get()
-            answers.popleft()
+        _work(tasks, answers)
+        while missing:
+            number, part, error = answers.get()
+            missing -= 1
             if error is not None:
                 raise error
-            results += part
-    finally:
-        for answer in answers:  # after an error or a Ctrl-C: no thread should still write when the caller goes on
-            with suppress(Empty):  # a Ctrl-C at the wrong moment: the answer is taken already
-                answer.get(timeout=PATIENCE)
-    return results
+            results[number] = part
+    finally:  # after an error or a Ctrl-C: no thread should still write when the caller goes on
+        with suppress(IndexError):
+            while missing:
+                tasks.pop()
+                missing -= 1
+        with suppress(Empty):  # a Ctrl-C at the wrong moment: the answer is taken already
+            for _ in range(missing):
+                answers.get(timeout=PATIENCE)
+    return list(chain.from_iterable(results))
 
 
-def _part(kernel: Kernel, calls: tuple[Call, ...], thread: int) -> list[Any]:
-    """Run a kernel on a thread's rows of each call."""
-    return [kernel(*arguments, *bounds[thread : thread + 2]) for bounds, *arguments in calls]
+def _work(tasks: deque[Task], answers: SimpleQueue[Answer]) -> None:
+    """Do tasks until none is left. A task is not kept in a variable: it refers to arrays."""
+    with suppress(IndexError):
+        while True:
+            answers.put(_answer(*tasks.popleft()))
+
+
+def _answer(number: int, kernel: Kernel, calls: tuple[Call, ...]) -> Answer:
+    try:
+        return number, [kernel(*arguments, *bounds[number : number + 2]) for bounds, *arguments in calls], None
+    except BaseException as error:
+        return number, [], error
 
 
 @cache
 def _threads(count: int) -> SimpleQueue[tuple[Any, ...]]:
-    """Start threads that answer what is put into the queue; futures of an executor take twice as long to pass on."""
+    """Start threads that do what is put into the queue; futures of an executor take twice as long to pass on."""
     questions: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
     for _ in range(count):
-        Thread(target=_work, args=(questions,), daemon=True).start()
+        Thread(target=_wait, args=(questions,), daemon=True).start()
     return questions
 
 
-def _work(questions: SimpleQueue[tuple[Any, ...]]) -> None:
+def _wait(questions: SimpleQueue[tuple[Any, ...]]) -> None:
     while True:
-        _answer(*questions.get())  # in a function of its own, so that a waiting thread refers to no array
-
-
-def _answer(kernel: Kernel, calls: tuple[Call, ...], thread: int, answer: Answer) -> None:
-    try:
-        answer.put((_part(kernel, calls, thread), None))
-    except BaseException as error:
-        answer.put(([], error))
+        _work(*questions.get())
 
 
 start_again_after_fork(_threads)
