@@ -14,7 +14,7 @@ from sample_graphs import random_graph
 
 from infomax import DGI, kernels
 from infomax.kernels import host
-from infomax.kernels.host import Workspace, empty, on_one_thread, transposed_product, workspace
+from infomax.kernels.host import Workspace, empty, on_one_thread, row_product, transposed_product, workspace
 from infomax.parts.encoders import GCN
 
 SHAPE = (64, 32)
@@ -151,15 +151,17 @@ def test_an_error_comes_back():
 
 
 @pytest.mark.parametrize("n", [3, 700, 1024, 5001])
-def test_the_transposed_product_does_not_depend_on_how_rows_are_divided(n, generator):
+def test_products_do_not_depend_on_how_rows_are_divided(n, generator):
     x, g = torch.randn(n, 6, generator=generator), torch.randn(n, 4, generator=generator)
+    y = torch.randn(6, 4, generator=generator)
     before = torch.get_num_threads()
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            found = transposed_product(x, g)
-            torch.testing.assert_close(found, x.T @ g, rtol=1e-4, atol=1e-4)
-            assert torch.equal(found, transposed_product(x, g))  # in every run the same bits
-            assert torch.get_num_threads() == threads
+            for product, right, expected in ((row_product, y, x @ y), (transposed_product, g, x.T @ g)):
+                found = product(x, right)
+                torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+                assert torch.equal(found, product(x, right))  # in every run the same bits
+                assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)

@@ -22,7 +22,9 @@ from torch import Tensor
 T = TypeVar("T")
 
 FEWEST_ROWS = 512
-"""Rows that a thread multiplies in `transposed_product`, at least."""
+"""Rows that a thread multiplies at a time, at least."""
+PER_THREAD = 4
+"""Parts per thread in `row_product`: a thread that is ahead of the others takes over some of theirs."""
 
 
 class Workspace:
@@ -97,6 +99,22 @@ def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
     Torch's threads wait for more work by spinning, on cores that the threads of our own kernels need.
     """
     return _single_threaded(1).submit(function, *arguments).result()
+
+
+def row_product(x: Tensor, y: Tensor) -> Tensor:
+    """Compute X Y from ``[n, f]`` and ``[f, d]``: each thread multiplies some of the rows.
+
+    The threads of BLAS would spin for a while after the product, on cores that the threads of our kernels need next.
+    """
+    count = min(torch.get_num_threads(), len(x) // FEWEST_ROWS)
+    if count < 2:
+        return x @ y
+    out = torch.from_numpy(empty((len(x), y.shape[1]), x.numpy().dtype))
+    rows = max(FEWEST_ROWS, -(-len(x) // (count * PER_THREAD)))
+    groups = zip(x.split(rows), out.split(rows), strict=True)
+    for part in [_single_threaded(count).submit(torch.mm, a, y, out=b) for a, b in groups]:
+        part.result()
+    return out
 
 
 def transposed_product(x: Tensor, g: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 from infomax.graphs.graph import Features
 from infomax.graphs.stored import StoredFeatures
 from infomax.kernels import prepare, product, reaches_host
-from infomax.kernels.host import transposed_product
+from infomax.kernels.host import row_product, transposed_product
 from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device
 
 # Torch warns once per process that CSR tensors are in beta; the operations used here are tested against dense ones.
@@ -181,7 +181,7 @@ class _DenseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x)
-        return x @ weight
+        return row_product(x, weight.detach())
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
