@@ -121,8 +121,9 @@ def pair_loss(
     that the portion calls padding count nowhere, and their gradient is 0.
 
     Returns:
-        loss, discriminator accuracy and summary spread, ``[3]``; and the gradient of the loss by each argument, of
-        which the ranks' sum is the gradient of the batch. z and z_negative may be overwritten.
+        loss, discriminator accuracy and summary spread, ``[3]``; and the gradient of the loss by each argument. Those
+        by weight and offset are of the whole batch; the others are to be added over the ranks. z and z_negative may be
+        overwritten.
     """
     padded = portion is not None and portion.real is not None
     if not padded and (kernels := _gpu(z) or _cpu(z)):
@@ -138,8 +139,8 @@ def pair_loss(
     loss = (softplus(-scores) * real).sum() + (softplus(scores_negative) * real_negative).sum()
     right = (real * (scores > 0)).sum() + (real_negative * (scores_negative < 0)).sum()
     g, g_negative = -torch.sigmoid(-scores) * real / total, torch.sigmoid(scores_negative) * real_negative / total
-    v_part = g @ h + g_negative @ h_negative
-    v_grad, loss, right = portion.sum(v_part, loss, right)
+    v_part, offset_part = g @ h + g_negative @ h_negative, g.sum() + g_negative.sum()
+    v_grad, offset_grad, loss, right = portion.sum(v_part, offset_part, loss, right)
     c = (v_grad @ weight) * summary * (1 - summary) / n
     c = torch.outer(real, c) if padded else c
     grad, bias_grad, slope_grad = _through(torch.addcmul(c, g[:, None], v, out=h), u, slope)
@@ -149,8 +150,8 @@ def pair_loss(
         grad_negative,
         bias_grad + bias_more,
         slope_grad + slope_more,
-        torch.outer(v_part, summary),
-        g.sum() + g_negative.sum(),
+        torch.outer(v_grad, summary),
+        offset_grad,
     )
 
 

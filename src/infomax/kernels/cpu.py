@@ -176,18 +176,18 @@ def pair_loss(
     slants = [np.empty(len(part), b.dtype) for part in (z, z_negative)]
     scored = _rows(_scored, (z, b, a, v, o, 1, total, slants[0]), (z_negative, b, a, v, o, -1, total, slants[1]))
     loss, right, v_sum = (sum(parts) for parts in zip(*scored, strict=True))
-    v_whole, tally = portion.sum(torch.from_numpy(v_sum), torch.tensor([loss, right], dtype=torch.float64))
-    v_part, v_grad, (loss, right) = v_sum.astype(b.dtype), v_whole.numpy().astype(b.dtype), tally.tolist()
+    slant = float(slants[0].sum(dtype=np.float64) + slants[1].sum(dtype=np.float64))
+    v_sum, tally = portion.sum(torch.from_numpy(v_sum), torch.tensor([loss, right, slant], dtype=torch.float64))
+    v_grad, (loss, right, offset_grad) = v_sum.numpy().astype(b.dtype), tally.tolist()
     c = np.einsum("i,ij->j", v_grad, w) * s * (1 - s) / b.dtype.type(n)
     through = _rows(_through, (z, b, a, slants[0], v, c), (z_negative, b, a, slants[1], v, np.zeros_like(b)))
     bias_grad, slope_grad = (sum(parts) for parts in zip(*through, strict=True))
-    offset_grad = float(slants[0].sum(dtype=np.float64) + slants[1].sum(dtype=np.float64))
     return z.new_tensor([loss / total, right / total, s.std()]), (
         z,
         z_negative,
         torch.from_numpy(bias_grad).to(z.dtype),
         z.new_tensor([slope_grad]),
-        torch.from_numpy(np.einsum("i,j->ij", v_part, s)),
+        torch.from_numpy(np.einsum("i,j->ij", v_grad, s)),
         z.new_tensor(offset_grad).view_as(offset),
     )
 

@@ -66,6 +66,8 @@ class Training:
         gpu = self.device.type == "cuda"
         self.stride = STRIDE if gpu and views.steps == 1 else 1
         self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        # Gradients that are added over the ranks: the encoder's; those of the discriminator are the whole batch's.
+        self.shared = sum(parameter.requires_grad for parameter in model.encoder.parameters())
         self.optimiser = Adam(self.weights, lr)
         self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, list(model.buffers()))
         replayable = replayable and gpu and ranks == ALONE
@@ -143,7 +145,7 @@ class Training:
         self.ledger.note(record, last)
         # Of one number: for the gradient of several, torch first imports a library of symbols, which takes 0.5 to 3 s.
         mine = torch.autograd.grad(record[0], self.weights, materialize_grads=True)
-        gradients = self.ranks.sum(mine)
+        gradients = [*self.ranks.sum(mine[: self.shared]), *mine[self.shared :]]
         # The kept weights are those that gave the loss, before the update.
         self.optimiser.step(gradients, self.ledger.kept if last else None, self.ledger.waited)  # 5. descend
 

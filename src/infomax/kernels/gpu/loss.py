@@ -259,9 +259,10 @@ def pair_loss(
     for part, g, c in ((z, found.g, found.c), (z_negative, found.g[len(z) :], None)):
         n, d = part.shape
         _through[triton.cdiv(n, ROWS), triton.cdiv(d, COLUMNS)](part, bias, slope, g, found.v, c, n, d, ROWS, COLUMNS)
+    bias_grad, slope_grad, *whole = found.gradients
     if portion is not None and portion.ranks.rank:  # the first rank has them for all
-        return found.record, (z, z_negative, *map(torch.zeros_like, found.gradients))
-    return found.record, (z, z_negative, *found.gradients)
+        bias_grad, slope_grad = torch.zeros_like(bias_grad), torch.zeros_like(slope_grad)
+    return found.record, (z, z_negative, bias_grad, slope_grad, *whole)
 
 
 def shuffle_loss(
