@@ -57,7 +57,8 @@ def measure(settings: Any) -> None:
 def turn(settings: Any, graph: Path, count: int) -> dict[str, Any]:
     """Start so many processes by torchrun, or one without it for 0; returns what rank 0 prints.
 
-    On a CPU they are confined to as many cores as they have threads; reading the next batches takes further threads.
+    On a CPU they are confined to as many cores as they have threads, unless all cores are asked for: several processes
+    read the next batch while they wait for each other, by further threads.
     """
     words = ["--graph", graph, *(["--apart"] if settings.apart else [])]
     for name in ("device", "threads", "dim", "batch", "steps", "repeats"):
@@ -65,7 +66,7 @@ def turn(settings: Any, graph: Path, count: int) -> dict[str, Any]:
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"] if count else []
     command = [sys.executable, *launcher, "-m", "benchmarks.ranks", *map(str, words)]
     variables = os.environ | {"OMP_NUM_THREADS": str(settings.threads)}
-    if settings.device == "cpu" and shutil.which("taskset"):  # Linux
+    if settings.device == "cpu" and not settings.all_cores and shutil.which("taskset"):  # Linux
         cores = sorted(os.sched_getaffinity(0))[: max(count, 1) * settings.threads]
         command = ["taskset", "--cpu-list", ",".join(map(str, cores)), *command]
     done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
@@ -86,6 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
         action="store_true",
         help="processes with a model and a part of the batch each: what the machine can do",
     )
+    options.add_argument("--all-cores", action="store_true", help="let processes use more cores than their threads")
     options.add_argument("--graph", type=Path, help="measure on this graph folder; used by the processes themselves")
     settings = options.parse_args(arguments)
     if settings.graph:

@@ -24,7 +24,7 @@ from infomax.kernels.device import choose_device
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, SkipMeanPool
 from infomax.training import parts, runs, stored
 from infomax.views import stored as tables
-from infomax.views.batches import Batches
+from infomax.views.batches import Ahead, Batches
 from infomax.views.operands import scaled
 
 ENCODERS = {"GCN": GCN, "deep": partial(GCN, layers=2), "skip": SkipMeanPool, "dense skip": DenseSkipMeanPool}
@@ -142,9 +142,15 @@ class Stop(KeyboardInterrupt):
     """What ends a training early."""
 
 
-def test_a_run_names_its_graph_folder_and_resumes_in_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_run_names_its_graph_folder_and_resumes_in_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fits: bool
+) -> None:
     disk = folder(tmp_path / "g.graph", random_graph(n=60, dense=True))
     model = DGI(4, epochs=6).fit(disk, run=tmp_path / "whole")
+    ahead: list[Ahead] = []
+    monkeypatch.setattr(Ahead, "_read", lambda self, read=Ahead._read: (ahead.append(self), read(self)))
+    monkeypatch.setattr(tables, "ROOM", 1 if fits else 0)
 
     def stop(training: Any) -> None:
         if len(training.history) == 3:
@@ -155,6 +161,7 @@ def test_a_run_names_its_graph_folder_and_resumes_in_the_same_bytes(tmp_path: Pa
     DGI(4, epochs=6).fit(disk, run=tmp_path / "halves")
     files = [(tmp_path / name / runs.MODEL).read_bytes() for name in ("whole", "halves")]
     assert files[0] == files[1]
+    assert bool(ahead) == (not fits)  # what fits into memory is not read by further threads
     assert not (tmp_path / "whole" / runs.GRAPH).exists()
     loaded = DGI.load(tmp_path / "whole")
     assert loaded.graph_.folder == (tmp_path / "g.graph").resolve()

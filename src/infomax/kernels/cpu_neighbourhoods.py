@@ -9,10 +9,13 @@ from numba.extending import overload
 from torch import Tensor
 
 from infomax.kernels.cpu import _compiled
-from infomax.kernels.sharing import FINE, equal, even, share
+from infomax.kernels.sharing import equal, even, share
 
 ONE = np.uint64(1)
 LOW = np.uint64(0xFFFFFFFF)
+
+RANGES, ROWS = 8, 256
+"""Ranges per thread when rows are pooled, at most; and rows for which a thread gets a further range."""
 
 
 @_compiled
@@ -121,7 +124,7 @@ def pool_rows(hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation,
     out = np.empty((len(chosen), dense.shape[1]), np.float32 if half else dense.dtype)
     degrees = np.minimum(starts[chosen + 1] - starts[chosen], hoods.cap) + 1
     graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), hoods.right.numpy(), hoods.cap
-    bounds = even(np.concatenate([[0], degrees.cumsum()]), FINE)
+    bounds = even(np.concatenate([[0], degrees.cumsum()]), min(RANGES, 1 + len(chosen) // ROWS))
     centre = np.zeros(dense.shape[1], out.dtype) if centre is None else centre
     dense = dense.view(np.uint16) if half else dense
     share(_pool_rows, (bounds, *graph, chosen, offsets.numpy(), dense, centre, *network, out))

@@ -24,8 +24,6 @@ Task: TypeAlias = tuple[int, Kernel, tuple[Call, ...]]
 Answer: TypeAlias = tuple[int, list[Any], BaseException | None]
 """The number of a range, and the results of the calls or what was raised."""
 
-FINE = 8
-"""Ranges per thread where a thread that is ahead of the others should take over some of their rows."""
 PATIENCE = 10.0
 """Seconds to wait for a thread's answer that nobody needs any more."""
 

@@ -237,8 +237,12 @@ class Batches:
         return [self.turn]
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
-        """B different random nodes, and a corruption of them. From disk, the next pair is read meanwhile."""
-        if not isinstance(self.features, StoredTable):
+        """B different random nodes, and a corruption of them.
+
+        Where a step waits for the disk or for other ranks, the next pair is read from disk meanwhile.
+        """
+        waits = isinstance(self.features, StoredTable) and (self.features.large or self.ranks != ALONE)
+        if not waits:
             return self._draw(generator)
         state = generator.get_state()
         if self.ahead is None or not torch.equal(self.ahead.state, state):
