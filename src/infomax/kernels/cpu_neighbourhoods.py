@@ -47,9 +47,26 @@ def _images(numbers, keys, n, low, high, out, begin, end):
 
 @_compiled
 def _pool_rows(
-    starts, senders, weights, left, right, cap, nodes, offsets, table, centre, keys, n, low, high, out, begin, end
+    starts,
+    senders,
+    weights,
+    left,
+    right,
+    cap,
+    nodes,
+    offsets,
+    table,
+    centre,
+    by_rows,
+    keys,
+    n,
+    low,
+    high,
+    out,
+    begin,
+    end,
 ):
-    """Compute rows begin to end of the pooled table, from whose rows the centre is subtracted."""
+    """Compute rows begin to end of the pooled table; its rows are centred, or scaled to a sum of 1 if ``by_rows``."""
     for i in range(begin, end):
         node = nodes[i]
         first, degree = starts[node], starts[node + 1] - starts[node]
@@ -66,6 +83,9 @@ def _pool_rows(
         if len(keys):
             for place in range(count + 1):
                 rows[place] = _image(rows[place], keys, n, low, high)
+        if by_rows:
+            for place in range(count + 1):
+                shares[place] *= _inverse_sum(table[rows[place]])
         out[i] = 0
         _add_rows(out[i], rows, shares, table, centre)
 
@@ -82,6 +102,15 @@ def _number_of(x):
         return np.uint32(moved).view(np.float32) * np.float32(2.0**112)  # half precision has a smaller exponent
 
     return halved if isinstance(x, types.Integer) else lambda x: x
+
+
+@_compiled
+def _inverse_sum(row):
+    """Return 1 / the sum of a row, or 0 where the sum is 0."""
+    total = np.float32(0)
+    for k in range(len(row)):
+        total += _number(row[k])
+    return 1 / total if total != 0 else 0 * total
 
 
 @_compiled
@@ -111,8 +140,10 @@ def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor
     return torch.from_numpy(out).view(numbers.shape)
 
 
-def pool_rows(hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation, centre=None) -> Tensor:
-    """As `Neighbourhoods.pool`; a ``centre`` ``[F]`` is subtracted from every row of the table."""
+def pool_rows(
+    hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation, centre=None, by_rows: bool = False
+) -> Tensor:
+    """As `Neighbourhoods.pool`; every row of the table is first scaled to a sum of 1, or a ``centre`` subtracted."""
     starts, chosen = hoods.starts.numpy(), nodes.numpy()
     weights = np.empty(0, np.float32) if hoods.weights is None else hoods.weights.numpy()
     if permutation is None:
@@ -127,7 +158,7 @@ def pool_rows(hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation,
     bounds = even(np.concatenate([[0], degrees.cumsum()]), min(RANGES, 1 + len(chosen) // ROWS))
     centre = np.zeros(dense.shape[1], out.dtype) if centre is None else centre
     dense = dense.view(np.uint16) if half else dense
-    share(_pool_rows, (bounds, *graph, chosen, offsets.numpy(), dense, centre, *network, out))
+    share(_pool_rows, (bounds, *graph, chosen, offsets.numpy(), dense, centre, by_rows, *network, out))
     return torch.from_numpy(out)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from infomax import machine
+from infomax.graphs.scaling import Scaler
 from infomax.kernels import worth_compiling
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
@@ -31,7 +32,7 @@ class StoredTable:
     def __init__(self, array: Any) -> None:
         self.array = array
         self.raw: Any = getattr(array, "array", array)
-        self.scaler: Any = getattr(array, "scaler", None)
+        self.scaler: Scaler = getattr(array, "scaler", None) or Scaler("none")
         mapped: Any = getattr(self.raw, "base", None)
         self.large = isinstance(mapped, mmap.mmap) and len(mapped) > ROOM * machine.free_bytes()
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
@@ -51,11 +52,9 @@ class StoredTable:
         self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None = None
     ) -> Tensor:
         """As `Neighbourhoods.pool`; where numba can read the table, straight from the mapped file."""
-        kind = "none" if self.scaler is None else self.scaler.kind
-        readable = isinstance(self.raw, np.ndarray) and self.raw.dtype in (np.float32, np.float16)
-        readable = readable and kind != "rows"
         if (
-            not readable
+            not isinstance(self.raw, np.ndarray)
+            or self.raw.dtype not in (np.float32, np.float16)
             or type(graph) is not Neighbourhoods
             or not worth_compiling(graph.left, graph.entries(len(nodes)) * self.shape[1])
         ):
@@ -64,9 +63,9 @@ class StoredTable:
 
         if self.large:
             self._read_ahead(graph, nodes, offsets, permutation)
-        mean, deviation = (None, None) if kind == "none" else (self.scaler.mean, self.scaler.deviation)
-        pooled = pool_rows(graph, nodes, offsets, torch.from_numpy(self.raw), permutation, mean)
-        return pooled if deviation is None else pooled.div_(torch.from_numpy(deviation))
+        scaler, table = self.scaler, torch.from_numpy(self.raw)
+        pooled = pool_rows(graph, nodes, offsets, table, permutation, scaler.mean, scaler.kind == "rows")
+        return pooled if scaler.deviation is None else pooled.div_(torch.from_numpy(scaler.deviation))
 
     def _read_ahead(
         self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None
