@@ -18,7 +18,7 @@ from infomax.kernels.host import start_again_after_fork
 
 Kernel: TypeAlias = Callable[..., Any]
 Call: TypeAlias = tuple[Any, ...]
-"""The bounds of each thread's rows, and the arguments of a kernel before first and last row."""
+"""The bounds of the ranges of rows, and the arguments of a kernel before first and last row."""
 Task: TypeAlias = tuple[int, Kernel, tuple[Call, ...]]
 """The number of a range of rows, a kernel, and the calls of which it is a range."""
 Answer: TypeAlias = tuple[int, list[Any], BaseException | None]
@@ -89,15 +89,15 @@ def _answer(number: int, kernel: Kernel, calls: tuple[Call, ...]) -> Answer:
 @cache
 def _threads(count: int) -> SimpleQueue[tuple[Any, ...]]:
     """Start threads that do what is put into the queue; futures of an executor take twice as long to pass on."""
-    questions: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+    waiting: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
     for _ in range(count):
-        Thread(target=_wait, args=(questions,), daemon=True).start()
-    return questions
+        Thread(target=_wait, args=(waiting,), daemon=True).start()
+    return waiting
 
 
-def _wait(questions: SimpleQueue[tuple[Any, ...]]) -> None:
+def _wait(waiting: SimpleQueue[tuple[Any, ...]]) -> None:
     while True:
-        _work(*questions.get())
+        _work(*waiting.get())
 
 
 start_again_after_fork(_threads)
