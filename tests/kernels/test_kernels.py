@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Event
+
 import pytest
 import torch
 from sample_graphs import random_graph
 
 from infomax import DGI, kernels
+from infomax.kernels.loading import uncompiled
 from infomax.kernels.optimiser import Adam
 from infomax.training.ledger import Ledger
 
@@ -19,6 +23,27 @@ def both(function, monkeypatch):
         monkeypatch.setattr(kernels, "LARGE", large)
         found.append(function())
     return found
+
+
+def test_what_a_thread_uses_does_not_depend_on_other_threads():
+    both_in, first_out = Barrier(2), Event()
+
+    def small_then_large(first):
+        with uncompiled():
+            both_in.wait(10)
+            found = [kernels.numba_kernels()]
+            assert first or first_out.wait(10)
+        if first:
+            first_out.set()
+        with uncompiled(small=False):
+            found.append(kernels.numba_kernels())
+        return found
+
+    with ThreadPoolExecutor(2) as threads:
+        for small, large in threads.map(small_then_large, (True, False)):
+            assert small is None
+            assert large is not None
+    assert kernels.numba_kernels() is not None
 
 
 def sparse(rows, columns, generator):
