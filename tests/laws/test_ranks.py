@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from processes import in_processes
 from sample_graphs import random_graph
 
-from infomax import DGI, InputError, kernels
+from infomax import DGI, Graph, InputError, kernels
 from infomax.kernels.ranks import SMALL, Ranks
 from infomax.parts.encoders import GCN, SkipMeanPool
 from infomax.views import Batches, Patches
+from infomax.views import stored as tables
+from infomax.views.batches import Ahead
 
 RANKS, NODES = 3, 31
 PATCHES = {
@@ -111,14 +113,28 @@ def add_in_order() -> None:
         assert torch.equal(found[1], total[:, 0])
 
 
+def read_ahead(folder: Path) -> None:
+    """A training on a graph folder ends in the same bits whether a thread reads the next batch or not."""
+    found, ahead = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ahead, "_read", lambda self, read=Ahead._read: (ahead.append(self), read(self)))
+        for room in (1, 0):
+            patch.setattr(tables, "ROOM", room)
+            model = DGI(dim=8, epochs=6, preset="batches", views=partial(Batches, batch=20)).fit(Graph.open(folder))
+            found.append(list(model.model_.parameters()))
+            assert bool(ahead) == (room == 0)
+    assert all(map(torch.equal, *found))
+
+
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     place = tmp_path_factory.mktemp("group")
     tasks = [(train_twice, case) for case in CASES]
     tasks += [(refuse, (settings,)) for settings in REFUSED.values()] + [(interrupt_one_rank, (place / "run",))]
-    tasks.append((add_in_order, ()))
+    random_graph(NODES, dense=True).save(place / "g.graph")
+    tasks += [(add_in_order, ()), (read_ahead, (place / "g.graph",))]
     results = in_processes(RANKS, tasks)
-    return dict(zip([*CASES, *REFUSED, "interrupt", "sums"], results, strict=True))
+    return dict(zip([*CASES, *REFUSED, "interrupt", "sums", "ahead"], results, strict=True))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -142,3 +158,7 @@ def test_an_interrupt_on_one_rank_stops_all_and_resumes_to_the_same_bits(outcome
 
 def test_sums_are_added_in_the_order_of_the_ranks(outcomes):
     assert outcomes["sums"] == (None,) * RANKS
+
+
+def test_reading_ahead_changes_nothing(outcomes):
+    assert outcomes["ahead"] == (None,) * RANKS

@@ -239,10 +239,11 @@ class Batches:
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
         """B different random nodes, and a corruption of them.
 
-        Where a step waits for the disk or for other ranks, the next pair is read from disk meanwhile.
+        From disk, the next pair is read meanwhile where a step waits: for a disk, or for other ranks. A rank with one
+        thread reads by itself, so that there are no more threads than cores.
         """
-        waits = isinstance(self.features, StoredTable) and (self.features.large or self.ranks != ALONE)
-        if not waits:
+        among_others = self.ranks.count > 1 and torch.get_num_threads() > 1
+        if not isinstance(self.features, StoredTable) or not (self.features.large or among_others):
             return self._draw(generator)
         state = generator.get_state()
         if self.ahead is None or not torch.equal(self.ahead.state, state):
