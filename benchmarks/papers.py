@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from benchmarks.large import measured
-from infomax.graphs import folder as layout
-from infomax.graphs.statistics import Statistics
+from infomax.arrays import folder as layout
+from infomax.arrays.statistics import Statistics
 from infomax.io.folder import GROUP, ArrayWriter, finish
 
 FEATURES, CENTRES, RANGES = 128, 50, 64

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays import checks
+from infomax.arrays.columns import StoredIds, StoredVectors
+from infomax.arrays.stored import row_blocks
 from infomax.errors import InputError, shorten
-from infomax.graphs import checks
-from infomax.graphs.columns import StoredIds, StoredVectors
-from infomax.graphs.stored import row_blocks
 from infomax.io import vectors as files
 
 BLOCK = 512

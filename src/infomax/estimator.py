@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from infomax.arrays.checks import check_feature_names
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
-from infomax.graphs.checks import check_feature_names
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler, warn_if_zero
 from infomax.kernels.device import choose_device

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.columns import StoredVectors
+from infomax.arrays.folder import file_hash
+from infomax.arrays.stored import row_blocks
 from infomax.embeddings import Embeddings, StoredEmbeddings, cosines, find_row, nearest, positions
 from infomax.errors import InputError
-from infomax.graphs.columns import StoredVectors
-from infomax.graphs.folder import file_hash
-from infomax.graphs.stored import row_blocks
 from infomax.io.atomic import check_place, replacing
 from infomax.io.json import read_json, write_json
 from infomax.io.vectors import PARTS

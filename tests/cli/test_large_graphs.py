@@ -16,8 +16,8 @@ from pyarrow import parquet
 from shell import infomax, refused, write_graph
 
 from infomax import DGI, Embeddings, Graph
+from infomax.arrays import columns
 from infomax.evaluation import clustering
-from infomax.graphs import columns
 from infomax.paper import comparison, studies
 from infomax.training import parts, stored
 

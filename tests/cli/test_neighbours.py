@@ -11,9 +11,9 @@ import pytest
 from shell import infomax, write_graph
 
 from infomax import index
+from infomax.arrays import columns
 from infomax.embeddings import Embeddings, StoredEmbeddings
 from infomax.errors import InputError
-from infomax.graphs import columns
 from infomax.training import runs
 
 pytest.importorskip("usearch", reason="needs the extra index")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from infomax.arrays import checks
 from infomax.errors import InputError
-from infomax.graphs import checks
 from infomax.io import parquet as parquet_tables
 from infomax.io import read_graph, text
 

@@ -19,8 +19,8 @@ from test_faults import TEXT_FAULTS, put, told
 from test_parquet_faults import PARQUET_FAULTS
 
 from infomax import Graph, read_graph
+from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
-from infomax.graphs.sparsity import dense
 from infomax.io.folder import finish, write_arrays
 from infomax.io.prepare import prepare, sources
 from infomax.io.prepare.merging import Counts, merge

@@ -14,7 +14,7 @@ from scipy import sparse
 from test_faults import told
 
 from infomax import DGI, Embeddings, Graph, read_graph
-from infomax.graphs.sparsity import dense
+from infomax.arrays.sparsity import dense
 
 NAMES = ["g.npz", "g.graphml", "e.csv,n.csv", "e.tsv.gz,n.txt", "e.parquet,n.parquet", "e.csv,n.parquet", "tables"]
 IDS = np.array(["b-2", "007", "é:ü", "a,b", 'q"q', " s", "-1", "<&>", *(f"n{row}" for row in range(32))], dtype=object)

@@ -14,10 +14,10 @@ from pyarrow.parquet import read_table as read
 from sample_graphs import random_graph
 
 from infomax import DGI, Graph, machine
+from infomax.arrays import stored as arrays
+from infomax.arrays.stored import StoredFeatures
 from infomax.errors import InputError
-from infomax.graphs import stored as arrays
 from infomax.graphs.scaling import Scaler
-from infomax.graphs.stored import StoredFeatures
 from infomax.io.folder import finish, write_arrays
 from infomax.kernels import transfer
 from infomax.kernels.device import choose_device

@@ -11,8 +11,8 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import Graph
+from infomax.arrays.stored import StoredFeatures
 from infomax.graphs.scaling import Scaler
-from infomax.graphs.stored import StoredFeatures
 from infomax.kernels.random import Permutation
 from infomax.views.batches import read_neighbourhoods
 from infomax.views.stored import StoredTable

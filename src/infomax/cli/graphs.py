@@ -32,7 +32,7 @@ def info(
     import numpy as np
     from scipy import sparse
 
-    from infomax.graphs.statistics import Statistics
+    from infomax.arrays.statistics import Statistics
     from infomax.machine import size
     from infomax.training.memory import training_bytes
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.arrays.held_out import are_joined
 from infomax.errors import InputError
-from infomax.graphs.held_out import are_joined
 
 Vectors: TypeAlias = Any
 """``[N, d]``: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""

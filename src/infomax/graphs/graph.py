@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from infomax.arrays import checks
+from infomax.arrays.degrees import degree_features, node_degrees
+from infomax.arrays.folder import is_folder, map_folder
+from infomax.arrays.held_out import check_held_out, split_edges
+from infomax.arrays.stored import require_memory
 from infomax.errors import InputError
-from infomax.graphs import checks, interchange
-from infomax.graphs.degrees import degree_features, node_degrees
-from infomax.graphs.folder import is_folder, map_folder
-from infomax.graphs.held_out import check_held_out, split_edges
-from infomax.graphs.stored import require_memory
+from infomax.graphs import interchange
 
 Features: TypeAlias = Any
 """``[N, F]`` float32: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.graphs import checks
-from infomax.graphs.degrees import degree_features, node_degrees
+from infomax.arrays import checks
+from infomax.arrays.degrees import degree_features, node_degrees
+from infomax.arrays.stored import StoredAdjacency, StoredFeatures, entries
 from infomax.graphs.graph import Graph
-from infomax.graphs.stored import StoredAdjacency, StoredFeatures, entries
 
 
 @dataclass(frozen=True, eq=False)

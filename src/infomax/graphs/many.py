@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.arrays.sparsity import stack
 from infomax.errors import InputError, shorten
-from infomax.graphs.sparsity import stack
 
 if TYPE_CHECKING:
     from infomax.graphs.graph import Graph

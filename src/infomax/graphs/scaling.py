@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.arrays.statistics import Statistics
+from infomax.arrays.stored import StoredFeatures, row_blocks
 from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Features, Graph
-from infomax.graphs.statistics import Statistics
-from infomax.graphs.stored import StoredFeatures, row_blocks
 
 Scale = Literal["auto", "rows", "columns", "none"]
 

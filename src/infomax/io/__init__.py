@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from infomax.arrays.folder import is_folder
 from infomax.errors import InputError, shorten
-from infomax.graphs.folder import is_folder
 from infomax.graphs.graph import Graph
 from infomax.graphs.many import join
 from infomax.io import parquet, tables, text

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from infomax.arrays.degrees import DEGREE_NAMES
 from infomax.errors import InputError, shorten
-from infomax.graphs.degrees import DEGREE_NAMES
 from infomax.graphs.interchange import GROUPS, LABEL, SPLIT
 
 MATRICES = (".npy", ".npz")

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.arrays.checks import MOST_FEATURES
+from infomax.arrays.degrees import DEGREE_NAMES
 from infomax.errors import InputError, InputWarning, place, shorten
-from infomax.graphs.checks import MOST_FEATURES
-from infomax.graphs.degrees import DEGREE_NAMES
 from infomax.io.columns import listed
 from infomax.io.npz import read_arrays
 from infomax.io.tables import NodeTable

@@ -1,4 +1,4 @@
-"""Write graph folders; see `infomax.graphs.folder`."""
+"""Write graph folders; see `infomax.arrays.folder`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from infomax.arrays import folder as layout
+from infomax.arrays.statistics import Statistics
+from infomax.arrays.stored import StoredFeatures, row_blocks
 from infomax.errors import InputError
-from infomax.graphs import folder as layout
 from infomax.graphs.graph import Graph
-from infomax.graphs.statistics import Statistics
-from infomax.graphs.stored import StoredFeatures, row_blocks
 from infomax.io.json import to_json
 from infomax.io.parquet import need_pyarrow
 from infomax.version import __version__

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.graphs.sparsity import dense
 from infomax.io import parquet, tables
 from infomax.io.columns import Columns
 from infomax.io.features import check_rows, matrix_names, warn_if_ids, with_matrix

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax import machine
+from infomax.arrays.checks import MOST_FEATURES
 from infomax.errors import InputError
-from infomax.graphs.checks import MOST_FEATURES
 from infomax.graphs.graph import Features, Graph
 from infomax.io.atomic import replacing
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.sparsity import pack, stack
 from infomax.errors import InputError, place
 from infomax.graphs.graph import Features
-from infomax.graphs.sparsity import pack, stack
 from infomax.io import tables
 from infomax.io.columns import Columns
 from infomax.io.tables import EdgeTable, NodeTable, Table

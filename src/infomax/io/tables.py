@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.arrays.checks import check_feature_names
+from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, place, shorten
-from infomax.graphs.checks import check_feature_names
 from infomax.graphs.graph import Features, Graph
 from infomax.graphs.grown import grow
 from infomax.graphs.interchange import number_groups
-from infomax.graphs.sparsity import dense
 from infomax.io.columns import NodeColumns
 
 Ids: TypeAlias = list[int] | list[str]

@@ -16,8 +16,8 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.sparsity import pack, stack
 from infomax.errors import InputError, place, shorten
-from infomax.graphs.sparsity import pack, stack
 from infomax.io import tables
 from infomax.io.columns import Columns
 from infomax.io.tables import EdgeTable, NodeTable, Table

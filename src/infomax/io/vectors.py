@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.checks import check_ids
+from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, place, shorten
-from infomax.graphs.checks import check_ids
-from infomax.graphs.sparsity import dense
 from infomax.io import parquet, tables, text
 from infomax.io.atomic import replacing
 from infomax.io.columns import Columns

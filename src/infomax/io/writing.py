@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.arrays.degrees import DEGREE_NAMES, degree_features
+from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, shorten
-from infomax.graphs.degrees import DEGREE_NAMES, degree_features
 from infomax.graphs.graph import Graph
 from infomax.graphs.interchange import GROUPS, LABEL, SPLIT
-from infomax.graphs.sparsity import dense
 from infomax.io import folder as graph_folder
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, replacing, reporting

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from infomax.arrays.stored import StoredAdjacency
 from infomax.estimator import DGI
 from infomax.evaluation.links import common_neighbours, cosines, draw_pairs, regression, score
 from infomax.graphs.scaling import Scaler
-from infomax.graphs.stored import StoredAdjacency
 
 
 def compare_links(model: DGI, smooth: int | None = None, *, seed: int = 0) -> tuple[list[dict[str, Any]], int]:

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from infomax.arrays.folder import file_hash, folder_hash, is_folder
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
-from infomax.graphs.folder import file_hash, folder_hash, is_folder
 from infomax.graphs.graph import Graph
 from infomax.graphs.grown import GrownAdjacency
 from infomax.graphs.scaling import Scaler

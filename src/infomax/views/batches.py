@@ -15,10 +15,10 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from infomax.arrays.stored import StoredAdjacency, StoredFeatures
 from infomax.errors import whole
 from infomax.graphs.graph import Graph
 from infomax.graphs.grown import GrownAdjacency
-from infomax.graphs.stored import StoredAdjacency, StoredFeatures
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible

@@ -14,8 +14,8 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import pad
 
+from infomax.arrays.stored import StoredFeatures
 from infomax.graphs.graph import Features
-from infomax.graphs.stored import StoredFeatures
 from infomax.kernels import prepare, product, reaches_host
 from infomax.kernels.host import row_product, transposed_product
 from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device

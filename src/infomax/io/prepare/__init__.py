@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays import folder as layout
+from infomax.arrays.checks import check_sums
+from infomax.arrays.stored import StoredAdjacency
 from infomax.errors import InputError
-from infomax.graphs import folder as layout
-from infomax.graphs.checks import check_sums
-from infomax.graphs.stored import StoredAdjacency
 from infomax.io.atomic import make_folder, reporting
 from infomax.io.columns import Columns
 from infomax.io.features import warn_if_ids

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.graphs import folder as layout
-from infomax.graphs.degrees import degree_features, node_degrees
-from infomax.graphs.sparsity import dense
-from infomax.graphs.stored import StoredAdjacency, row_blocks
+from infomax.arrays import folder as layout
+from infomax.arrays.degrees import degree_features, node_degrees
+from infomax.arrays.sparsity import dense
+from infomax.arrays.stored import StoredAdjacency, row_blocks
 from infomax.io.features import check_rows, finite, matrix_names, read_matrix
 from infomax.io.folder import GROUP, ArrayWriter, half
 

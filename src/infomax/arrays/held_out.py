@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from infomax.arrays.checks import check_array
 from infomax.errors import InputError
-from infomax.graphs.checks import check_array
 
 
 def split_edges(adjacency: sparse.csr_array, share: float, seed: int) -> tuple[sparse.csr_array, NDArray[np.int64]]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.graphs.stored import StoredFeatures, row_blocks
+from infomax.arrays.stored import StoredFeatures, row_blocks
 
 
 class Statistics(NamedTuple):

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.columns import StoredColumns, StoredIds
+from infomax.arrays.statistics import Statistics
+from infomax.arrays.stored import StoredAdjacency, StoredFeatures
 from infomax.errors import InputError
-from infomax.graphs.columns import StoredColumns, StoredIds
-from infomax.graphs.statistics import Statistics
-from infomax.graphs.stored import StoredAdjacency, StoredFeatures
 
 FORMAT = 1
 ABOUT, STARTS, NEIGHBOURS, WEIGHTS = "graph.json", "indptr.npy", "indices.npy", "weights.npy"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sample_graphs import random_graph
 
-from infomax.graphs import stored
+from infomax.arrays import stored
 
 
 @pytest.mark.parametrize("bytes_read", [8, 56, 1 << 25])
