@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from infomax import machine
-from infomax.machine import free_bytes, size
+from infomax.machine import free_address_space, free_bytes, peak_bytes, size
 
 GB = 10**9
 VERSION_2 = ("memory.max", "memory.current", "inactive_file")
@@ -69,31 +69,50 @@ def test_a_group_without_a_limit_limits_nothing(groups):
     assert free_bytes() == 100 * GB
 
 
+@pytest.mark.parametrize(("name", "held"), [("RLIMIT_AS", 3), ("RLIMIT_DATA", 2)])
+def test_a_limit_of_the_process_counts(name, held, tmp_path, monkeypatch):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(machine, "_OWN_GROUPS", tmp_path / "none")
+    process = SimpleNamespace(memory_info=lambda: SimpleNamespace(vms=3 * GB, data=2 * GB))
+    monkeypatch.setattr(psutil, "Process", lambda: process)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100 * GB))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert free_address_space() is None
+    limits = {getattr(resource, name): (10 * GB, resource.RLIM_INFINITY)}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: limits.get(kind, (resource.RLIM_INFINITY,)))
+    assert free_address_space() == free_bytes() == (10 - held) * GB
+
+
 @pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA"])
-def test_a_limit_of_the_process_counts(name):
+def test_what_a_process_holds_counts_against_its_limit(name):
     pytest.importorskip("resource")
     script = f"""
 import resource
-from infomax.machine import free_address_space, free_bytes
+from infomax.machine import free_address_space
 assert free_address_space() is None
-before = free_bytes()
-resource.setrlimit(resource.{name}, (500_000_000, resource.RLIM_INFINITY))
-assert free_bytes() == free_address_space() < 500_000_000
-assert free_bytes() > 100_000_000
+resource.setrlimit(resource.{name}, (10**12, resource.RLIM_INFINITY))
+assert 0 < free_address_space() < 10**12
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_the_peak_is_remembered():
-    script = """
-from infomax.machine import peak_bytes
-before = peak_bytes()
-assert before > 5_000_000
-held = bytearray(b"1") * 100_000_000
-del held
-assert before + 80_000_000 < peak_bytes() < before + 200_000_000
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)
+def test_the_peak_is_the_one_that_the_system_remembers(tmp_path, monkeypatch):
+    """On Linux, else on other Unix systems, which count in kB but for macOS, else on Windows."""
+    resource = pytest.importorskip("resource")
+    (tmp_path / "status").write_text("VmPeak:\t  99 kB\nVmHWM:\t   7 kB\nVmSize:\t  88 kB\n")
+    monkeypatch.setattr(machine, "_STATUS", tmp_path / "status")
+    assert peak_bytes() == 7 * 1024
+    (tmp_path / "status").unlink()
+    process = SimpleNamespace(memory_info=lambda: SimpleNamespace(rss=3, peak_wset=5))
+    monkeypatch.setattr(psutil, "Process", lambda: process)
+    usage = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda _: resource.struct_rusage(range(16)))
+    monkeypatch.setitem(sys.modules, "resource", usage)
+    monkeypatch.setattr(sys, "platform", "freebsd")
+    assert peak_bytes() == 2 * 1024
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert peak_bytes() == 2
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert peak_bytes() == 5
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (3_210_000_000, "3.2 GB"), (5e12, "5.0 TB")])

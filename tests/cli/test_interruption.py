@@ -16,7 +16,24 @@ from shell import infomax, refused, write_graph
 from infomax.cli import show
 
 MODEL, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
-EPOCHS = 400  # long enough that a signal comes before the end
+EPOCHS = 400
+
+HELD = """
+import signal, time
+from infomax.cli import main
+from infomax.training.loop import Training
+
+step = Training._step
+
+def held(self, batch, last):
+    step(self, batch, last)
+    while len(self.history) == 20 and signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
+        time.sleep(0.01)
+
+Training._step = held
+main()
+"""
+"""A command that waits for a Ctrl-C after 20 epochs."""
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +45,9 @@ def words(folder, run, *more):
     return ["train", folder, "--labels", "kind", "--dim", 4, "--epochs", EPOCHS, "--out", run, *more]
 
 
-def start(*typed):
+def start(*typed, script=()):
     """The command in a process of its own, which signals may hit."""
-    command = [sys.executable, "-m", "infomax", *map(str, typed)]
+    command = [sys.executable, *(script or ("-m", "infomax")), *map(str, typed)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -45,7 +62,7 @@ def whole(folder, tmp_path_factory):
 def test_interrupted_then_killed_then_resumed_ends_in_the_same_bytes(folder, whole, tmp_path):
     run = tmp_path / "run"
     began = time.monotonic()
-    first = start(*words(folder, run))
+    first = start(*words(folder, run), script=("-c", HELD))
     while not (run / "config.json").exists():  # the last thing written before the first epoch
         assert first.poll() is None, first.stderr.read()
         time.sleep(0.01)
@@ -55,6 +72,7 @@ def test_interrupted_then_killed_then_resumed_ends_in_the_same_bytes(folder, who
     assert first.returncode == 130, err
     assert "Traceback" not in err
     assert "infomax: stopped after epoch" in err
+    assert int(err.split("after epoch ")[1].split(".")[0]) <= 21
     assert "--resume" in err
     assert out == ""
     assert (run / CHECKPOINT).exists()

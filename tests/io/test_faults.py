@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from types import ModuleType
 from typing import Any
 
@@ -193,11 +192,22 @@ def test_labels(tmp_path: Path) -> None:
 
 
 def test_the_odd_one_of_many_columns_is_found_in_a_blink() -> None:
-    names = tuple(f"word {column}" for column in range(20_000))
-    began = perf_counter()
-    told(["no column 'word 19999'"], checks.check_feature_names, "nodes.csv", names[:-1], names)
-    told(["an unknown column 'z'"], checks.check_feature_names, "nodes.csv", (*names, "z"), names)
-    assert perf_counter() - began < 1
+    """Each name is compared with a few others, not with all."""
+    compared = 0
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    names, known = (tuple(Name(f"word {column}") for column in range(2_000)) for _ in range(2))
+    told(["no column 'word 1999'"], checks.check_feature_names, "nodes.csv", names[:-1], known)
+    told(["an unknown column 'z'"], checks.check_feature_names, "nodes.csv", (*names, "z"), known)
+    assert 0 < compared < 10 * len(names)
 
 
 def test_tsv_with_commas(tmp_path: Path) -> None:
