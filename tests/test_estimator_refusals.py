@@ -9,6 +9,9 @@ import networkx
 import numpy as np
 import pytest
 from sample_graphs import random_graph
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 from infomax import DGI, Graph, InputError
 from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
@@ -128,3 +131,9 @@ def test_a_corruption_of_another_regime_is_refused(graph):
 def test_divergence_is_told(graph):
     with pytest.raises(InputError, match="Lower the learning rate"):
         DGI(dim=4, epochs=50, lr=1e38).fit(random_graph(dense=True))
+
+
+def test_a_search_that_would_cut_a_graph_into_rows_says_so(graph):
+    pipeline = make_pipeline(DGI(epochs=1), LogisticRegression())
+    with pytest.raises(InputError, match=r"found a Graph, which cannot be cut into rows.*fit_transform\(graph\)"):
+        GridSearchCV(pipeline, {"dgi__dim": [4, 8]}).fit(graph, np.arange(40) % 2)

@@ -26,7 +26,7 @@ from infomax.machine import size
 from infomax.parts.corruptions import is_replayable, shuffle_features
 from infomax.presets import PRESETS, Part, Preset, batch_sizes, is_short, require_shareable, restore, uses_batches
 from infomax.progress import Progress, following
-from infomax.training import checkpoints, memory, runs
+from infomax.training import memory, runs
 from infomax.training.embedding import embed
 from infomax.training.embedding import smooth as smooth_over
 from infomax.training.health import LOOKED_AT, course, shape
@@ -264,8 +264,15 @@ class DGI(Parameters):
             self._finish(path, runs.begin(path, self.graph_, self.preset_.describe(), self.seed_, self.device))
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto", **own: Part) -> Self:
-        """Read a run folder; pass your own parts by name, as ``encoder=...``."""
+    def load(cls, folder: str | Path, *, device: str = "auto", moved_to: str | Path | None = None, **own: Part) -> Self:
+        """Read a run folder.
+
+        Args:
+            folder: the run folder.
+            device: as in the constructor.
+            moved_to: where the graph folder is now that the run was trained on, if it has moved.
+            own: your own parts by name, as ``encoder=...``.
+        """
         run = runs.read(Path(folder))
         try:
             runs.check_sizes(str(Path(folder) / runs.CONFIG), run, own)
@@ -279,15 +286,15 @@ class DGI(Parameters):
                 where, remedy = f"DGI.load(run, {'=..., '.join(own)}=...)", "Pass what it was trained with."
             raise InputError(where, "the settings of the model in the run", f"others ({error})", remedy) from error
         model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
-        model.health_, model.graph_ = run.health, runs.read_training_graph(Path(folder))
+        moved = None if moved_to is None else Path(moved_to)
+        model.health_, model.graph_ = run.health, runs.read_training_graph(Path(folder), moved)
         return model
 
     def choose_preset(self, graph: Graph, device: torch.device, run: Path | None = None) -> tuple[str | Preset, str]:
         """Choose the preset to train with, and say why; a resumed training keeps its preset."""
         if self.preset != "auto":
             return self.preset, "as asked for"
-        if run is not None and (run / runs.CHECKPOINT).exists():
-            begun = checkpoints.load(run / runs.CHECKPOINT)[1]["fingerprint"]["views"]
+        if run is not None and (begun := runs.views_begun(run)):
             views = {"Batches": "batches", "ManyGraphs": "many-graphs"}
             return next((views[name] for name in views if name in begun), "whole-graph"), "as the training was begun"
         swappable = self.views is None and self.corruption in (None, shuffle_features)

@@ -139,6 +139,18 @@ def test_resume_starts_where_there_is_nothing_and_leaves_alone_what_has_ended(fo
     assert (run / MODEL).stat().st_mtime_ns == changed
 
 
+def test_resume_refuses_a_finished_run_of_another_graph_or_of_other_settings(folder, tmp_path):
+    run = tmp_path / "run"
+    assert infomax(*words(folder, run, "--epochs", 2)).code == 0
+    before = (run / MODEL).read_bytes()
+    other = write_graph(tmp_path / "other", seed=1)
+    refused(infomax(*words(other, run, "--epochs", 2, "--resume")), str(run), "a finished run of this graph", "another")
+    for option, value, told in [("--seed", 1, "seed 1"), ("--dim", 6, "dim 6"), ("--epochs", 3, "epochs 3")]:
+        refused(infomax(*words(folder, run, "--epochs", 2, "--resume", option, value)), f"a finished run of {told}")
+    refused(infomax(*words(folder, run, "--epochs", 2, "--hold-out-edges", 0.1, "--resume")), "another graph")
+    assert (run / MODEL).read_bytes() == before
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_at_the_end_of_an_epoch_unless_it_was_the_last(number, capsys):
     record, before = SimpleNamespace(loss=0.5), signal.getsignal(number)

@@ -43,6 +43,30 @@ def test_a_graph_folder_is_described(place: Path) -> None:
     assert folder.out.splitlines()[1:] == tables.out.splitlines()[1:]
 
 
+def test_a_moved_graph_folder_is_known_by_its_hash(place: Path, tmp_path: Path) -> None:
+    out = [tmp_path / "before.npy", tmp_path / "after.npy"]
+    assert infomax("embed", place / "run", "--out", out[0]).code == 0
+    moved = (place / "g.graph").rename(tmp_path / "moved.graph")
+    resumed = ("train", moved, "--out", place / "run", "--dim", 8, "--device", "cpu", "--resume")
+    try:
+        assert infomax("embed", place / "run", moved, "--out", out[1]).code == 0
+        assert "nothing to resume" in infomax(*resumed).out
+        refused(infomax("embed", place / "run", "--out", out[1]), "g.graph", "none there")
+        about = (moved / "graph.json").read_text()
+        (moved / "graph.json").write_text(about.replace('"infomax": "', '"infomax": "1'))
+        refused(infomax("embed", place / "run", moved, "--out", out[1]), "g.graph", "none there")
+        (moved / "graph.json").write_text(about)
+    finally:
+        moved.rename(place / "g.graph")
+    np.testing.assert_array_equal(*map(np.load, out))
+
+
+@pytest.mark.parametrize("option", ["--steps", "--batch"])
+def test_a_preset_that_follows_from_an_option_is_told(place: Path, tmp_path: Path, option: str) -> None:
+    words = ("train", place / "tables", "--labels", "kind", "--dim", 4, "--out", tmp_path / "run", option, 5)
+    assert f"preset batches: {option} was given" in infomax(*words).err
+
+
 def test_a_process_ends_without_a_word_of_its_libraries(place: Path, tmp_path: Path) -> None:
     out, tables = tmp_path / "again.graph", (place / "tables" / "edges.csv", place / "tables" / "nodes.csv")
     command = [sys.executable, "-m", "infomax", "prepare", *tables, "--labels", "kind", "--out", out]

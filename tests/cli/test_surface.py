@@ -148,6 +148,34 @@ def test_a_mistyped_command_is_one_message(words, parts):
     refused(infomax(*words.split()), *parts)
 
 
+@pytest.mark.parametrize("name", SURFACE)
+def test_help_has_no_double_brackets_or_spaces(name):
+    command = get_command(app)
+    for word in name.split():
+        command = command.commands[word]
+    assert "[[" not in infomax(*name.split(), "--help").out
+    told = [(getattr(parameter, "help", None) or "").replace("  [default: ", " ") for parameter in command.params]
+    assert [text for text in told if "  " in text] == []
+
+
+@pytest.mark.parametrize(
+    "words", ["embed none --out v.npy", "cluster none", "map none --out m.html", "evaluate none", "neighbours none 1"]
+)
+def test_a_run_that_is_not_there_is_refused_before_torch_is_loaded(words):
+    script = f"""
+import sys
+from infomax.cli import main
+sys.argv = ["infomax", *{words.split()!r}]
+try:
+    main()
+except SystemExit as end:
+    print(end.code, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "2 False\n"
+    assert done.stderr.startswith("infomax: none: expected a run folder")
+
+
 def test_help_imports_nothing_heavy():
     script = """
 import sys

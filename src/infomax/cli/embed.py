@@ -11,7 +11,16 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import KNOWN_FEATURES, Device, RunArgument, choosing, open_graph, writable, written_once
+from infomax.cli.options import (
+    KNOWN_FEATURES,
+    Device,
+    RunArgument,
+    SourceArgument,
+    choosing,
+    open_graph,
+    writable,
+    written_once,
+)
 
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings, StoredEmbeddings
@@ -117,7 +126,7 @@ def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -
     from infomax.estimator import DGI
     from infomax.io import read_graph
 
-    model = DGI.load(run)
+    model = DGI.load(run, moved_to=None if attach else graph)
     source = model.graph_
     if graph is not None and attach:
         source = read_graph(graph, attach_to=source, **columns)
@@ -137,10 +146,7 @@ def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -
 
 @app.command()
 def neighbours(
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="RUN|VECTORS", help="A run folder, or a file or a folder of parts that embed wrote."),
-    ],
+    source: SourceArgument,
     node: Annotated[
         str, typer.Argument(metavar="NODE", help="The id of a node; write -- before an id that begins with a dash.")
     ],

@@ -12,7 +12,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
-from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json
+from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, SourceArgument
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def evaluate(
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="RUN|VECTORS", help="A run folder, or a file or a folder of parts that embed wrote."),
-    ],
+    source: SourceArgument,
     labels: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,8 +68,6 @@ def evaluate(
     from infomax.paper.comparison import choose_probe, compare, majority, splits_for, vectors_row
 
     began = time.monotonic()
-    if not source.exists():
-        raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
     scored: DGI | Embeddings | StoredEmbeddings
     if has_parts(source):
         scored = StoredEmbeddings.open(source)

@@ -71,7 +71,7 @@ def convert(
         typer.Option(
             metavar="NAME",
             help="What to write: g.npz, g.graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet, .csv.gz), a folder "
-            " for tables, or a graph folder: NAME.graph",
+            "for tables, or a graph folder: NAME.graph",
         ),
     ],
     labels: Labels = None,

@@ -29,7 +29,34 @@ GraphArgument = Annotated[
         "folder of such graphs, or one that prepare wrote.",
     ),
 ]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, written by train.")]
+
+
+def _finished(run: Path) -> Path:
+    """Check that a run folder is one, before torch is loaded, which takes seconds."""
+    from infomax.training import runs
+
+    runs.check(run)
+    return run
+
+
+def _finished_or_vectors(source: Path) -> Path:
+    from infomax.errors import InputError
+    from infomax.io.vectors import has_parts
+
+    if not source.exists():
+        raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
+    return source if source.is_file() or has_parts(source) else _finished(source)
+
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", callback=_finished, help="A run folder, written by train.")]
+SourceArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN|VECTORS",
+        callback=_finished_or_vectors,
+        help="A run folder, or a file or a folder of parts that embed wrote.",
+    ),
+]
 Labels = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="A column of the node table that is a label, not a feature. May be repeated."),

@@ -21,7 +21,7 @@ def prepare(
     edges: Annotated[
         str, typer.Argument(metavar="EDGES", help="The edge table: a file, a folder of files, or a pattern in quotes.")
     ],
-    nodes: Annotated[str | None, typer.Argument(metavar="[NODES]", help="The node table, likewise.")] = None,
+    nodes: Annotated[str | None, typer.Argument(metavar="NODES", help="The node table, likewise.")] = None,
     *,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The graph folder to write.")],
     labels: Labels = None,

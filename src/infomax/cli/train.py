@@ -164,14 +164,13 @@ def train(
     began = time.monotonic()
     with joined(device) as ranks:
         with ranks.together():
-            if resume and (out / runs.MODEL).exists():
-                show.out.print(f"{out} holds a finished run already: nothing to resume.")
-                return
             if ranks.rank == 0:
                 runs.refuse_busy(out)
             if not resume:
                 runs.refuse_model(out)
-            if preset == "auto" and (steps is not None or batch is not None):
+            asked = "--steps" if steps is not None else "--batch" if batch is not None else ""
+            automatic = preset == "auto"
+            if automatic and asked:
                 preset = "batches"
             model = DGI(
                 dim,
@@ -197,8 +196,12 @@ def train(
                 held_out = f"held out {before - source.num_edges:,} of {before:,} edges"
                 show.log.print(f"{held_out}; to score on them: infomax evaluate {out} --edges")
             chosen, reason = model.choose_preset(source, place, out)
-            if preset == "auto":
-                show.log.print(f"preset {chosen}: {reason}")
+            if automatic:
+                show.log.print(f"preset {chosen}: {f'{asked} was given' if asked else reason}")
+            if resume and (out / runs.MODEL).exists():
+                runs.refuse_other_run(out, source, model.settings(chosen).describe(), seed)
+                show.out.print(f"{out} holds a finished run already: nothing to resume.")
+                return
         with show.training_progress(
             "steps" if chosen == "batches" else "epochs", "Go on with the same command and --resume."
         ) as progress:

@@ -90,6 +90,11 @@ class Graph:
         arrows = "directed edges" if self.directed else "edges"
         return f"Graph({self.num_nodes:,} nodes, {self.num_edges:,} {arrows}, {self.num_features:,} features)"
 
+    def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
+        """Refuse to become an array: what asks for one, as searches of scikit-learn do, would cut it into rows."""
+        remedy = "Compare settings by their vectors: DGI(dim).fit_transform(graph).vectors has one row per node."
+        raise InputError("graph", "an array with one row per node", "a Graph, which cannot be cut into rows", remedy)
+
     def seen(self) -> Graph:
         """The part of the graph that training may use: the split "seen", or everything where there is none."""
         return self.part(self.splits["seen"]) if "seen" in self.splits else self

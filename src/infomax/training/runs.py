@@ -160,8 +160,8 @@ def finish(
     (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
-def read(folder: Path) -> Run:
-    """Read a finished run folder; raise InputError if its files do not belong together."""
+def check(folder: Path) -> dict[str, Any]:
+    """Return config.json of a finished run folder; raise InputError if it is none. Needs no torch."""
     if not (folder / CONFIG).exists():
         found = "no config.json in it" if folder.exists() else "nothing of that name"
         raise InputError(str(folder), "a run folder", found, "Make one: infomax train GRAPH --out RUN.")
@@ -177,6 +177,12 @@ def read(folder: Path) -> Run:
         begun = (folder / CHECKPOINT).exists()
         remedy = f"Training did not end: {'continue' if begun else 'try'} infomax train GRAPH --out RUN --resume."
         raise InputError(str(folder), "a finished run", "no model.safetensors in it", remedy)
+    return config
+
+
+def read(folder: Path) -> Run:
+    """Read a finished run folder; raise InputError if its files do not belong together."""
+    config = check(folder)
     tensors, values = checkpoints.load(folder / MODEL)
     if values.get("config") != config_hash(config):
         raise InputError(str(folder / CONFIG), f"the settings that {MODEL} was trained with", "others", _RESTORE)
@@ -192,12 +198,18 @@ def read(folder: Path) -> Run:
     )
 
 
-def read_training_graph(folder: Path) -> Graph:
-    """Read the graph that a run was trained on; raise InputError if config.json describes another."""
+def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
+    """Read the graph that a run was trained on; raise InputError if config.json describes another.
+
+    Where a graph folder is no longer in its place, it may be ``moved_to``.
+    """
     config = read_json(folder / CONFIG)
     described, elsewhere = config.get("graph"), config.get("graph_folder")
     if elsewhere is not None:
-        return _open_graph_folder(folder / CONFIG, Path(str(elsewhere)), described)
+        place, expected = Path(str(elsewhere)), described.get("sha256") if isinstance(described, dict) else None
+        if moved_to and not is_folder(place) and is_folder(moved_to) and folder_hash(moved_to) == expected:
+            place = moved_to
+        return _open_graph_folder(folder / CONFIG, place, described)
     path = folder / GRAPH
     if not path.is_file():
         raise InputError(str(path), "the graph of the run", "no such file", _RESTORE)
@@ -251,6 +263,13 @@ def refuse_model(folder: Path) -> None:
             raise InputError(str(folder), "a folder without a run", what, remedy)
 
 
+def views_begun(folder: Path) -> str:
+    """Return the description of the views that a run folder was begun with; "" where none was."""
+    if (folder / CHECKPOINT).exists():
+        return str(checkpoints.load(folder / CHECKPOINT)[1]["fingerprint"]["views"])
+    return str(read(folder).config["settings"]["views"]) if (folder / MODEL).exists() else ""
+
+
 def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
     """Identify a training: hashes of its graph, the rest as JSON. A checkpoint resumes only the same training."""
     values = {**settings, "seed": seed, "device": device}
@@ -282,14 +301,23 @@ def digest(*values: Any) -> str:
     return content.hexdigest()
 
 
-def refuse_other(graph: Graph, checkpoint: Path, found: dict[str, str], expected: dict[str, str]) -> None:
-    """Raise InputError for the checkpoint of another training; it names both values, or the part if they are hashes."""
+def refuse_other_run(folder: Path, graph: Graph, settings: dict[str, Any], seed: int) -> None:
+    """Raise InputError for a finished run of another graph or of other settings; the device may differ."""
+    config, known = read(folder).config, read_training_graph(folder, graph.folder)
+    found, expected = fingerprint(known, config["settings"], config["seed"], ""), fingerprint(graph, settings, seed, "")
+    refuse_other(graph, folder, found, expected, "a finished run")
+
+
+def refuse_other(
+    graph: Graph, path: Path, found: dict[str, str], expected: dict[str, str], what: str = "a checkpoint"
+) -> None:
+    """Raise InputError for what another training left; it names both values, or the part if they are hashes."""
     for name, value in expected.items():
         if (other := found.get(name)) != value:
             hashed = name in graph_fingerprint(graph)
             this, that = (f"this {name}", f"another {name}") if hashed else (f"{name} {value}", f"{name} {other}")
             remedy = "Resume with the original graph and settings, or choose another folder."
-            raise InputError(str(checkpoint), f"a checkpoint of {this}", f"one of {that}", remedy)
+            raise InputError(str(path), f"{what} of {this}", f"one of {that}", remedy)
 
 
 def check_sizes(where: str, run: Run, own: Collection[str]) -> None:
