@@ -265,13 +265,9 @@ class DGI(Parameters):
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", moved_to: str | Path | None = None, **own: Part) -> Self:
-        """Read a run folder.
+        """Read a run folder; pass your own parts by name, as ``encoder=...``.
 
-        Args:
-            folder: the run folder.
-            device: as in the constructor.
-            moved_to: where the graph folder is now that the run was trained on, if it has moved.
-            own: your own parts by name, as ``encoder=...``.
+        ``moved_to`` is where the graph folder that it was trained on is now, if that has moved.
         """
         run = runs.read(Path(folder))
         try:
