@@ -84,6 +84,25 @@ def test_a_batch_has_the_vectors_of_the_whole_graph(encoder, dense, generator):
     torch.testing.assert_close(found, expected[view.hops.nodes])
 
 
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("layers", [2, 3, 4])
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
+def test_a_hop_may_reach_all_nodes_before_the_last(layers, dense, generator):
+    """Of a star every node is reached in two hops; the others have no further node."""
+    leaves = range(1, 9)
+    star = Graph.from_arrays([[0] * 8, leaves], random_graph(9, 5, dense=dense).features)
+    for encoder in (GCN, SkipMeanPool):
+        model = encoder(5, 3, layers=layers, generator=generator)
+        for batch in (1, 3, 9):
+            view, negative = batches_of(star, model, batch=batch).pair(torch.zeros(1), generator)
+            shuffled = Graph.from_arrays(
+                [[0] * 8, leaves], star.features[negative.permutation(torch.arange(9)).numpy()]
+            )
+            for ours, graph in ((view, star), (negative, shuffled)):
+                expected = model(WholeView.of(graph, model.rule, CPU))[0][view.hops.nodes]
+                torch.testing.assert_close(model(ours)[0], expected)
+
+
 def test_the_mean_gradient_over_batches_is_the_whole_graphs(monkeypatch, generator):
     """With the summary held fixed, for then the loss is a mean over nodes."""
     monkeypatch.setattr(kernels, "LARGE", 0)

@@ -56,7 +56,10 @@ class Hops:
         levels = [self.nodes]
         for _ in range(self.depth - 1):
             senders = self.graph.rows(levels[-1], self.offsets(levels[-1]))[1]
-            levels.append(torch.unique(senders))
+            nodes = torch.unique(senders)
+            # A hop without further nodes has its last one again: `step` tells hops by their size.
+            again = max(0, len(levels[-1]) + 1 - len(nodes))
+            levels.append(torch.cat([nodes, nodes[-1:].expand(again)]))
         return levels
 
     def rows(self, level: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -79,7 +82,7 @@ class Hops:
         ]
 
     def step(self, h: Tensor) -> tuple[SparseOperand, Tensor]:
-        """Find the step that starts from H's hop, by its size: hops of equal size have the same nodes."""
+        """Find the step that starts from H's hop, by its size: no two hops have the same."""
         return next(self.steps[k] for k, level in enumerate(self.levels[1:]) if len(level) == len(h))
 
 
