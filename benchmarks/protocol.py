@@ -15,7 +15,8 @@ from benchmarks.measure import timed
 from benchmarks.peers import PEERS, Peer
 from benchmarks.problem import Problem, load
 from infomax.graphs.graph import Graph
-from infomax.paper.comparison import labelled, score_dataset
+from infomax.paper.protocol import score_dataset
+from infomax.reports.comparison import labelled
 
 PATIENCE = 20
 METHODS = {"DGI": "dgi", "Random-Init": "random", "Raw features": "raw"}

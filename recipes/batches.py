@@ -23,7 +23,7 @@ from infomax import DGI, Graph, load_dataset
 from infomax.datasets import generated
 from infomax.evaluation.probes import validated_probe
 from infomax.evaluation.splits import Splits
-from infomax.paper.comparison import labelled
+from infomax.reports.comparison import labelled
 from infomax.views import Batches, Patches
 from infomax.views.patches import BATCH, FAN_OUT
 

@@ -13,11 +13,11 @@ import torch
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from infomax.baselines.deepwalk import SETTINGS, deepwalk
 from infomax.datasets import load_dataset
 from infomax.evaluation.probes import paper_probe
 from infomax.graphs.scaling import Scaler
-from infomax.paper.comparison import labelled
+from infomax.paper.baselines.deepwalk import SETTINGS, deepwalk
+from infomax.reports.comparison import labelled
 
 
 def main() -> None:

@@ -22,11 +22,11 @@ from infomax.analysis.dimensions import ENDS, dimensions
 from infomax.analysis.pictures import tsne
 from infomax.evaluation.metrics import silhouette
 from infomax.evaluation.probes import paper_probe
-from infomax.paper.comparison import labelled
 from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.figures import SUPERVISED
 from infomax.paper.results import PAPER
-from infomax.paper.studies import draw_pairs
+from infomax.reports.analysis import draw_pairs
+from infomax.reports.comparison import labelled
 
 POINTS = 32
 

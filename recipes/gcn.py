@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from infomax.baselines import BASELINES, gcn
 from infomax.datasets import load_dataset
-from infomax.paper.comparison import labelled
+from infomax.paper.baselines import BASELINES, gcn
 from infomax.paper.table import score_predictions
+from infomax.reports.comparison import labelled
 
 ROWS = {"two-layer DGI encoder": lambda name: BASELINES["GCN"].runs[name], "Kipf and Welling": lambda name: gcn.gcn}
 

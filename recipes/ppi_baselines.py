@@ -26,12 +26,12 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.preprocessing import normalize
 
-from infomax.baselines import average_pooling, fastgcn, graphsage
-from infomax.baselines.shared import rescaled
 from infomax.datasets import load_dataset
 from infomax.evaluation.metrics import micro_f1
 from infomax.evaluation.probes import paper_probe
 from infomax.graphs.graph import Graph
+from infomax.paper.baselines import average_pooling, fastgcn, graphsage
+from infomax.paper.baselines.shared import rescaled
 
 Scores = dict[str, float]
 PARTS = ("validation", "test")

@@ -15,14 +15,14 @@ import dataclasses
 import numpy as np
 import torch
 
-from infomax.baselines.deepwalk import deepwalk
-from infomax.baselines.label_propagation import label_propagation
 from infomax.datasets import load_dataset
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import Splits
-from infomax.paper.comparison import labelled
+from infomax.paper.baselines.deepwalk import deepwalk
+from infomax.paper.baselines.label_propagation import label_propagation
 from infomax.paper.results import PAPER
 from infomax.paper.table import score_predictions
+from infomax.reports.comparison import labelled
 
 
 def draw(codes: np.ndarray, rng: np.random.Generator) -> Splits:

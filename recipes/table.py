@@ -14,7 +14,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from infomax.baselines import CITATION
+from infomax.paper.baselines import CITATION
 from infomax.paper.table import make_table, write_table
 
 WALKS = ("DeepWalk", "DeepWalk + features")

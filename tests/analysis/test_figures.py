@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from infomax.analysis.activations import activations, biased_dimensions
-from infomax.analysis.corruption import BOTH, EDGES, FEATURES, NONE, accuracies, corruption
 from infomax.analysis.dimensions import dimensions, distinction, removable
 from infomax.analysis.health import health
 from infomax.analysis.pairs import Pairs
@@ -157,25 +156,6 @@ def test_panels_of_points_are_squares_whose_titles_align():
     assert [box.width for box in boxes] == pytest.approx([box.height for box in boxes])
     assert [title.y0 for title in titles] == pytest.approx([titles[0].y0] * 3)
     assert max(title.y1 for title in titles) < figure.bbox.y1
-
-
-def test_the_corruption_study_is_drawn_by_rate():
-    rows = [
-        {"corruption": kind, "rho": rho, "seed": seed, "accuracy": value + 0.01 * seed, "epochs": 1}
-        for seed in range(2)
-        for kind, rho, value in (
-            (NONE, None, 0.5), (FEATURES, None, 0.8), (EDGES, 0.1, 0.7), (EDGES, 1e-6, 0.5), (BOTH, 0.1, 0.8),
-        )
-    ]  # fmt: skip
-    assert {rho: found.tolist() for rho, found in accuracies(rows, EDGES).items()} == {
-        1e-6: [0.5, 0.51], 0.1: [0.7, 0.71],
-    }  # fmt: skip
-    assert list(accuracies(rows, EDGES)) == [1e-6, 0.1]
-    chapter = corruption({"nodes": 100, "edges": 200, "epochs_at_most": 5, "rows": rows})
-    drawn(chapter)
-    (legend,) = chapter.draw(False).legends
-    assert "± one standard deviation, 2 encoders" in [text.get_text() for text in legend.get_texts()]
-    assert chapter.facts[1:] == [["10⁻⁶", "50.5 ± 0.7 %", ""], ["10⁻¹", "70.5 ± 0.7 %", "80.5 ± 0.7 %"]]
 
 
 @pytest.mark.parametrize("trained", [True, False])

@@ -138,7 +138,7 @@ def labelled_graph() -> Graph:
 
 
 def test_protocol_scores_ours_and_a_peer_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("infomax.paper.comparison", "infomax.datasets"):
+    for module in ("infomax.paper.protocol", "infomax.datasets"):
         monkeypatch.setattr(f"{module}.load_dataset", lambda name: labelled_graph())
     monkeypatch.setattr(protocol, "paper_dim", lambda dataset: 16)
     monkeypatch.setattr(protocol, "PATIENCE", 2)

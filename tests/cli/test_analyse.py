@@ -12,11 +12,12 @@ from shell import IDS, KINDS, infomax, refused, write_graph, write_table
 
 from infomax import DGI, Graph, datasets
 from infomax.analysis import pictures
-from infomax.analysis.theory import theory
 from infomax.cli.analyse import classes
 from infomax.evaluation.splits import encode_labels, random_splits
-from infomax.paper import studies, table
+from infomax.paper import corruption, table
 from infomax.paper.experiments import EXPERIMENTS, Experiment
+from infomax.paper.theory import theory
+from infomax.reports import analysis
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +43,9 @@ def cora(monkeypatch):
 
 
 def test_a_run_is_analysed_into_a_folder(run, tmp_path, monkeypatch):
-    whole, out = studies.analyse, tmp_path / "new" / "report"
+    whole, out = analysis.analyse, tmp_path / "new" / "report"
     monkeypatch.setattr(pictures, "LATE", 0)
-    monkeypatch.setattr(studies, "analyse", lambda *args, **words: islice(whole(*args, **words), 2))  # drawing is slow
+    monkeypatch.setattr(analysis, "analyse", lambda *args, **words: islice(whole(*args, **words), 2))  # drawing is slow
     outcome = infomax("analyse", run, "--out", out)
     assert outcome.code == 0, outcome.err
     assert f"wrote {out}/report.html" in outcome.out
@@ -58,7 +59,7 @@ def test_a_run_is_analysed_into_a_folder(run, tmp_path, monkeypatch):
 
 
 def test_a_folder_is_refused_before_the_work(run, monkeypatch):
-    monkeypatch.setattr(studies, "write_analysis", lambda *args, **words: pytest.fail("it worked"))
+    monkeypatch.setattr(analysis, "write_analysis", lambda *args, **words: pytest.fail("it worked"))
     refused(infomax("analyse", run, "--out", "/proc"), "/proc: expected a folder that can be written")
 
 
@@ -77,8 +78,8 @@ def test_classes_come_from_a_table_a_column_or_nowhere(run, tmp_path):
     assert sorted(found[found != ""].tolist()) == ["big", "small"]
     labels = {"many": np.eye(5), "kind": np.full(5, 7), "name": np.arange(5), "size": np.array([4, -1, 0, 4, 4])}
     numbered = Graph.from_arrays([[0], [1]], np.eye(5), labels=labels)
-    assert classes(numbered, None).tolist() == ["4", "", "0", "4", "4"]
-    assert classes(numbered, "kind").tolist() == ["7"] * 5
+    assert classes(numbered, None).tolist() == [4, -1, 0, 4, 4]
+    assert classes(numbered, "kind").tolist() == [7] * 5
     del labels["size"]
     assert classes(Graph.from_arrays([[0], [1]], np.eye(5), labels=labels), None) is None
     assert classes(Graph.from_arrays([[0], [1]], np.eye(3)), None) is None
@@ -131,14 +132,14 @@ def test_a_study_that_is_stopped_says_how_to_go_on(cora, tmp_path, monkeypatch, 
     def stop(*args, **words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(studies, "corruption_study", stop)
+    monkeypatch.setattr(corruption, "corruption_study", stop)
     monkeypatch.setattr(table, "make_table", stop)
     outcome = infomax("reproduce", what, "--out", tmp_path)
     assert outcome == (130, "", "infomax: stopped. Continue with the same command.\n")
 
 
 def test_all_figures_are_set_beside_the_paper(cora, tmp_path, monkeypatch):
-    monkeypatch.setattr(studies, "write_report", lambda *page: list(page[-1]))
+    monkeypatch.setattr(analysis, "write_report", lambda *page: list(page[-1]))
     numbers = tmp_path / "numbers.json"
     words = ("reproduce", "figures", "--points", 0, "--out", tmp_path, "--device", "cpu", "--json", numbers)
     outcome = infomax(*words)

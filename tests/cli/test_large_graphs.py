@@ -18,7 +18,7 @@ from shell import infomax, refused, write_graph
 from infomax import DGI, Embeddings, Graph
 from infomax.arrays import columns
 from infomax.evaluation import clustering
-from infomax.paper import comparison, studies
+from infomax.reports import analysis, comparison
 from infomax.training import parts, stored
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
@@ -200,7 +200,7 @@ def test_map_and_report_of_a_sample_say_so(place: Path, tmp_path: Path, monkeypa
     assert f"map.html ({drawn}, " in outcome.out, outcome.err
     assert f'"drawn": "{drawn}; neighbours are among these"' in (tmp_path / "map.html").read_text()
     monkeypatch.setattr(sys.modules["infomax.cli.analyse"], "SAMPLE", 50)
-    monkeypatch.setattr(studies, "analyse", lambda *_, **options: iter([asked.append(options["rows"])][:0]))
+    monkeypatch.setattr(analysis, "analyse", lambda *_, **options: iter([asked.append(options["rows"])][:0]))
     asked: list[np.ndarray] = []
     outcome = infomax("analyse", place / "run", "--out", tmp_path / "report")
     drawn = "A sample of 50 nodes, labelled ones first, drawn at random with seed 0, of a graph folder with 60 nodes"
@@ -213,7 +213,7 @@ def test_map_and_report_of_a_sample_say_so(place: Path, tmp_path: Path, monkeypa
 
 def test_vectors_of_a_sample_are_those_of_the_nodes(place: Path) -> None:
     model, rows = DGI.load(place / "run"), np.arange(0, 60, 2)
-    pairs = studies.draw_pairs(model, rows=rows)
+    pairs = analysis.draw_pairs(model, rows=rows)
     vectors = model.transform(model.graph_).vectors
     np.testing.assert_allclose(pairs.positives, vectors[rows[pairs.nodes]], atol=1e-5)
 

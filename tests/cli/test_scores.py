@@ -131,12 +131,12 @@ def split_graph(label, ids=None):
 
 
 def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
-    from infomax.paper import comparison
+    from infomax.paper import protocol
     from infomax.paper.experiments import EXPERIMENTS
 
     quick = replace(EXPERIMENTS["cora"], settings={"dim": 8, "epochs": 2})
     monkeypatch.setitem(EXPERIMENTS, "cora", quick)
-    monkeypatch.setattr(comparison, "load_dataset", lambda name: split_graph("class"))
+    monkeypatch.setattr(protocol, "load_dataset", lambda name: split_graph("class"))
     outcome = infomax("reproduce", "cora", "--runs", 2, "--json", tmp_path / "r.json", "--device", "cpu")
     assert outcome.code == 0, outcome.err
     assert "82.3 ± 0.6" in outcome.out

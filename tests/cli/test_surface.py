@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from shell import infomax, refused
 from typer.main import get_command
 
+import infomax as infomax_package
 from infomax.cli import app
 from infomax.cli.app import ORDER
 from infomax.presets import PRESETS
@@ -45,12 +47,12 @@ SURFACE = {
     "datasets path": set(),
     "map": {"--out", "--color", "-k"},
     "cluster": {"-k", "--out"},
-    "analyse": {"--out", "--labels", "--projection", "--corruption-runs"},
+    "analyse": {"--out", "--labels", "--projection"},
     "demo": {"--out"},
     "reproduce": set(),
     "reproduce table": {"--datasets", "--methods", "--runs", "--probe", "--out", "--json"},
     **{f"reproduce {name}": {"--runs", "--probe", "--json"} for name in ROWS},
-    "reproduce corruption": {"--dataset", "--runs", "--points", "--out", "--json"},
+    "reproduce corruption": {"--dataset", "--run", "--labels", "--runs", "--points", "--out", "--json"},
     "reproduce depth": {"--datasets", "--runs", "--layers", "--widths", "--out", "--json"},
     "reproduce theory": {"--out", "--json"},
     "reproduce figures": {"--runs", "--points", "--out", "--json"},
@@ -62,7 +64,7 @@ HEAVY = {"torch", "numpy", "scipy", "sklearn", "rich", "pyarrow", "matplotlib", 
 def test_command_keeps_its_options(name):
     command = get_command(app)
     for word in name.split():
-        command = command.commands[word]
+        command = command.get_command(None, word)
     assert SURFACE[name] <= {option for parameter in command.params for option in parameter.opts}
     outcome = infomax(*name.split(), "--help")
     assert outcome.code == 0
@@ -191,3 +193,12 @@ except SystemExit:
     assert "typer" in imported
     assert not HEAVY & imported
     assert done.stdout.startswith("Usage: infomax ")
+
+
+def test_the_paper_is_named_by_its_command_alone():
+    """Import-linter proves that nothing imports the paper; what is found by its name, it cannot see."""
+    root = Path(infomax_package.__file__).parent
+    named = [path.relative_to(root) for path in root.rglob("*.py") if "infomax.paper" in path.read_text("utf-8")]
+    assert {path for path in named if path.parts[0] != "paper"} == {Path("cli", "app.py")}
+    script = "import sys, infomax.cli; assert not [name for name in sys.modules if name.startswith('infomax.paper')]"
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -9,7 +9,7 @@ from torch.nn import functional
 from infomax.errors import InputError
 from infomax.evaluation.many_labels import fit_labels
 from infomax.evaluation.probes import PROBES, first_weights, fit_linear, linear_gradient, paper_probe, validated_probe
-from infomax.paper.comparison import majority
+from infomax.reports.comparison import majority
 
 
 def blobs(n=240, d=8, classes=4, spread=1.0, seed=0):

@@ -10,13 +10,13 @@ import pytest
 from sample_graphs import random_graph
 
 from infomax import DGI, InputError
-from infomax.analysis.depth import accuracies
-from infomax.analysis.depth import depth as chapter
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import encode_labels, random_splits
 from infomax.paper import depth
-from infomax.paper.comparison import labelled
+from infomax.paper.depth import accuracies
+from infomax.paper.depth import depth as chapter
 from infomax.paper.experiments import Experiment
+from infomax.reports.comparison import labelled
 
 SIZES = {"layers": (1, 2), "widths": (4, 8), "runs": 2, "device": "cpu"}
 

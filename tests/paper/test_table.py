@@ -17,9 +17,8 @@ from sample_graphs import random_graph
 
 import infomax.paper.table
 from infomax import Graph, InputError
-from infomax.baselines import Baseline
-from infomax.cli import reproduce
-from infomax.paper import comparison
+from infomax.paper import command, protocol
+from infomax.paper.baselines import Baseline
 from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.results import PAPER
 from infomax.paper.table import METHODS, Cell, make_table
@@ -61,10 +60,10 @@ def test_scores_are_told_in_the_papers_units():
 
 def test_one_label_a_node_may_be_told_as_micro_f1(small, tmp_path, monkeypatch):
     """On Reddit all rows are fractions, in the table and alone, though the probe for one label measures accuracy."""
-    monkeypatch.setattr(comparison, "load_dataset", lambda name: small)
+    monkeypatch.setattr(protocol, "load_dataset", lambda name: small)
     quick = dataclasses.replace(EXPERIMENTS["reddit"], settings={"preset": "patches", "epochs": 1, "dim": 8})
     monkeypatch.setitem(EXPERIMENTS, "reddit", quick)
-    rows = comparison.score_dataset("reddit", runs=1, device="cpu")["rows"]
+    rows = protocol.score_dataset("reddit", runs=1, device="cpu")["rows"]
     rows += make_table(tmp_path, datasets=["generated-reddit"], methods=["Raw features", "LP"], runs=1)["rows"]
     assert [row["metric"] for row in rows] == ["micro-F1"] * 5
     assert all(0 < row["mean"] < 1 for row in rows)
@@ -135,7 +134,7 @@ def test_a_method_that_does_not_run_on_a_data_set_is_told(small, tmp_path, capsy
     with pytest.raises(InputError, match=r"--methods: .* run on ppi \(Raw features, .*\), found DeepWalk"):
         make_table(tmp_path, datasets=["ppi"], methods=["deepwalk"], runs=1)
     assert not any(tmp_path.iterdir())
-    reproduce.table("Cora,ppi,reddit", "lp", runs=1, out=tmp_path, device="cpu")
+    command.table("Cora,ppi,reddit", "lp", runs=1, out=tmp_path, device="cpu")
     assert len(make_table(tmp_path, datasets=[], methods=[])["rows"]) == 1  # nothing is asked for: the pages anew
     told = capsys.readouterr().out.splitlines()
     assert [line for line in told if "does not run" in line] == ["lp does not run on ppi."]
@@ -147,7 +146,7 @@ def test_a_probe_of_one_label_is_refused_before_anything_runs(small, tmp_path):
         make_table(tmp_path, datasets=["cora", "ppi"], methods=CHEAP, runs=1, probe="validated")
     assert not any(tmp_path.iterdir())
     with pytest.raises(InputError, match=refusal):
-        comparison.score_dataset("ppi", probe="validated", progress=lambda *_: pytest.fail("it ran"))
+        protocol.score_dataset("ppi", probe="validated", progress=lambda *_: pytest.fail("it ran"))
     asked = {"datasets": ["ppi"], "methods": ["GCN"], "runs": 1}  # it predicts: nothing to probe
     assert len(make_table(tmp_path, **asked, probe="validated")["rows"]) == 1
 

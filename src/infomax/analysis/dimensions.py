@@ -18,7 +18,7 @@ POINTS = 16
 ENDS = {"most": "most distinguishing first", "least": "least distinguishing first"}
 
 Accuracy = Callable[[NDArray[np.int64]], float]
-"""Kept dimensions ``[k]`` -> accuracy of the paper's probe on them, a fraction of 1."""
+"""Kept dimensions ``[k]`` -> accuracy of a probe on them, a fraction of 1."""
 
 
 def distinction(positives: NDArray[Any], negatives: NDArray[Any]) -> NDArray[np.float64]:
@@ -62,14 +62,16 @@ def dimensions(
     accuracy: Accuracy | None = None,
     floors: Mapping[str, float] | None = None,
     points: int = POINTS,
+    probe: str = "validated",
 ) -> Chapter:
     """The chapter about removing dimensions, in either order of the t-test.
 
     Args:
         pairs: the positives and negatives.
-        accuracy: of the paper's probe on some of the dimensions; None where there are no labels.
+        accuracy: of a probe on some of the dimensions; None where there are no labels.
         floors: name -> accuracy; how many dimensions can be removed before the probe falls below it?
         points: how many numbers of removed dimensions to try, from none to all but a few.
+        probe: its name.
     """
     d = pairs.positives.shape[1]
     strength = distinction(pairs.positives, pairs.negatives)
@@ -88,6 +90,7 @@ def dimensions(
             for name, floor in floors.items()
         },
         "floors": floors,
+        "probe": probe,
     }
     facts = [["accuracy stays above", *ENDS.values()]] if floors else []
     for name, floor in floors.items():
@@ -114,7 +117,7 @@ def _story(numbers: dict[str, Any], d: int) -> list[str]:
     gone = f"Without {numbers['removed'][half]} of {d} dimensions"
     if most["accuracy"]:
         story.append(
-            f"With all dimensions the paper's probe (100 steps) classifies {100 * least['accuracy'][0]:.1f} % of the "
+            f"With all dimensions the {numbers['probe']} probe classifies {100 * least['accuracy'][0]:.1f} % of the "
             f"test nodes correctly. {gone} its accuracy is {100 * least['accuracy'][half]:.1f} % if the least "
             f"distinguishing are removed, {100 * most['accuracy'][half]:.1f} % if the most distinguishing are."
         )
@@ -147,7 +150,7 @@ END_COLOURS = {"most": COLOURS[3], "least": COLOURS[4]}
 
 
 def _draw_accuracy(axes: Any, numbers: dict[str, Any]) -> None:
-    axes.set_title("The paper's probe (100 steps)")
+    axes.set_title(f"The {numbers['probe']} probe")
     for end, text in ENDS.items():
         percent = 100 * np.array(numbers["curves"][end]["accuracy"])
         axes.plot(numbers["removed"], percent, color=END_COLOURS[end], marker="o", markersize=5, label=text)

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import typer
 
-from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, prepare, reproduce, show, train  # noqa: F401
+from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, prepare, show, train  # noqa: F401
 from infomax.cli.app import app
 from infomax.cli.torchrun import first_here, started
 from infomax.errors import InputError, InputWarning, visible

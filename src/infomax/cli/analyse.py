@@ -37,10 +37,6 @@ def analyse(
     ] = None,
     *,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
-    corruption_runs: Annotated[
-        int,
-        typer.Option(metavar="N", help="Encoders per point of the corruption study; 0 leaves the study out.", min=0),
-    ] = 0,
     projection: Annotated[Literal["tsne", "umap"], typer.Option(help="How to place the nodes in the plane.")] = "tsne",
     device: Device = "auto",
 ) -> None:
@@ -49,12 +45,10 @@ def analyse(
     Of a graph folder it analyses a sample of the nodes.
     """
     from infomax.analysis.pictures import umap_library
-    from infomax.errors import InputError
     from infomax.estimator import DGI
-    from infomax.evaluation.splits import encode_labels
+    from infomax.evaluation.splits import encode_labels, splits_for
     from infomax.io.atomic import make_folder
-    from infomax.paper import studies
-    from infomax.paper.comparison import splits_for
+    from infomax.reports.analysis import write_analysis
 
     began = time.monotonic()
     if projection == "umap":
@@ -64,26 +58,14 @@ def analyse(
     rows, drawn = _sample(model, labels)
     if rows is None:
         in_memory(model)
-    elif corruption_runs:
-        raise InputError("--corruption-runs", "a run on the whole graph", "a run on a graph folder")
-    groups = classes(model.graph_, labels, rows)
-    codes = None if groups is None else encode_labels(groups)[0]
+    column = classes(model.graph_, labels, rows)
     parts = {name: mask if rows is None else mask[rows] for name, mask in model.graph_.splits.items()}
-    splits = [] if codes is None else splits_for(codes, parts, count=3)[0]
+    splits = [] if column is None else splits_for(encode_labels(column)[0], parts)[0]
     make_folder(out)
-    study = None
-    if corruption_runs and codes is not None:
-        rates = studies.rates()
-        total = studies.trainings(rates, corruption_runs)
-        with show.Steps("corruption study", total, "Continue with the same command.") as steps:
-            study = studies.corruption_study(
-                model.graph_, model.preset_, codes, splits, out, rates=rates, runs=corruption_runs, device=device,
-                progress=steps.at,
-            )  # fmt: skip
     with show.Steps("analysis", None) as steps:
-        studies.write_analysis(
-            model, out, groups, splits, title=f"What was learnt: {run.resolve().name}", study=study,
-            projection=projection, rows=rows, drawn=drawn, progress=steps.at,
+        write_analysis(
+            model, out, column, splits, title=f"What was learnt: {run.resolve().name}", projection=projection,
+            rows=rows, drawn=drawn, progress=steps.at,
         )  # fmt: skip
     show.wrote(f"{out}/{FILES}", began)
 
@@ -107,16 +89,14 @@ def _sample(model: DGI, labels: str | None) -> tuple[NDArray[np.int64] | None, s
 
 
 def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = None) -> NDArray[Any] | None:
-    """The class of each node ``[N]`` as text ("" = unknown): from a file, a label column, or the first usable one.
+    """The labels of the nodes ``[N]``: from a file, a label column, or the first usable one; None: there is none.
 
     With ``rows`` only of these nodes.
     """
-    import numpy as np
-
     from infomax.errors import InputError
 
     some: Any = slice(None) if rows is None else rows
-    columns = {name: column[some] for name, column in graph.labels.items() if column.ndim == 1}
+    columns: dict[str, NDArray[Any]] = {name: column[some] for name, column in graph.labels.items() if column.ndim == 1}
     if labels is not None and (named := source_column(labels, graph)) is not None:
         column = read_aligned(graph.ids[some], *named)
         if column.ndim != 1:
@@ -127,7 +107,7 @@ def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = N
         return None
     if labels not in columns:
         raise InputError("--labels", f"one of {', '.join(columns)}" if columns else "nodes.csv:COLUMN", labels)
-    return np.array(["" if label == -1 else str(label) for label in columns[labels].tolist()], dtype=object)
+    return columns[labels]
 
 
 def _can_be_split(column: NDArray[Any]) -> bool:

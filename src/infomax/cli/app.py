@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from infomax.machine import prepare_for_limit
 from infomax.version import __version__
@@ -15,6 +17,8 @@ ORDER = (
     "reproduce", "datasets",
 )  # fmt: skip
 """The commands in the order in which one uses them; others are listed last."""
+LATE = {"reproduce": "infomax.paper.command"}
+"""Commands that are found by the name of their module when they are asked for: no other command loads them."""
 
 
 class Commands(TyperGroup):
@@ -22,7 +26,13 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
-        return sorted(self.commands, key=lambda name: (*ORDER, name).index(name))
+        return sorted([*self.commands, *LATE], key=lambda name: (*ORDER, name).index(name))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name; None if there is none."""
+        if cmd_name in LATE:
+            return get_command(import_module(LATE[cmd_name]).app)
+        return super().get_command(ctx, cmd_name)
 
 
 class Grouped(TyperCommand):

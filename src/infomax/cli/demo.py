@@ -30,9 +30,10 @@ def demo(
     """Train on Debian's packages and show what was learnt."""
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
+    from infomax.evaluation.probes import validated_probe
     from infomax.io.atomic import make_folder
     from infomax.io.json import write_json
-    from infomax.paper.comparison import choose_probe, compare, labelled
+    from infomax.reports.comparison import compare, labelled
     from infomax.training.runs import refuse_model
 
     began = time.monotonic()
@@ -51,7 +52,7 @@ def demo(
     show.out.print(f"embeddings done after {time.monotonic() - began:.1f} s")
 
     codes, splits = labelled(graph)
-    rows = [row.to_dict() for row in compare(model, codes, [splits], choose_probe("validated"))]
+    rows = [row.to_dict() for row in compare(model, codes, [splits], validated_probe)]
     show.scores("Section of a package: validated probe, fixed split, one encoder", rows)
     nearest = {name: [other for other, _ in embeddings.neighbours(name, k=6)] for name in PACKAGES}
     show.table("Nearest packages", ("package", "neighbours"), [(k, ", ".join(v)) for k, v in nearest.items()])

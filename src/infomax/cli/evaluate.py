@@ -62,10 +62,11 @@ def evaluate(
     from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.errors import InputError
     from infomax.estimator import DGI
-    from infomax.evaluation.splits import known
+    from infomax.evaluation.probes import choose_probe
+    from infomax.evaluation.splits import known, splits_for
     from infomax.io.json import write_json
     from infomax.io.vectors import has_parts
-    from infomax.paper.comparison import choose_probe, compare, majority, splits_for, vectors_row
+    from infomax.reports.comparison import compare, majority, vectors_row
 
     began = time.monotonic()
     scored: DGI | Embeddings | StoredEmbeddings
@@ -109,7 +110,7 @@ def _evaluate_edges(
     from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.io.json import write_json
-    from infomax.paper.links import compare_links
+    from infomax.reports.links import compare_links
 
     if not isinstance(model, DGI):
         raise InputError("--edges", "a run folder, which holds the edges", f"the vectors {source}")

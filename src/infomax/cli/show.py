@@ -152,9 +152,9 @@ def health(report: dict[str, Any]) -> None:
 
 
 def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Rows of a results table, as `paper.results.Row.to_dict` gives them."""
+    """Rows of a results table, as `evaluation.results.Row.to_dict` gives them."""
     from infomax.evaluation.probes import COSTS
-    from infomax.paper.results import score_text
+    from infomax.evaluation.results import score_text
 
     rows = list(rows)
     metrics = ["accuracy in %" if row["metric"] == "accuracy" else row["metric"] for row in rows]
@@ -183,7 +183,7 @@ def _range(costs: Sequence[float]) -> str:
 
 
 def links(title: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Rows of `paper.links.compare_links`: what scores a pair, and how well that puts edges first."""
+    """Rows of `reports.links.compare_links`: what scores a pair, and how well that puts edges first."""
     cells = (
         (row["method"], row["score"], *(f"{row[name]:.3f}" for name in ("auc", "average_precision")))
         for row in rows

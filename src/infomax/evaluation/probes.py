@@ -198,6 +198,13 @@ PROBES: dict[str, Probe] = {
 }
 
 
+def choose_probe(name: str) -> Probe:
+    """Look up a probe by name."""
+    if name not in PROBES:
+        raise InputError("probe", f"one of {', '.join(PROBES)}", name)
+    return PROBES[name]
+
+
 def _rows(vectors: Vectors, codes: NDArray[Any], splits: Splits, name: str) -> NDArray[np.int64]:
     """The rows of one part of the split whose label is known."""
     if vectors.shape[0] != len(codes):

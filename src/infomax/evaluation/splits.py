@@ -13,6 +13,8 @@ from infomax.errors import InputError, shorten
 Splits: TypeAlias = Mapping[str, NDArray[np.bool_]]
 """Name ("train", "validation", "test") -> ``[N]`` bool."""
 
+PARTS = ("train", "validation", "test")
+
 
 def encode_labels(column: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
     """Codes ``[N]`` (-1: unknown) and the C class names, in sorted order, of a column ``[N]`` of labels.
@@ -75,7 +77,7 @@ def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> tuple[
     groups = np.split(labelled[np.argsort(codes[labelled], kind="stable")], np.cumsum(sizes)[:-1])
     splits: list[Splits] = []
     for _ in range(count):
-        masks = {name: np.zeros(len(codes), dtype=bool) for name in ("train", "validation", "test")}
+        masks = {name: np.zeros(len(codes), dtype=bool) for name in PARTS}
         for group in (group for group in groups if len(group) >= 3):
             members = generator.permutation(group)
             tenth = max(1, round(len(members) / 10))
@@ -83,3 +85,11 @@ def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> tuple[
                 mask[rows] = True
         splits.append(masks)
     return splits, classes[sizes < 3]
+
+
+def splits_for(codes: NDArray[Any], own: Splits | None, count: int = 10) -> tuple[list[Splits], str]:
+    """The splits to score on, and their name: the graph's own, otherwise ``count`` random ones, stratified by class."""
+    if own is not None and set(PARTS) <= set(own):
+        return [own], "the data set's split"
+    strata = codes if codes.ndim == 1 else known(codes) - 1
+    return random_splits(strata, seed=0, count=count)[0], f"mean of {count} random splits 10/10/80 %"

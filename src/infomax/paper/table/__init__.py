@@ -18,23 +18,25 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.baselines import BASELINES, CITATION, Baseline
 from infomax.datasets import load_dataset
 from infomax.errors import InputError, shorten
 from infomax.estimator import DGI
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.probes import Probe
+from infomax.evaluation.results import summarise
 from infomax.evaluation.splits import Splits, known
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import make_folder, replacing
 from infomax.io.json import read_json, write_json
 from infomax.kernels.device import choose_device
-from infomax.paper.comparison import choose_probe, labelled
+from infomax.paper.baselines import BASELINES, CITATION, Baseline
 from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.results import PAPER, summarise
+from infomax.paper.protocol import probe_for
+from infomax.paper.results import PAPER
 from infomax.paper.table.page import html, markdown
 from infomax.progress import Progress, silent
+from infomax.reports.comparison import labelled
 from infomax.version import __version__
 
 DATASETS = (*CITATION, "reddit", "ppi")
@@ -85,7 +87,7 @@ def make_table(
     names = [_known("--datasets", name, METHODS["DGI"].runs) for name in datasets]
     rows = [_known("--methods", name, METHODS) for name in methods]
     probed = {name for name in names for row in rows if METHODS[row].kind == "vectors" and name in METHODS[row].runs}
-    measure, place = choose_probe(probe, probed), choose_device(device)
+    measure, place = probe_for(probe, probed), choose_device(device)
     absent: dict[str, str] = {}
     cells = [Cell(folder, name, row, probe) for name in names for row in rows if name in METHODS[row].runs]
     if names and rows and not cells:

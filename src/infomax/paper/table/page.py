@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any, NamedTuple
 
+from infomax.evaluation.results import score_text
 from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.results import PAPER, score_text
+from infomax.paper.results import PAPER
 from infomax.paper.table.notes import NOTES, USES
 
 TITLES = {name: experiment.title for name, experiment in EXPERIMENTS.items()}

@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, prelu
 
-from infomax.baselines.shared import (
+from infomax.evaluation.splits import known
+from infomax.graphs.graph import Graph
+from infomax.graphs.scaling import Scale
+from infomax.kernels.initialisation import generators, glorot
+from infomax.paper.baselines.shared import (
     Drop,
     classes,
     decide,
@@ -26,10 +30,6 @@ from infomax.baselines.shared import (
     rescaled,
     training_codes,
 )
-from infomax.evaluation.splits import known
-from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scale
-from infomax.kernels.initialisation import generators, glorot
 from infomax.parts import encoders
 from infomax.views.operands import Operand, operand
 from infomax.views.propagation import Propagation

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import normalize, softplus
 
-from infomax.baselines.shared import rescaled
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
+from infomax.paper.baselines.shared import rescaled
 from infomax.views.sampling import Neighbours, by_level, sample_patches
 
 

@@ -5,73 +5,20 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.datasets import load_dataset
 from infomax.errors import InputError
 from infomax.estimator import DGI
 from infomax.evaluation.metrics import accuracy, micro_f1
-from infomax.evaluation.probes import PROBES, Probe, Score
-from infomax.evaluation.splits import Splits, encode_labels, known, random_splits
+from infomax.evaluation.probes import Probe, Score
+from infomax.evaluation.results import Printed, Row, summarise
+from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler
-from infomax.kernels.device import choose_device
-from infomax.kernels.loading import compiled
-from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.results import PAPER, Printed, Row, summarise
-from infomax.progress import Progress, silent
-
-PARTS = ("train", "validation", "test")
-
-
-@compiled()
-def score_dataset(
-    dataset: str, *, runs: int = 50, probe: str = "paper", device: str = "auto", progress: Progress = silent
-) -> dict[str, Any]:
-    """Score DGI, Random-Init and raw features on a data set; with the validated probe also the majority class.
-
-    The result is JSON values. A run is one encoder, with seeds 0 to runs - 1; the deviation is over encoders. Raw
-    features have no encoder: theirs is over the initialisations of the probe. Nothing is chosen on test nodes.
-    """
-    measures = {"": choose_probe(probe, [dataset])}
-    graph, experiment = load_dataset(dataset), EXPERIMENTS[dataset]
-    codes, splits = labelled(graph)
-    if codes.ndim == 2 and probe != "converged":  # where untrained encoders are ahead: show it
-        measures[", converged probe"] = choose_probe("converged")
-    tests = {name: {**splits, "test": splits[part]} for name, part in experiment.tests.items()}
-    place = choose_device(device)
-    rows: list[Row] = []
-    for number, (method, change) in enumerate({"DGI": {}, "Random-Init": {"epochs": 0}}.items()):
-        began = time.perf_counter()
-        scores: dict[str, list[Score]] = {}
-        for seed in range(runs):
-            model = DGI(**(experiment.settings | change), seed=seed, device=device)
-            vectors = model.fit_transform(graph).vectors
-            for (name, split), (suffix, measure) in product(tests.items(), measures.items()):
-                score = measure(vectors, codes, split, seed=seed, device=place)
-                scores.setdefault(method + name + suffix, []).append(score)
-            mean = np.mean([score.value for score in next(iter(scores.values()))])
-            progress(number * runs + seed + 1, f"{method} {mean:.4f}")
-        seconds = time.perf_counter() - began
-        rows += [
-            dataclasses.replace(
-                summarise(
-                    name, [score.value for score in found], seconds, PAPER.get((dataset, name)), experiment.metric
-                ),
-                costs=chosen_costs(found),
-            )
-            for name, found in scores.items()
-        ]
-    scale, raw = DGI(**experiment.settings).settings().scale, PAPER.get((dataset, "Raw features"))
-    rows.append(raw_features(graph, codes, [splits], measures[""], scale, place, paper=raw, metric=experiment.metric))
-    if probe == "validated":
-        rows += [majority(codes, [split], f"Majority class{name}") for name, split in tests.items()]
-    return {"dataset": dataset, "probe": probe, "rows": [row.to_dict() for row in rows]}
 
 
 def compare(
@@ -171,22 +118,3 @@ def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:
         raise InputError("graph", "labels and a split", f"labels {list(graph.labels)}")
     values = next(iter(graph.labels.values()))
     return values if values.ndim == 2 else encode_labels(values)[0], graph.splits
-
-
-def splits_for(codes: NDArray[Any], own: Splits | None, count: int = 10) -> tuple[list[Splits], str]:
-    """The splits to score on, and their name: the graph's own, otherwise ``count`` random ones, stratified by class."""
-    if own is not None and set(PARTS) <= set(own):
-        return [own], "the data set's split"
-    strata = codes if codes.ndim == 1 else known(codes) - 1
-    return random_splits(strata, seed=0, count=count)[0], f"mean of {count} random splits 10/10/80 %"
-
-
-def choose_probe(name: str, datasets: Iterable[str] = ()) -> Probe:
-    """Look up a probe by name; refuse one that cannot score the named data sets."""
-    if name not in PROBES:
-        raise InputError("probe", f"one of {', '.join(PROBES)}", name)
-    several = ", ".join(dataset for dataset in datasets if EXPERIMENTS[dataset].several_labels)
-    if name == "validated" and several:
-        remedy = "Choose one of these, or other data sets."
-        raise InputError("probe", f"paper or converged for {several}, with several labels per node", name, remedy)
-    return PROBES[name]

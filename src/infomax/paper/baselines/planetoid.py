@@ -18,9 +18,9 @@ from sklearn.preprocessing import normalize
 from torch import Tensor
 from torch.nn.functional import cross_entropy, softplus
 
-from infomax.baselines import deepwalk
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
+from infomax.paper.baselines import deepwalk
 from infomax.views.operands import Operand, operand
 
 WALK = deepwalk.Settings(walks=10, window=10, lr=0.003)

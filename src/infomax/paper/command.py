@@ -1,25 +1,39 @@
-"""infomax reproduce: the paper's table, its rows for one data set, its studies, theory and figures."""
+"""infomax reproduce: the paper's table, its rows for one data set, its studies, theory and figures.
+
+`infomax.cli.app` finds it by its name, so that nothing of the product imports the paper.
+"""
 
 from __future__ import annotations
 
 import time
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from infomax.cli import show
-from infomax.cli.analyse import FILES
-from infomax.cli.app import app
+from infomax.cli.analyse import FILES, classes
 from infomax.cli.options import Device, Json, ProbeName
 from infomax.paper.experiments import EXPERIMENTS
 
-reproduce = typer.Typer(
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from infomax.analysis.chapter import Chapter
+    from infomax.evaluation.splits import Splits
+    from infomax.graphs.graph import Graph
+    from infomax.presets import Preset
+
+    Given: TypeAlias = tuple[Graph, Preset, NDArray[Any], list[Splits]]
+
+app = typer.Typer(
+    name="reproduce",
+    add_completion=False,
+    rich_markup_mode=None,
     help="Compute the paper's results, beside the paper's own.",
     context_settings={"token_normalize_func": str.lower},  # so that "Cora" is found, too
 )
-app.add_typer(reproduce, name="reproduce")
 
 AGAIN = "Continue with the same command."
 
@@ -27,7 +41,7 @@ Runs = Annotated[int, typer.Option(metavar="N", help="How many encoders to train
 StudyRuns = Annotated[int, typer.Option(metavar="N", help="Encoders to train per point of the study.", min=1)]
 
 
-@reproduce.command()
+@app.command()
 def table(
     datasets: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Columns of the table, with commas.  [default: the paper's]")
@@ -81,12 +95,12 @@ def _add_rows_command(dataset: str) -> None:
     """Add the command ``infomax reproduce DATASET``."""
     scored, title = "DGI, Random-Init and raw features", EXPERIMENTS[dataset].title
 
-    @reproduce.command(dataset, help=f"Score {scored} on {title}.", short_help=f"{title}: {scored}.")
+    @app.command(dataset, help=f"Score {scored} on {title}.", short_help=f"{title}: {scored}.")
     def rows(runs: Runs = 50, probe: ProbeName = "paper", json: Json = None, device: Device = "auto") -> None:
-        from infomax.paper.comparison import choose_probe, score_dataset
+        from infomax.paper.protocol import probe_for, score_dataset
 
         began = time.monotonic()
-        choose_probe(probe, [dataset])
+        probe_for(probe, [dataset])
         with show.Steps(dataset, 2 * runs) as steps:
             result = score_dataset(dataset, runs=runs, probe=probe, device=device, progress=steps.at)
         show.scores(f"{dataset}: {probe} probe, the data set's split, ± over encoders", result["rows"])
@@ -97,9 +111,15 @@ for _name in EXPERIMENTS:
     _add_rows_command(_name)
 
 
-@reproduce.command()
+@app.command()
 def corruption(
     dataset: Annotated[str, typer.Option(metavar="cora|citeseer|pubmed", help="The data set.")] = "cora",
+    run: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Study the graph and settings of a run of your own instead.")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="SOURCE:COLUMN", help="The classes of the run's nodes, as for analyse.")
+    ] = None,
     runs: StudyRuns = 1,
     points: Annotated[int, typer.Option(metavar="N", help="How many rates of flipped edges to try.", min=2)] = 13,
     out: Annotated[
@@ -112,19 +132,14 @@ def corruption(
 
     It is the study of the paper's Appendix C.
     """
-    from infomax.analysis import corruption
-    from infomax.analysis.report import write_chapter
+    from infomax.paper.corruption import corruption
 
     began = time.monotonic()
-    chapter = corruption.corruption(_study(out, dataset, runs, points, device))
-    show.table(f"{dataset}: {chapter.title}", chapter.facts[0], chapter.facts[1:])
-    show.out.print(chapter.story[-1])
-    write_chapter(out, chapter)
-    show.wrote(f"{out}/corruption.png, .svg and .json", began)
-    _write_json(json, chapter.numbers, began)
+    given = _citation_graph(dataset) if run is None else _own_run(run, labels)
+    _show_chapter(corruption(_study(out, given, runs, points, device)), out, json, began)
 
 
-@reproduce.command()
+@app.command()
 def depth(
     datasets: Annotated[
         str, typer.Option(metavar="NAMES", help="Citation graphs, with commas.")
@@ -144,12 +159,10 @@ def depth(
 
     The paper says that DGI gains from wider rather than deeper encoders.
     """
-    from infomax.analysis import depth
-    from infomax.analysis.report import write_chapter
-    from infomax.baselines import CITATION
     from infomax.errors import InputError
     from infomax.io.atomic import make_folder
-    from infomax.paper.depth import depth_study, encoders
+    from infomax.paper import depth
+    from infomax.paper.baselines import CITATION
 
     began = time.monotonic()
     names = _words(datasets.lower())
@@ -164,19 +177,14 @@ def depth(
     make_folder(out)
     depths, studies = range(1, layers + 1), {}
     for name in names:
-        with show.Steps(name, encoders(depths, sizes, runs), AGAIN) as steps:
-            studies[EXPERIMENTS[name].title] = depth_study(
+        with show.Steps(name, depth.encoders(depths, sizes, runs), AGAIN) as steps:
+            studies[EXPERIMENTS[name].title] = depth.depth_study(
                 name, out, layers=depths, widths=sizes, runs=runs, device=device, progress=steps.at
             )
-    chapter = depth.depth(studies)
-    show.table(chapter.title, chapter.facts[0], chapter.facts[1:])
-    show.out.print(chapter.story[-1])
-    write_chapter(out, chapter)
-    show.wrote(f"{out}/depth.png, .svg and .json", began)
-    _write_json(json, chapter.numbers, began)
+    _show_chapter(depth.depth(studies), out, json, began)
 
 
-@reproduce.command()
+@app.command()
 def theory(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write the figure there.  [default: no figure]")
@@ -184,23 +192,12 @@ def theory(
     json: Json = None,
 ) -> None:
     """Check lemma and theorems on all graphs with four nodes."""
-    from infomax.analysis import theory
-    from infomax.analysis.report import write_chapter
-    from infomax.io.atomic import make_folder
+    from infomax.paper.theory import theory
 
-    began = time.monotonic()
-    chapter = theory.theory()
-    show.table(chapter.title, chapter.facts[0], chapter.facts[1:])
-    for paragraph in chapter.story:
-        show.out.print(paragraph)
-    if out is not None:
-        make_folder(out)
-        write_chapter(out, chapter)
-        show.wrote(f"{out}/theory.png, .svg and .json", began)
-    _write_json(json, chapter.numbers, began)
+    _show_chapter(theory(), out, json, time.monotonic(), told=slice(None))
 
 
-@reproduce.command()
+@app.command()
 def figures(
     runs: StudyRuns = 1,
     points: Annotated[
@@ -217,10 +214,12 @@ def figures(
 
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
-    from infomax.paper import studies
-    from infomax.paper.comparison import labelled
+    from infomax.paper.corruption import corruption
     from infomax.paper.figures import SUPERVISED, TOPICS, beside_paper
     from infomax.paper.results import PAPER
+    from infomax.paper.theory import theory
+    from infomax.reports.analysis import write_analysis
+    from infomax.reports.comparison import labelled
     from infomax.training.runs import MODEL
 
     began = time.monotonic()
@@ -232,17 +231,18 @@ def figures(
         model = DGI(**EXPERIMENTS["cora"].settings, device=device)
         with show.training_progress("epochs", AGAIN) as progress:
             model.fit(graph, run=run, progress=progress)
-    study = _study(out, "cora", runs, points, device) if points else None
+    study = [corruption(_study(out, _citation_graph("cora"), runs, points, device))] if points else []
     codes, splits = labelled(graph)
     with show.Steps("analysis", None) as steps:
-        numbers = studies.write_analysis(
+        numbers = write_analysis(
             model,
             out,
             np.array(TOPICS, dtype=object)[codes],
             [splits],
             title="What Deep Graph Infomax learns about Cora",
             floors={SUPERVISED: PAPER["cora", "GCN"][0] / 100},
-            study=study,
+            probe="paper",
+            more=[*study, theory()],
             progress=steps.at,
         )
     show.table("Cora: ours beside the paper's", ("", "ours", "paper"), beside_paper(numbers))
@@ -250,34 +250,61 @@ def figures(
     _write_json(json, numbers, began)
 
 
-def _study(out: Path, dataset: str, runs: int, points: int, device: str) -> dict[str, Any]:
-    """Run the corruption study of a citation graph, or continue it; its numbers."""
-    from infomax.baselines import CITATION
+def _citation_graph(dataset: str) -> Given:
+    """What `corruption_study` needs of a citation graph: graph, settings, codes and splits."""
     from infomax.datasets import load_dataset
     from infomax.errors import InputError
     from infomax.estimator import DGI
-    from infomax.io.atomic import make_folder
-    from infomax.paper import studies
-    from infomax.paper.comparison import labelled
+    from infomax.paper.baselines import CITATION
+    from infomax.reports.comparison import labelled
 
     if dataset not in CITATION:
         raise InputError("--dataset", f"one of {', '.join(CITATION)}", dataset)
-    make_folder(out)
     graph = load_dataset(dataset)
     codes, splits = labelled(graph)
-    rates = studies.rates(points)
-    with show.Steps("corruption", studies.trainings(rates, runs), AGAIN) as steps:
-        return studies.corruption_study(
-            graph,
-            DGI(**EXPERIMENTS[dataset].settings).settings(),
-            codes,
-            [splits],
-            out,
-            rates=rates,
-            runs=runs,
-            device=device,
-            progress=steps.at,
-        )
+    return graph, DGI(**EXPERIMENTS[dataset].settings).settings(), codes, [splits]
+
+
+def _own_run(run: Path, labels: str | None) -> Given:
+    """The same of a run."""
+    from infomax.errors import InputError
+    from infomax.estimator import DGI
+    from infomax.evaluation.splits import encode_labels, splits_for
+
+    model = DGI.load(run)
+    column = classes(model.graph_, labels)
+    if column is None:
+        raise InputError("--labels", "the classes of the nodes", "none in the run")
+    codes = encode_labels(column)[0]
+    return model.graph_, model.preset_, codes, splits_for(codes, model.graph_.splits, count=3)[0]
+
+
+def _study(out: Path, given: Given, runs: int, points: int, device: str) -> dict[str, Any]:
+    """Run a corruption study, or continue it; its numbers."""
+    from infomax.io.atomic import make_folder
+    from infomax.paper import corruption
+
+    make_folder(out)
+    rates = corruption.rates(points)
+    with show.Steps("corruption", corruption.trainings(rates, runs), AGAIN) as steps:
+        return corruption.corruption_study(*given, out, rates=rates, runs=runs, device=device, progress=steps.at)
+
+
+def _show_chapter(
+    chapter: Chapter, out: Path | None, json: Path | None, began: float, told: slice = slice(-1, None)
+) -> None:
+    """Print the table of a chapter and some of its text; write its files, and its numbers where --json asks."""
+    from infomax.analysis.report import write_chapter
+    from infomax.io.atomic import make_folder
+
+    show.table(chapter.title, chapter.facts[0], chapter.facts[1:])
+    for paragraph in chapter.story[told]:
+        show.out.print(paragraph)
+    if out is not None:
+        make_folder(out)
+        write_chapter(out, chapter)
+        show.wrote(f"{out}/{chapter.name}.png, .svg and .json", began)
+    _write_json(json, chapter.numbers, began)
 
 
 def _write_json(path: Path | None, result: dict[str, Any], began: float) -> None:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from infomax.analysis.theory import (
+from infomax.paper.theory import (
     ENCODERS,
     READOUTS,
     mutual_information,

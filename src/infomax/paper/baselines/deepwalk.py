@@ -13,10 +13,10 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 
-from infomax.baselines.walks import closeness, random_walks, skip_gram_loss
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler
 from infomax.kernels.initialisation import generators
+from infomax.paper.baselines.walks import closeness, random_walks, skip_gram_loss
 from infomax.views.sampling import Neighbours
 
 

@@ -11,12 +11,12 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import Graph
-from infomax.baselines import average_pooling as pooling
-from infomax.baselines import fastgcn as fast
-from infomax.baselines import gcn
-from infomax.baselines import graphsage as sage
-from infomax.baselines.shared import keep
 from infomax.evaluation.metrics import accuracy, micro_f1
+from infomax.paper.baselines import average_pooling as pooling
+from infomax.paper.baselines import fastgcn as fast
+from infomax.paper.baselines import gcn
+from infomax.paper.baselines import graphsage as sage
+from infomax.paper.baselines.shared import keep
 from infomax.training.embedding import embed
 from infomax.views import WholeView
 from infomax.views.propagation import Propagation

@@ -14,7 +14,11 @@ from scipy import sparse
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from infomax.baselines.shared import (
+from infomax.evaluation.metrics import accuracy, micro_f1
+from infomax.evaluation.splits import known
+from infomax.graphs.graph import Graph
+from infomax.kernels.initialisation import generators, glorot
+from infomax.paper.baselines.shared import (
     Drop,
     classes,
     decide,
@@ -25,10 +29,6 @@ from infomax.baselines.shared import (
     rescaled,
     training_codes,
 )
-from infomax.evaluation.metrics import accuracy, micro_f1
-from infomax.evaluation.splits import known
-from infomax.graphs.graph import Graph
-from infomax.kernels.initialisation import generators, glorot
 from infomax.views.operands import Operand, operand
 from infomax.views.sampling import Neighbours, by_level, sample_patches
 

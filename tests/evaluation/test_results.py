@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from infomax.paper.results import PAPER, score_text, summarise
+from infomax.evaluation.results import score_text, summarise
+from infomax.paper.results import PAPER
 
 
 def test_a_row_is_the_promised_json():

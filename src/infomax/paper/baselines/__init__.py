@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
-from infomax.baselines import average_pooling, deepwalk, fastgcn, gcn, graphsage, label_propagation, planetoid
+from infomax.paper.baselines import average_pooling, deepwalk, fastgcn, gcn, graphsage, label_propagation, planetoid
 
 if TYPE_CHECKING:
     import torch

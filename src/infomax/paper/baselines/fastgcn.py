@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from infomax.baselines.shared import classes, decide, known_rows, label_loss, rescaled, training_codes
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
+from infomax.paper.baselines.shared import classes, decide, known_rows, label_loss, rescaled, training_codes
 from infomax.parts.encoders import Encoder
 from infomax.training.embedding import embed
 from infomax.views import View, WholeView

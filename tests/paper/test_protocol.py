@@ -12,12 +12,14 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import DGI, Graph
-from infomax.baselines import deepwalk
 from infomax.evaluation.probes import PROBES, Score
 from infomax.graphs.scaling import Scaler
-from infomax.paper import comparison, table
-from infomax.paper.comparison import compare, score_dataset
+from infomax.paper import protocol, table
+from infomax.paper.baselines import deepwalk
 from infomax.paper.experiments import EXPERIMENTS
+from infomax.paper.protocol import score_dataset
+from infomax.reports import comparison
+from infomax.reports.comparison import compare
 
 CPU = torch.device("cpu")
 WALK = deepwalk.Settings(dim=4, walks=1, length=5, window=2, batch=20, drawn=8)
@@ -81,7 +83,7 @@ def test_random_init_is_the_encoder_that_dgi_began_with(small):
 
 def test_every_run_has_a_seed_of_its_own_for_the_encoder_and_the_probe(small, monkeypatch):
     spy = Spy()
-    monkeypatch.setattr(comparison, "load_dataset", lambda name: small)
+    monkeypatch.setattr(protocol, "load_dataset", lambda name: small)
     monkeypatch.setitem(EXPERIMENTS, "cora", dataclasses.replace(EXPERIMENTS["cora"], settings={"dim": 4, "epochs": 1}))
     monkeypatch.setitem(PROBES, "paper", spy)
     score_dataset("cora", runs=3, device="cpu")

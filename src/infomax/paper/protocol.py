@@ -1,0 +1,77 @@
+"""The paper's protocol on one data set: DGI beside Random-Init and raw features, over many encoders."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from infomax.datasets import load_dataset
+from infomax.errors import InputError
+from infomax.estimator import DGI
+from infomax.evaluation.probes import Probe, Score, choose_probe
+from infomax.evaluation.results import Row, summarise
+from infomax.kernels.device import choose_device
+from infomax.kernels.loading import compiled
+from infomax.paper.experiments import EXPERIMENTS
+from infomax.paper.results import PAPER
+from infomax.progress import Progress, silent
+from infomax.reports.comparison import chosen_costs, labelled, majority, raw_features
+
+
+@compiled()
+def score_dataset(
+    dataset: str, *, runs: int = 50, probe: str = "paper", device: str = "auto", progress: Progress = silent
+) -> dict[str, Any]:
+    """Score DGI, Random-Init and raw features on a data set; with the validated probe also the majority class.
+
+    The result is JSON values. A run is one encoder, with seeds 0 to runs - 1; the deviation is over encoders. Raw
+    features have no encoder: theirs is over the initialisations of the probe. Nothing is chosen on test nodes.
+    """
+    measures = {"": probe_for(probe, [dataset])}
+    graph, experiment = load_dataset(dataset), EXPERIMENTS[dataset]
+    codes, splits = labelled(graph)
+    if codes.ndim == 2 and probe != "converged":  # where untrained encoders are ahead: show it
+        measures[", converged probe"] = choose_probe("converged")
+    tests = {name: {**splits, "test": splits[part]} for name, part in experiment.tests.items()}
+    place = choose_device(device)
+    rows: list[Row] = []
+    for number, (method, change) in enumerate({"DGI": {}, "Random-Init": {"epochs": 0}}.items()):
+        began = time.perf_counter()
+        scores: dict[str, list[Score]] = {}
+        for seed in range(runs):
+            model = DGI(**(experiment.settings | change), seed=seed, device=device)
+            vectors = model.fit_transform(graph).vectors
+            for (name, split), (suffix, measure) in product(tests.items(), measures.items()):
+                score = measure(vectors, codes, split, seed=seed, device=place)
+                scores.setdefault(method + name + suffix, []).append(score)
+            mean = np.mean([score.value for score in next(iter(scores.values()))])
+            progress(number * runs + seed + 1, f"{method} {mean:.4f}")
+        seconds = time.perf_counter() - began
+        rows += [
+            dataclasses.replace(
+                summarise(
+                    name, [score.value for score in found], seconds, PAPER.get((dataset, name)), experiment.metric
+                ),
+                costs=chosen_costs(found),
+            )
+            for name, found in scores.items()
+        ]
+    scale, raw = DGI(**experiment.settings).settings().scale, PAPER.get((dataset, "Raw features"))
+    rows.append(raw_features(graph, codes, [splits], measures[""], scale, place, paper=raw, metric=experiment.metric))
+    if probe == "validated":
+        rows += [majority(codes, [split], f"Majority class{name}") for name, split in tests.items()]
+    return {"dataset": dataset, "probe": probe, "rows": [row.to_dict() for row in rows]}
+
+
+def probe_for(name: str, datasets: Iterable[str]) -> Probe:
+    """Look up a probe by name; refuse one that cannot score the named data sets."""
+    probe, several = choose_probe(name), ", ".join(one for one in datasets if EXPERIMENTS[one].several_labels)
+    if name == "validated" and several:
+        remedy = "Choose one of these, or other data sets."
+        raise InputError("probe", f"paper or converged for {several}, with several labels per node", name, remedy)
+    return probe

@@ -1,0 +1,181 @@
+"""The report about a trained model: what `infomax.analysis` draws, computed from the model and its graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from infomax.analysis.activations import activations
+from infomax.analysis.chapter import Chapter
+from infomax.analysis.dimensions import dimensions
+from infomax.analysis.health import health
+from infomax.analysis.pairs import Pairs
+from infomax.analysis.pictures import sample_rows, tsne, umap
+from infomax.analysis.projections import projections
+from infomax.analysis.report import write_report
+from infomax.analysis.scores import scores
+from infomax.estimator import DGI
+from infomax.evaluation.probes import choose_probe
+from infomax.evaluation.splits import Splits, encode_labels
+from infomax.graphs.graph import Graph
+from infomax.kernels.device import choose_device
+from infomax.progress import Progress, silent
+from infomax.reports.comparison import mean_over
+from infomax.version import __version__
+from infomax.views import Batches, ManyGraphs, Patches, Views
+from infomax.views.view import View
+
+SAMPLE = 4000
+
+
+def write_analysis(
+    model: DGI,
+    folder: Path,
+    labels: NDArray[Any] | None = None,
+    splits: Sequence[Splits] = (),
+    *,
+    title: str,
+    drawn: str = "",
+    more: Iterable[Chapter] = (),
+    **options: Any,
+) -> dict[str, dict[str, Any]]:
+    """Write the report of `analyse` into a folder, then ``more`` chapters; return chapter -> numbers.
+
+    ``drawn`` says how rows were drawn; the options are those of `analyse`.
+    """
+    graph, parts = model.graph_, model.preset_.describe()
+    lead = (
+        f"{drawn}{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features. "
+        f"{parts['encoder']['part']} encoder of {model.model_.encoder.out_dim} dimensions, corruption "
+        f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
+    )
+    # All chapters are made before the first is written, so that an interruption leaves no half of a report.
+    chapters = [*analyse(model, labels, splits, **options), *more]
+    write_report(folder, title, lead, chapters)
+    return {chapter.name: chapter.numbers for chapter in chapters}
+
+
+def analyse(
+    model: DGI,
+    labels: NDArray[Any] | None = None,
+    splits: Sequence[Splits] = (),
+    *,
+    probe: str = "validated",
+    floors: Mapping[str, float] | None = None,
+    projection: str = "tsne",
+    rows: NDArray[np.int64] | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Iterator[Chapter]:
+    """Yield the chapters of the report about a trained model, in order.
+
+    Args:
+        model: a fitted model with its graph.
+        labels: ``[N]``, as `encode_labels` takes them; None leaves out what needs labels.
+        splits: the splits on which vectors are scored; the mean is taken.
+        probe: what scores them; the default is that of `infomax evaluate`, and so is the score.
+        floors: name -> accuracy to compare the dimension study with; Random-Init is always added.
+        projection: "tsne" or "umap".
+        rows: ``[n]`` nodes of a graph folder, ascending, for an analysis of these alone; labels and splits are theirs.
+        seed: of the projection, of the sample of nodes and of the negative sample.
+        progress: called with the number and the name of the next step.
+    """
+    graph, codes, groups = model.graph_, None, None
+    if labels is not None:
+        codes, names = encode_labels(labels)
+        groups = np.array([*names, ""], dtype=object)[codes]
+    progress(0, "positives and negatives")
+    pairs = draw_pairs(model, seed=seed, rows=rows)
+    start = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit(graph)
+    untrained, learnt = (one.transform(graph, rows=rows).vectors for one in (start, model))
+    some: Any = slice(None) if rows is None else rows
+    nodes, scaled = pairs.nodes, model.scaler_.transform(graph.features[some])
+    # The map shows the vectors that are scored: those of the graph that training has seen, sampled where it sampled.
+    seen = graph.splits.get("seen")
+    before = untrained if seen is None else start.transform(graph.seen()).vectors[np.cumsum(seen) - 1]
+    sources = {"Raw features": scaled[nodes], "Random-Init": before[nodes], "DGI": pairs.positives}
+    if graph.num_features < 2:
+        del sources["Raw features"]  # one feature lies on a line, not in a plane
+    method, place = ("UMAP", umap) if projection == "umap" else ("t-SNE", tsne)
+    points = {}
+    for done, (name, vectors) in enumerate({**sources, "the negative sample": pairs.negatives}.items(), start=1):
+        progress(done, f"{method} of {name}")
+        points[name] = place(vectors, seed=seed)
+    negative_points = points.pop("the negative sample")
+    yield projections(points, None if groups is None else groups[nodes], method=method)
+    yield scores(pairs, points["DGI"], negative_points, graph.ids[some], graph.degrees()[some], groups)
+    yield activations(pairs)
+    progress(5, "probes without some of the dimensions")
+    if codes is None:
+        yield dimensions(pairs)
+    else:
+        measure = partial(_accuracy, codes=codes, splits=splits, probe=probe, device=choose_device(model.device))
+        floors = {**(floors or {}), "Random-Init": measure(untrained)}
+        yield dimensions(pairs, lambda kept: measure(learnt[:, kept]), floors, probe=probe)
+    yield health(model.health_, learnt)
+
+
+def _accuracy(
+    vectors: NDArray[Any], codes: NDArray[np.int64], splits: Sequence[Splits], probe: str, device: torch.device
+) -> float:
+    """The accuracy of a probe on vectors ``[N, d]``, the mean over splits."""
+    return mean_over(choose_probe(probe)(vectors, codes, split, device=device) for split in splits)
+
+
+@torch.no_grad()
+def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE, rows: NDArray[np.int64] | None = None) -> Pairs:
+    """Draw positives and negatives from a model's training graph, in the same way as its training did.
+
+    Pairs of views are drawn until there are ``limit`` positives, for at most one epoch. The terms add up to the score
+    if the discriminator is linear in h, as the bilinear one is. With ``rows`` of a graph folder these nodes are the
+    batch, and the pairs name the places of nodes among them.
+    """
+    graph, preset, device = model.graph_.seen(), model.preset_, choose_device(model.device)
+    parts = model.model_.to(device)
+    scaled = dataclasses.replace(graph, features=model.scaler_.transform(graph.features))
+    views = preset.views(scaled, parts.encoder.rule, preset.corruption, device)
+    if isinstance(views, Batches):
+        views.prepare(parts.encoder.depth)
+    if rows is not None:
+        views.everything, views.batch = torch.from_numpy(rows).to(device), len(rows)
+    drawn: list[list[NDArray[Any]]] = []
+    generator = torch.Generator(device).manual_seed(seed)
+    for batch in views.batches(generator):
+        positive, negative = views.pair(batch, generator)
+        h = parts.encoder(positive, negative)
+        summary = parts.readout(h[0], positive)
+        bias = parts.discriminator(torch.zeros_like(h[0][:1]), summary)
+        direction = parts.discriminator(torch.eye(h[0].shape[1], device=device), summary) - bias
+        pair: list[NDArray[Any]] = []
+        for nodes, vectors in zip(_nodes(views, batch, graph, positive, rows), h, strict=True):
+            some = sample_rows(len(nodes), limit, seed)
+            vectors = vectors[torch.from_numpy(some).to(device)]
+            pair += [nodes[some], vectors.cpu().numpy(), (vectors * direction).cpu().numpy()]
+        drawn.append(pair)
+        if sum(len(pair[0]) for pair in drawn) >= limit:
+            break
+    nodes, positives, terms, places, negatives, negative_terms = map(np.concatenate, zip(*drawn, strict=True))
+    seen = np.flatnonzero(model.graph_.splits.get("seen", np.ones(graph.num_nodes)))  # the row of each in the graph
+    return Pairs(seen[nodes], seen[places], positives, negatives, terms, negative_terms, float(bias))
+
+
+def _nodes(
+    views: Views, batch: torch.Tensor, graph: Graph, positive: View, rows: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The node of each row of H, and the node whose place each row of H~ has."""
+    if isinstance(views, Patches | Batches):
+        centres = batch if isinstance(views, Patches) else positive.hops.nodes
+        nodes = centres.cpu().numpy() if rows is None else np.arange(len(rows))
+        return nodes, nodes
+    if isinstance(views, ManyGraphs) and graph.groups is not None:
+        one, other = np.unique(graph.groups)[batch.tolist()]
+        return np.flatnonzero(graph.groups == one), np.flatnonzero(graph.groups == other)
+    every = np.arange(graph.num_nodes)
+    return every, every

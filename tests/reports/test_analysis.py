@@ -1,0 +1,134 @@
+import json
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from sample_graphs import random_graph
+
+from infomax import DGI, Graph
+from infomax.analysis import pictures
+from infomax.evaluation.probes import validated_probe
+from infomax.evaluation.splits import encode_labels, random_splits
+from infomax.parts.corruptions import flip_edges
+from infomax.presets import PRESETS, Preset
+from infomax.reports import analysis
+from infomax.views import Patches
+
+SMALL = Preset(dim=8, epochs=3, patience=None)
+GRAPH = random_graph(60)
+LABELS = GRAPH.labels["class"]
+CODES = encode_labels(LABELS)[0]
+SPLITS = random_splits(CODES, seed=0)[0]
+
+
+def many_graphs() -> Graph:
+    first, second = random_graph(40, seed=1, dense=True), random_graph(25, seed=2, dense=True)
+    edges = np.concatenate([first.adjacency.nonzero(), np.add(second.adjacency.nonzero(), 40)], axis=1)
+    features = np.concatenate([first.features, second.features])
+    return Graph.from_arrays(edges, features, groups=np.repeat([7, 3], [40, 25]))
+
+
+PATCHES = partial(Patches, fan_out=(3, 3, 3), batch=16)
+REGIMES = {
+    "whole": (GRAPH, SMALL),
+    "flips": (GRAPH, replace(SMALL, corruption=partial(flip_edges, rho=0.3))),
+    "patches": (GRAPH, replace(PRESETS["patches"], dim=4, epochs=1, views=PATCHES)),
+    "many": (many_graphs(), replace(PRESETS["many-graphs"], dim=8, epochs=2)),
+}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_pairs_are_scored_as_the_discriminator_does(regime):
+    graph, preset = REGIMES[regime]
+    model = DGI(preset=preset, device="cpu").fit(graph)
+    pairs = analysis.draw_pairs(model)
+    assert sorted(pairs.nodes.tolist()) == list(range(graph.num_nodes))
+    assert len(pairs.negatives) == len(pairs.places) == len(pairs.negative_scores)
+    assert (pairs.places < graph.num_nodes).all()
+    if regime != "patches":  # whose vectors are sampled
+        exact = model.transform(graph).vectors
+        np.testing.assert_allclose(pairs.positives, exact[pairs.nodes], rtol=1e-4, atol=1e-6)
+    if regime == "whole":
+        h = torch.from_numpy(pairs.positives)
+        logits = model.model_.discriminator(h, model.model_.readout(h, None)).detach().numpy()
+        np.testing.assert_allclose(pairs.positive_scores, logits, rtol=1e-4, atol=1e-6)
+    again = analysis.draw_pairs(model)
+    np.testing.assert_array_equal(pairs.negatives, again.negatives)
+    assert (analysis.draw_pairs(model, seed=1).negatives[: len(again.negatives)] != again.negatives).any()
+
+
+def test_pairs_of_many_nodes_are_a_sample():
+    model = DGI(preset=SMALL, device="cpu").fit(GRAPH)
+    pairs = analysis.draw_pairs(model, limit=20)
+    assert len(pairs.nodes) == len(set(pairs.nodes.tolist())) == 20
+    np.testing.assert_allclose(pairs.positives, model.transform(GRAPH).vectors[pairs.nodes], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_pairs_are_drawn_among_the_seen_nodes(regime):
+    graph, preset = REGIMES[regime]
+    seen = np.arange(graph.num_nodes) % 3 > 0
+    graph = replace(graph, splits={"seen": seen})
+    model = DGI(preset=preset, device="cpu").fit(graph)
+    pairs = analysis.draw_pairs(model)
+    assert sorted(pairs.nodes.tolist()) == np.flatnonzero(seen).tolist()
+    assert set(pairs.places.tolist()) <= set(pairs.nodes.tolist())
+    if regime != "patches":  # whose vectors are sampled
+        vectors = np.zeros((graph.num_nodes, preset.dim), dtype=np.float32)
+        vectors[seen] = model.transform(graph.seen()).vectors
+        np.testing.assert_allclose(pairs.positives, vectors[pairs.nodes], rtol=1e-4, atol=1e-6)
+
+
+CHAPTERS = ["projections", "scores", "activations", "dimensions", "health"]
+
+
+def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
+    pages = []
+    monkeypatch.setattr(analysis, "write_report", lambda *page: pages.append((*page[:-1], list(page[-1]))))
+    monkeypatch.setattr(pictures, "LATE", 0)
+    model = DGI(preset=SMALL, device="cpu").fit(GRAPH)
+    done = []
+    numbers = analysis.write_analysis(
+        model, tmp_path, LABELS, SPLITS, title="T", progress=lambda number, note: done.append(number)
+    )
+    [(folder, title, lead, chapters)] = pages
+    assert (folder, title) == (tmp_path, "T")
+    assert lead.startswith("60 nodes, ")
+    assert [chapter.name for chapter in chapters] == list(numbers) == CHAPTERS
+    assert done == [0, 1, 2, 3, 4, 5]
+    json.dumps(numbers, allow_nan=False)
+    scored = numbers["dimensions"]["curves"]["least"]["accuracy"][0], numbers["dimensions"]["floors"]["Random-Init"]
+    for score, encoder in zip(scored, (model, DGI(preset=SMALL, epochs=0, device="cpu").fit(GRAPH)), strict=True):
+        assert score == validated_probe(encoder.transform(GRAPH).vectors, CODES, SPLITS[0]).value
+
+
+def test_an_analysis_without_labels_leaves_out_what_needs_them(monkeypatch):
+    monkeypatch.setattr(pictures, "LATE", 0)
+    chapters = {chapter.name: chapter for chapter in analysis.analyse(DGI(preset=SMALL, device="cpu").fit(GRAPH))}
+    assert list(chapters) == CHAPTERS
+    assert chapters["projections"].numbers["silhouette"] == {}
+    assert chapters["dimensions"].numbers["curves"]["most"]["accuracy"] == []
+    assert chapters["scores"].facts[0] == ["highest-scored node", "neighbours", "score"]
+
+
+@pytest.mark.parametrize("regime", ["whole", "patches"])
+def test_an_inductive_run_is_mapped_by_the_vectors_that_are_scored(regime, monkeypatch):
+    graph, preset = REGIMES[regime]
+    seen = np.arange(graph.num_nodes) % 3 > 0
+    model = DGI(preset=preset, device="cpu").fit(replace(graph, splits={"seen": seen}))
+    placed, scored = [], []
+    monkeypatch.setattr(analysis, "tsne", lambda vectors, **_: placed.append(vectors) or vectors[:, :2])
+    monkeypatch.setattr(analysis, "scores", lambda pairs, points, *_: scored.append((pairs, points)))
+    monkeypatch.setattr(analysis, "projections", lambda *_, **__: None)
+    chapters = analysis.analyse(model)
+    next(chapters), next(chapters)
+    [(pairs, points)] = scored
+    _, untrained, learnt, negatives = placed
+    np.testing.assert_array_equal(learnt, pairs.positives)
+    np.testing.assert_array_equal(points, pairs.positives[:, :2])
+    np.testing.assert_array_equal(negatives, pairs.negatives)
+    rows = np.searchsorted(np.flatnonzero(seen), pairs.nodes)
+    expected = DGI(preset=preset, epochs=0, device="cpu").fit(model.graph_).transform(model.graph_.seen()).vectors
+    np.testing.assert_array_equal(untrained, expected[rows])
