@@ -58,6 +58,37 @@ def test_a_run_is_analysed_into_a_folder(run, tmp_path, monkeypatch):
     assert "http" not in page
 
 
+@pytest.mark.parametrize("split", ["own split", "random splits"])
+def test_analyse_gives_the_number_that_evaluate_gives(split, tmp_path, monkeypatch):
+    """Also for classes that are numbers, whose order as text is another: ten random splits would be others."""
+    graph, labels, told = random_graph(150, 20), np.arange(150) % 12, {}
+    splits = random_splits(labels, seed=3)[0][0] if split == "own split" else {}
+    graph = Graph.from_scipy(graph.adjacency, graph.features, labels={"class": labels}, splits=splits)
+    DGI(4, epochs=3).fit(graph).save(tmp_path / "run")
+    monkeypatch.setattr("infomax.evaluation.probes.COSTS", (1.0, 10.0))
+    monkeypatch.setattr(analysis, "tsne", lambda vectors, seed: np.zeros((vectors.shape[0], 2)))
+    monkeypatch.setattr(analysis, "write_report", lambda *page: told.update({one.name: one for one in page[-1]}))
+    assert infomax("analyse", tmp_path / "run", "--out", tmp_path / "report").code == 0
+    assert infomax("evaluate", tmp_path / "run", "--json", tmp_path / "scores.json").code == 0
+    rows = {row["method"]: row["mean"] for row in json.loads((tmp_path / "scores.json").read_text())["rows"]}
+    numbers = told["dimensions"].numbers
+    assert 100 * numbers["curves"]["least"]["accuracy"][0] == pytest.approx(rows["DGI"], abs=1e-9)
+    assert 100 * numbers["floors"]["Random-Init"] == pytest.approx(rows["Random-Init"], abs=1e-9)
+    assert f"the validated probe classifies {rows['DGI']:.1f} % of the" in told["dimensions"].story[1]
+
+
+def test_the_corruption_study_of_a_run_has_moved(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("infomax.analysis.report.write_chapter", lambda *_: None)  # drawing is slow
+    moved = "--corruption-runs has moved: infomax reproduce corruption --run RUN"
+    refused(infomax("analyse", run, "--out", tmp_path / "report", "--corruption-runs", 1), moved)
+    words = ("reproduce", "corruption", "--run", run, "--points", 2, "--device", "cpu")
+    refused(infomax(*words, "--labels", "colour", "--out", tmp_path / "study"), "--labels", "kind", "colour")
+    outcome = infomax(*words, "--out", tmp_path / "study")
+    assert outcome.code == 0, outcome.err
+    study = json.loads((tmp_path / "study" / "corruption.json").read_text())
+    assert (len(study["rows"]), study["nodes"], study["settings"]["dim"]) == (6, len(IDS), 8)
+
+
 def test_a_folder_is_refused_before_the_work(run, monkeypatch):
     monkeypatch.setattr(analysis, "write_analysis", lambda *args, **words: pytest.fail("it worked"))
     refused(infomax("analyse", run, "--out", "/proc"), "/proc: expected a folder that can be written")

@@ -208,7 +208,7 @@ def test_map_and_report_of_a_sample_say_so(place: Path, tmp_path: Path, monkeypa
     assert drawn in outcome.err
     assert [len(rows) for rows in asked] == [50]
     assert drawn in (tmp_path / "report" / "report.html").read_text()
-    refused(infomax("analyse", place / "run", "--out", tmp_path / "r", "--corruption-runs", 1), "a graph folder")
+    refused(infomax("reproduce", "corruption", "--run", place / "run", "--out", tmp_path / "r"), "on the whole graph")
 
 
 def test_vectors_of_a_sample_are_those_of_the_nodes(place: Path) -> None:

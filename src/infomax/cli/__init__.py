@@ -27,6 +27,10 @@ OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "faile
 """Words by which libraries and the system say that memory is used up; few of them raise a MemoryError."""
 
 
+MOVED = {"--corruption-runs": "infomax reproduce corruption --run RUN --runs N"}
+"""Options that are gone, and what does their work now."""
+
+
 GRACE = 5.0
 """Seconds for which a process that prints nothing waits before it fails: torchrun ends all when one has ended."""
 
@@ -101,5 +105,7 @@ def _show_warning(
 
 def _usage(error: Any) -> str:
     command = error.ctx.command_path if error.ctx else "infomax"
+    if instead := MOVED.get(getattr(error, "option_name", "")):
+        return f"{error.option_name} has moved: {instead}"
     message = error.format_message()
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} See: {command} --help"
