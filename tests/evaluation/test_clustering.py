@@ -51,6 +51,27 @@ def test_the_choice_is_a_peak_and_the_furthest_above_what_is_expected():
     assert best_k({k: Stability(*pair) for k, pair in found.items()}) == 4
 
 
+@pytest.mark.parametrize(("growth", "tried"), [((1, 2, 3, 4, 2, 5), [2, 3, 4, 5, 6]), ((5, 4, 3, 2, 1, 9), [2, 3, 4])])
+def test_the_search_goes_on_while_the_last_number_is_the_best(monkeypatch, growth, tried):
+    monkeypatch.setattr(clustering, "KS", (2, 3, 4, 5, 6, 7))
+    monkeypatch.setattr(clustering, "ALWAYS", 4)
+    monkeypatch.setattr(clustering, "_stability", lambda points, k, *_: growth[k - 2] / 10)
+    assert list(choose_k(blobs([30] * 5)[0], seed=0)) == tried
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_the_longest_bar_is_the_chosen_one_and_the_limit_is_told(tmp_path, graph, monkeypatch, last):
+    """The agreement exceeds that of a cloud most at 3, but it is no peak above what 4 or more clusters reach."""
+    found = {2: (0.99, 0.9), 3: (0.95, 0.1), 4: (0.7, 0.5), 5: (0.85, 0.2), **({} if last else {6: (0.6, 0.2)})}
+    monkeypatch.setattr(clustering, "choose_k", lambda *_, **__: {k: Stability(*pair) for k, pair in found.items()})
+    DGI(8, epochs=0).fit(graph).save(tmp_path / "run")
+    out = CliRunner().invoke(app, ["cluster", str(tmp_path / "run")]).output
+    table = [line for line in out.splitlines() if line.startswith("│")][: len(found)]
+    assert [line.count("█") for line in table] == [4, 0, 0, 26] + [0] * (not last)
+    assert [" chosen " in line for line in table] == [False, False, False, True] + [False] * (not last)
+    assert ("No more than 5 were tried" in out) == last
+
+
 def test_fewer_vectors_than_clusters():
     vectors = np.repeat(np.eye(3, dtype=np.float32), 5, axis=0)
     assert list(choose_k(vectors, seed=0)) == [2]

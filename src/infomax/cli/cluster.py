@@ -33,7 +33,8 @@ def cluster(
         typer.Option(
             "-k",
             metavar="auto|N",
-            help="How many clusters; auto: from 2 to 30, by how well two halves of the nodes agree.",
+            help="How many clusters; auto: from 2 to 30, or to 100 where more are better, by how well two halves of "
+            "the nodes agree.",
         ),
     ] = "auto",
     out: Annotated[
@@ -90,15 +91,19 @@ def _read(run: Path, device: str) -> tuple[Embeddings | StoredEmbeddings, Graph]
 
 
 def _show_choice(scores: dict[int, Stability], chosen: int) -> None:
-    """The curve of the stability, and what was chosen."""
+    """The curve of the stability, how far its peaks are above what is expected, and what was chosen."""
+    from infomax.evaluation.clustering import levels, peaks
+
     if not scores:  # too few vectors differ
         return
-    rows = []
-    for k, (found, expected) in scores.items():
-        bar = round(40 * max(0.0, found - expected)) * "█"
-        rows.append((k, f"{found:.2f}", f"{expected:.2f}", bar, "chosen" if k == chosen else ""))
-    columns = ("k", "agreement", "without groups", "difference", "")
+    rows, level, above = [], levels(scores), peaks(scores)
+    for k, (found, _) in scores.items():
+        peak = f"{above[k]:5.2f} {round(40 * max(0.0, above[k])) * '█'}" if k in above else ""
+        rows.append((k, f"{found:.2f}", f"{level[k]:.2f}", peak, "chosen" if k == chosen else ""))
+    columns = ("k", "agreement", "without groups", "a peak's difference", "")
     show.table("How many clusters: agreement (ARI) of k-means on two halves of a sample", columns, rows)
+    if chosen == max(scores):
+        show.out.print(f"No more than {chosen} were tried, and that is the best: there may be more groups.")
     show.out.print("Other peaks of the agreement are divisions worth a look, too: -k sets the number.")
 
 

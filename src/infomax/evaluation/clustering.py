@@ -12,7 +12,9 @@ from infomax.arrays.columns import StoredVectors
 from infomax.arrays.sparsity import dense
 from infomax.arrays.stored import row_blocks
 
-KS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30)
+KS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
+ALWAYS = 30
+"""Numbers of clusters up to here are all tried; each further one only if the one before it was the best so far."""
 SAMPLE, WIDTH, REPEATS = 2500, 32, 4
 LARGE = 50_000
 FITTED = 100_000
@@ -47,7 +49,7 @@ def cluster(vectors: NDArray[np.float32] | StoredVectors, k: int, *, seed: int) 
 
 
 def choose_k(vectors: NDArray[np.float32] | StoredVectors, *, seed: int) -> dict[int, Stability]:
-    """The stability of k-means for each of KS, on at most SAMPLE of the ``[N, d]`` vectors; see `best_k`."""
+    """The stability of k-means for KS, on at most SAMPLE of the ``[N, d]`` vectors; see `best_k` and `ALWAYS`."""
     from sklearn.decomposition import PCA
     from threadpoolctl import threadpool_limits
 
@@ -60,8 +62,13 @@ def choose_k(vectors: NDArray[np.float32] | StoredVectors, *, seed: int) -> dict
     # The main directions suffice, and are ten times as fast.
     sample = PCA(min(WIDTH, *sample.shape), svd_solver="full", random_state=seed).fit_transform(sample)
     cloud = sample.std(axis=0) * generator.normal(size=sample.shape).astype(np.float32)
+    scores: dict[int, Stability] = {}
     with threadpool_limits(1):  # threads would wait for each other, the samples are so small
-        return {k: Stability(*(_stability(points, k, generator, seed) for points in (sample, cloud))) for k in ks}
+        for k in ks:
+            if k > ALWAYS and best_k(scores) < max(scores):
+                break
+            scores[k] = Stability(*(_stability(points, k, generator, seed) for points in (sample, cloud)))
+    return scores
 
 
 def _stability(points: NDArray[np.float32], k: int, generator: np.random.Generator, seed: int) -> float:
@@ -75,18 +82,27 @@ def _stability(points: NDArray[np.float32], k: int, generator: np.random.Generat
     return float(np.mean(scores))
 
 
-def best_k(scores: Mapping[int, Stability]) -> int:
-    """The number of clusters to take: of the peaks of the stability the one furthest above what is expected.
+def levels(scores: Mapping[int, Stability]) -> dict[int, float]:
+    """The stability to be expected without clusters: the most of k or more clusters, as it varies much for small k."""
+    highest = np.maximum.accumulate([each.expected for each in scores.values()][::-1])[::-1]
+    return dict(zip(scores, highest.tolist(), strict=True))
 
-    The highest peak would often be the coarsest division: any long cloud can be cut in two in the same way again. What
-    is expected varies much for small k, so the most that is expected of k or more clusters counts. 1 where no number
-    could be tried.
+
+def peaks(scores: Mapping[int, Stability]) -> dict[int, float]:
+    """How far each peak of the stability is above its level; the last k is a peak where the stability still grows."""
+    found, level = [-np.inf, *(each.found for each in scores.values()), -np.inf], levels(scores)
+    rows = zip(scores, found, found[1:], found[2:], strict=False)
+    return {k: here - level[k] for k, before, here, after in rows if before <= here >= after}
+
+
+def best_k(scores: Mapping[int, Stability]) -> int:
+    """The number of clusters to take: of the `peaks` of the stability the one furthest above what is expected.
+
+    The highest peak would often be the coarsest division: any long cloud can be cut in two in the same way again. 1
+    where no number could be tried.
     """
-    found = [-np.inf, *(each.found for each in scores.values()), -np.inf]
-    expected = np.maximum.accumulate([each.expected for each in scores.values()][::-1])[::-1]
-    rows = zip(scores, expected, found, found[1:], found[2:], strict=False)
-    peaks = {k: (here - level, k) for k, level, before, here, after in rows if before <= here >= after}
-    return max(peaks, key=peaks.__getitem__, default=1)
+    above = peaks(scores)
+    return max(above, key=lambda k: (above[k], k), default=1)
 
 
 def distinctive(features: Any, clusters: NDArray[Any], *, top: int) -> list[list[tuple[int, float]]]:
