@@ -18,7 +18,7 @@ from infomax import DGI
 from infomax.datasets import generated
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
-from infomax.training.memory import available_bytes
+from infomax.graphs.memory import available_bytes
 
 FIRST, STEPS = {"cpu": 1, "cuda": 8}, {"cpu": 5, "cuda": 500}
 

@@ -17,7 +17,7 @@ from infomax.datasets import load_dataset
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
-from infomax.presets import PRESETS, is_short
+from infomax.presets import PRESETS
 from infomax.training.loop import Training
 from infomax.views.propagation import Propagation
 
@@ -38,7 +38,7 @@ class Ours:
             patience=None,
             generator=torch.Generator(device).manual_seed(1),
             replayable=True,
-            short=is_short(PRESET, graph.num_nodes),
+            short=PRESET.is_short(graph.num_nodes),
         )
 
     def train(self, count: int) -> float:

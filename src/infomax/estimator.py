@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from infomax.arrays.checks import check_feature_names
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
+from infomax.graphs import memory
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler, warn_if_zero
 from infomax.kernels.device import choose_device
@@ -24,9 +25,9 @@ from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_host
 from infomax.machine import size
 from infomax.parts.corruptions import is_replayable, shuffle_features
-from infomax.presets import PRESETS, Part, Preset, batch_sizes, is_short, require_shareable, restore, uses_batches
+from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import Progress, following
-from infomax.training import memory, runs
+from infomax.training import runs
 from infomax.training.embedding import embed
 from infomax.training.embedding import smooth as smooth_over
 from infomax.training.health import LOOKED_AT, course, shape
@@ -148,7 +149,7 @@ class DGI(Parameters):
         with ranks.together():
             if folder is not None and ranks.rank == 0:
                 config = runs.begin(folder, graph, settings, self.seed, self.device, resumed=resumed)
-        training.run(pausing(progress, folder, fingerprint))
+        training.run(pausing(progress, folder, fingerprint, preset.name))
         self.__dict__.pop("health_", None)  # of an earlier fit, which remains valid until this one has succeeded
         self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
         self._course = course(training)
@@ -164,25 +165,27 @@ class DGI(Parameters):
             runs.refuse_model(folder)
         device = choose_device(self.device)
         preset = self.settings(self.choose_preset(graph, device, folder)[0])
-        memory.require(training_bytes(preset, graph, device), device, ranks.on_this_host)
+        memory.require(preset.bytes(graph, device), device, ranks.on_this_host)
         if not graph.splits.get("seen", np.True_).any():
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         first, draws = generators(self.seed, device)
         model = build(preset, graph.num_features, first).to(device)
         usual = is_replayable(preset.corruption, graph.features) and has_closed_form(model, preset.objective)
-        if ranks.count > 1:
-            require_shareable(preset, usual, ranks.count)
-        source = graph if uses_batches(preset) else graph.loaded()  # only batches read rows from disk
+        source = graph if preset.regime.reads_folders else graph.loaded()
         seen, scaler = source.seen(), Scaler.of_seen(source, preset.scale)
         if folder is not None and graph.folder is None and ranks.rank == 0:  # the report needs all vectors
             memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, features=scaler.transform(seen.features))
         warn_if_zero(scaled.features, scaler)
         views = preset.views(scaled, model.encoder.rule, preset.corruption, device)
-        if hasattr(views, "prepare"):
-            views.prepare(model.encoder.depth)
+        views.prepare(model.encoder.depth)
         if ranks.count > 1:
             views.divide(ranks)
+            if not usual:
+                expected = "the paper's encoder, shuffle, readout, discriminator and objective"
+                raise InputError(
+                    f"training in {ranks.count} processes", expected, "others", "Start it without torchrun."
+                )
         training = Training(
             model,
             views,
@@ -192,7 +195,7 @@ class DGI(Parameters):
             patience=preset.patience,
             generator=draws,
             replayable=usual,
-            short=is_short(preset, seen.num_nodes),
+            short=preset.is_short(seen.num_nodes),
             ranks=ranks,
         )
         return training, preset, scaler
@@ -290,9 +293,8 @@ class DGI(Parameters):
         """Choose the preset to train with, and say why; a resumed training keeps its preset."""
         if self.preset != "auto":
             return self.preset, "as asked for"
-        if run is not None and (begun := runs.views_begun(run)):
-            views = {"Batches": "batches", "ManyGraphs": "many-graphs"}
-            return next((views[name] for name in views if name in begun), "whole-graph"), "as the training was begun"
+        if run is not None and (begun := runs.preset_begun(run)):
+            return begun, "as the training was begun"
         swappable = self.views is None and self.corruption in (None, shuffle_features)
         if (count := Ranks.current().count) > 1 and swappable:
             return "batches", f"{count} processes share every step"
@@ -301,7 +303,7 @@ class DGI(Parameters):
             return "many-graphs", f"there are {len(groups):,} graphs"
         if graph.folder is not None and swappable:
             return "batches", "the graph is read from disk"
-        needed = training_bytes(self.settings("whole-graph"), graph, device)
+        needed = self.settings("whole-graph").bytes(graph, device)
         free = memory.available_bytes(device)
         reason = f"the whole graph needs about {size(needed)}, and {size(free)} are free"
         return ("batches" if needed > free and swappable else "whole-graph"), reason
@@ -337,12 +339,6 @@ def check_graph(graph: object) -> None:
     if not isinstance(graph, Graph):
         remedy = "Make one: Graph.from_arrays, from_scipy, from_networkx or from_pyg, or read_graph(path)."
         raise InputError("graph", "a Graph", type(graph).__name__, remedy)
-
-
-def training_bytes(preset: Preset, graph: Graph, device: torch.device) -> int:
-    """Estimate the peak bytes of a training with a preset on a device."""
-    encoder = preset.encoder(1, preset.dim, generator=torch.Generator())  # of one feature, to ask for its sizes
-    return memory.training_bytes(graph, preset.dim, encoder.depth, encoder.out_dim, device, **batch_sizes(preset.views))
 
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:

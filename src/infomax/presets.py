@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from infomax.errors import InputError, whole
+from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, check_scale
 from infomax.parts.corruptions import (
     drop_features,
@@ -25,11 +26,15 @@ from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
-from infomax.views import Batches, ManyGraphs, Patches, WholeGraph
+from infomax.views import Batches, ManyGraphs, Patches, Sizes, Views, WholeGraph
 from infomax.views.patches import BATCH, FAN_OUT
-from infomax.views.sampling import check_fan_out
 
 Part = Callable[..., Any]
+
+USUAL = 500
+"""Epochs that a training with patience usually takes at most."""
+SHORT = 1 << 33
+"""Numbers, nodes times width times epochs, below which a GPU gains less by compiled kernels than loading them takes."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +61,32 @@ class Preset:
     smooth: int = 0
     """Number of hops to smooth vectors over after training; see `infomax.training.embedding.smooth`."""
 
+    name: str = ""
+    """The name under which infomax knows it."""
+
+    @property
+    def regime(self) -> type[Views]:
+        """The class of the views; raise InputError if there is none."""
+        regime: Any = _function(self.views)
+        if not isinstance(regime, type) or not issubclass(regime, Views):
+            raise InputError("views", "a subclass of infomax.views.Views", _name(regime))
+        return regime
+
+    def bytes(self, graph: Graph, device: torch.device) -> int:
+        """Estimate the peak bytes of a training on a device."""
+        encoder = self.encoder(1, self.dim, generator=torch.Generator())  # of one feature, to ask for its sizes
+        bound = self.views.keywords if isinstance(self.views, partial) else {}
+        return self.regime.bytes(graph, Sizes(self.dim, encoder.depth, encoder.out_dim), device, **bound)
+
+    def is_short(self, nodes: int) -> bool:
+        """Whether training on so many nodes is so short that a GPU should use plain torch."""
+        epochs = self.epochs if self.patience is None else min(self.epochs, USUAL)
+        return not self.regime.needs_kernels and nodes * self.dim * epochs < SHORT
+
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON values; a part is its name and its bound arguments."""
-        return {field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        values = {field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        return {"preset": values.pop("name"), **values}
 
     def checked(self) -> Preset:
         """Return the preset with plain numbers; raise InputError for a bad number or part, or parts that do not fit."""
@@ -76,13 +104,10 @@ class Preset:
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
             raise InputError("lr", "a number above 0", repr(lr))
-        views, corruption = _function(self.views), _function(self.corruption)
-        ours = views in _PARTS.values() and corruption in _PARTS.values()
-        if ours and (views is Patches) != (corruption is shuffle_within_patches):
-            expected = "shuffle_within_patches" if views is Patches else "shuffle_features or another of whole graphs"
-            raise InputError("corruption", f"{expected}, for {views.__name__}", corruption.__name__)
-        if ours and views is Batches and corruption is not shuffle_features:
-            raise InputError("corruption", "shuffle_features, for Batches", corruption.__name__)
+        fitting, corruption = self.regime.corruptions, _function(self.corruption)
+        if fitting and corruption in _PARTS.values() and corruption.__name__ not in fitting:
+            expected = f"{' or '.join(fitting)}, for {self.regime.__name__}"
+            raise InputError("corruption", expected, corruption.__name__)
         return dataclasses.replace(
             self,
             scale=check_scale(self.scale),
@@ -94,15 +119,16 @@ class Preset:
         )
 
 
-PRESETS = {
+_KNOWN = (
     # Cora, Citeseer, Pubmed.
-    "whole-graph": Preset(),
+    Preset(name="whole-graph"),
     # The same objective on batches of nodes, for graphs of any size. An epoch is one step.
-    "batches": Preset(views=Batches, epochs=300, patience=None),
+    Preset(name="batches", views=Batches, epochs=300, patience=None),
     # The same with mean pooling: an encoder that also suits graphs with other degrees.
-    "mean-pool": Preset(encoder=MeanPool),
+    Preset(name="mean-pool", encoder=MeanPool),
     # Reddit.
-    "patches": Preset(
+    Preset(
+        name="patches",
         views=partial(Patches, fan_out=FAN_OUT, batch=BATCH, weighting="sample"),
         encoder=partial(SkipMeanPool, layers=3),
         corruption=shuffle_within_patches,
@@ -111,7 +137,8 @@ PRESETS = {
         patience=None,
     ),
     # PPI. The paper does not give its dropout rate; at 0.2 the loss stays near 0.69.
-    "many-graphs": Preset(
+    Preset(
+        name="many-graphs",
         views=ManyGraphs,
         encoder=DenseSkipMeanPool,
         corruption=partial(drop_features, rate=0.5),
@@ -119,7 +146,8 @@ PRESETS = {
         epochs=20,
         patience=None,
     ),
-}
+)
+PRESETS = {preset.name: preset for preset in _KNOWN}
 
 _CALLS = {
     "views": ("graph", "rule", "corruption", "device"),
@@ -166,6 +194,7 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
                 f"DGI.load(run, {field}=...)", f"a class or a function, for one of {', '.join(parts)}", repr(part)
             )
     values = dict(settings)
+    values["name"] = values.pop("preset", "")  # older runs name none
     for field, value in settings.items():
         if field in own:
             values[field] = own[field]
@@ -196,46 +225,6 @@ def _check_call(field: str, part: Part) -> None:
         takes.bind(*words[: len(words) - len(named)], **named)
     except TypeError as error:
         raise InputError(field, f"a part that takes ({', '.join(words)})", f"{name}, {error}", remedy) from None
-
-
-def batch_sizes(views: Part) -> dict[str, Any]:
-    """Return the batch of `Batches`, or the batch and fan-out of `Patches`, bound or default; else an empty dict."""
-    if _function(views) not in (Batches, Patches):
-        return {}
-    parameters = signature(views).parameters
-    sizes: dict[str, Any] = {"batch": whole("batch", parameters["batch"].default, 1)}
-    if _function(views) is Patches:
-        sizes["fan_out"] = check_fan_out(parameters["fan_out"].default)
-    return sizes
-
-
-USUAL = 500
-"""Epochs that a training with patience usually takes at most."""
-SHORT = 1 << 33
-"""Numbers, nodes times width times epochs, below which a GPU gains less by compiled kernels than loading them takes."""
-
-
-def is_short(preset: Preset, nodes: int) -> bool:
-    """Whether a training on whole graphs is so short that a GPU should use plain torch."""
-    epochs = preset.epochs if preset.patience is None else min(preset.epochs, USUAL)
-    return not batch_sizes(preset.views) and nodes * preset.dim * epochs < SHORT
-
-
-def uses_batches(preset: Preset) -> bool:
-    """Whether a preset trains on exact batches."""
-    return _function(preset.views) is Batches
-
-
-def require_shareable(preset: Preset, usual: bool, count: int) -> None:
-    """Raise InputError for a training that several processes cannot share; ``usual`` is whether its parts can be."""
-    views, remedy = _function(preset.views), "Start it without torchrun."
-    if not hasattr(views, "divide"):
-        found = f"{_name(views)}, which runs in one process"
-        remedy = "Start it without torchrun, or use the preset batches."
-        raise InputError(f"training in {count} processes", "the preset batches or patches", found, remedy)
-    if not usual:
-        expected = "the paper's encoder, shuffle, readout, discriminator and objective"
-        raise InputError(f"training in {count} processes", expected, "others", remedy)
 
 
 def _describe(value: Any) -> Any:

@@ -17,10 +17,9 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from infomax import DGI, Graph
-from infomax.estimator import training_bytes
+from infomax.graphs.memory import embedding_bytes
 from infomax.kernels import LARGE
 from infomax.parts.encoders import GCN
-from infomax.training.memory import embedding_bytes
 
 SHAPES = {
     "wide vectors": {"n": 15_000, "degree": 6, "features": 50, "dim": 256, "layers": 2},
@@ -72,5 +71,5 @@ def test_estimates_are_within_a_factor_of_two(name: str, tmp_path: Path) -> None
     graph = graph_of(**shape)
     training = asked_for(lambda: model.fit(graph), tmp_path)
     embedding = asked_for(lambda: model.transform(graph), tmp_path)
-    assert 0.5 < training_bytes(model.settings(), graph, torch.device("cpu")) / training < 2
+    assert 0.5 < model.settings().bytes(graph, torch.device("cpu")) / training < 2
     assert 0.5 < embedding_bytes(graph, dim) / embedding < 2

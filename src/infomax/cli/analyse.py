@@ -72,10 +72,8 @@ def analyse(
 
 def _sample(model: DGI, labels: str | None) -> tuple[NDArray[np.int64] | None, str]:
     """The nodes to analyse where a run's graph is larger than memory, and a sentence about them."""
-    from infomax.presets import uses_batches
-
     graph = model.graph_
-    if not uses_batches(model.preset_) or "seen" in graph.splits:
+    if not model.preset_.regime.reads_folders or "seen" in graph.splits:
         return None, ""
     own = {name: graph.labels[name] for name in graph.labels if labels in (None, name)}
     column = next((column for column in own.values() if column.ndim == 1), None)

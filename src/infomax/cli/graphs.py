@@ -33,8 +33,8 @@ def info(
     from scipy import sparse
 
     from infomax.arrays.statistics import Statistics
+    from infomax.graphs.memory import training_bytes
     from infomax.machine import size
-    from infomax.training.memory import training_bytes
 
     source = open_graph(graph, labels, directed, columns)
     degree = source.degrees()

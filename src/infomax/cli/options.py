@@ -147,8 +147,8 @@ ProbeName = Annotated[str, typer.Option("--probe", metavar=PROBE_NAMES, help=PRO
 
 def in_memory(model: DGI) -> None:
     """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
+    from infomax.graphs import memory
     from infomax.kernels.device import choose_device
-    from infomax.training import memory
 
     if model.graph_.folder is not None:
         memory.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))

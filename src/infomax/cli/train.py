@@ -198,6 +198,7 @@ def train(
             chosen, reason = model.choose_preset(source, place, out)
             if automatic:
                 show.log.print(f"preset {chosen}: {f'{asked} was given' if asked else reason}")
+                model.preset = chosen
             if resume and (out / runs.MODEL).exists():
                 runs.refuse_other_run(out, source, model.settings(chosen).describe(), seed)
                 show.out.print(f"{out} holds a finished run already: nothing to resume.")
@@ -271,10 +272,10 @@ def _views(preset: str, fan_out: str | None, batch: int | None, weighting: str |
 
     from infomax.errors import InputError
     from infomax.parts.encoders import SkipMeanPool
-    from infomax.presets import PRESETS, batch_sizes
     from infomax.views import Batches, Patches
     from infomax.views.batches import BATCH
-    from infomax.views.patches import Weighting
+    from infomax.views.patches import BATCH as CENTRES
+    from infomax.views.patches import FAN_OUT, Weighting
 
     for option, given in (("--fan-out", fan_out), ("--weighting", weighting)):
         if given is not None and preset != "patches":
@@ -285,9 +286,8 @@ def _views(preset: str, fan_out: str | None, batch: int | None, weighting: str |
         return {}
     if preset == "batches":
         return {"views": partial(Batches, batch=batch or BATCH)}
-    usual = batch_sizes(PRESETS["patches"].views)
     try:
-        counts = usual["fan_out"] if fan_out is None else tuple(int(count) for count in fan_out.split(","))
+        counts = FAN_OUT if fan_out is None else tuple(int(count) for count in fan_out.split(","))
         if min(counts) < 1:
             raise ValueError
     except ValueError:
@@ -295,5 +295,5 @@ def _views(preset: str, fan_out: str | None, batch: int | None, weighting: str |
     weighting = weighting or "sample"
     if weighting not in get_args(Weighting):
         raise InputError("--weighting", " or ".join(get_args(Weighting)), weighting)
-    views = partial(Patches, fan_out=counts, batch=batch or usual["batch"], weighting=weighting)  # type: ignore[arg-type]
+    views = partial(Patches, fan_out=counts, batch=batch or CENTRES, weighting=weighting)  # type: ignore[arg-type]
     return {"views": views, "encoder": partial(SkipMeanPool, layers=len(counts))}

@@ -70,7 +70,7 @@ def corruption_study(
     One encoder is trained per corruption, rate and seed (0 to runs - 1), and scored by the paper's probe. Results are
     stored in ``folder``, in corruption.json; a study that was interrupted continues from there.
     """
-    if getattr(preset.views, "func", preset.views) is not WholeGraph:
+    if preset.regime is not WholeGraph:
         raise InputError("corruption study", "a run on the whole graph", "a run on patches, batches or many graphs")
     path = folder / "corruption.json"
     numbers = _begin_study(path, graph, preset, codes, splits)

@@ -24,13 +24,10 @@ from infomax.analysis.scores import scores
 from infomax.estimator import DGI
 from infomax.evaluation.probes import choose_probe
 from infomax.evaluation.splits import Splits, encode_labels
-from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import mean_over
 from infomax.version import __version__
-from infomax.views import Batches, ManyGraphs, Patches, Views
-from infomax.views.view import View
 
 SAMPLE = 4000
 
@@ -141,10 +138,9 @@ def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE, rows: NDArray[
     parts = model.model_.to(device)
     scaled = dataclasses.replace(graph, features=model.scaler_.transform(graph.features))
     views = preset.views(scaled, parts.encoder.rule, preset.corruption, device)
-    if isinstance(views, Batches):
-        views.prepare(parts.encoder.depth)
+    views.prepare(parts.encoder.depth)
     if rows is not None:
-        views.everything, views.batch = torch.from_numpy(rows).to(device), len(rows)
+        views.choose(torch.from_numpy(rows).to(device))
     drawn: list[list[NDArray[Any]]] = []
     generator = torch.Generator(device).manual_seed(seed)
     for batch in views.batches(generator):
@@ -154,7 +150,8 @@ def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE, rows: NDArray[
         bias = parts.discriminator(torch.zeros_like(h[0][:1]), summary)
         direction = parts.discriminator(torch.eye(h[0].shape[1], device=device), summary) - bias
         pair: list[NDArray[Any]] = []
-        for nodes, vectors in zip(_nodes(views, batch, graph, positive, rows), h, strict=True):
+        of_batch = None if rows is not None else views.nodes(batch, positive)
+        for nodes, vectors in zip(of_batch or [np.arange(len(part)) for part in h], h, strict=True):
             some = sample_rows(len(nodes), limit, seed)
             vectors = vectors[torch.from_numpy(some).to(device)]
             pair += [nodes[some], vectors.cpu().numpy(), (vectors * direction).cpu().numpy()]
@@ -164,18 +161,3 @@ def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE, rows: NDArray[
     nodes, positives, terms, places, negatives, negative_terms = map(np.concatenate, zip(*drawn, strict=True))
     seen = np.flatnonzero(model.graph_.splits.get("seen", np.ones(graph.num_nodes)))  # the row of each in the graph
     return Pairs(seen[nodes], seen[places], positives, negatives, terms, negative_terms, float(bias))
-
-
-def _nodes(
-    views: Views, batch: torch.Tensor, graph: Graph, positive: View, rows: NDArray[np.int64] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The node of each row of H, and the node whose place each row of H~ has."""
-    if isinstance(views, Patches | Batches):
-        centres = batch if isinstance(views, Patches) else positive.hops.nodes
-        nodes = centres.cpu().numpy() if rows is None else np.arange(len(rows))
-        return nodes, nodes
-    if isinstance(views, ManyGraphs) and graph.groups is not None:
-        one, other = np.unique(graph.groups)[batch.tolist()]
-        return np.flatnonzero(graph.groups == one), np.flatnonzero(graph.groups == other)
-    every = np.arange(graph.num_nodes)
-    return every, every

@@ -71,7 +71,7 @@ class Training:
         self.optimiser = Adam(self.weights, lr)
         self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, list(model.buffers()))
         replayable = replayable and gpu and ranks == ALONE
-        if replayable and hasattr(views, "pad"):
+        if replayable:
             views.pad()
         self.replay = Replay(self._step, generator) if replayable and views.uniform else None
         self.history: list[Record] = []

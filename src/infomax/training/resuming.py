@@ -21,13 +21,16 @@ def resume(training: Training, graph: Graph, folder: Path, fingerprint: dict[str
     if not checkpoint.exists():
         return False
     tensors, values = checkpoints.load(checkpoint)
+    values.pop("preset", None)
     runs.refuse_other(graph, checkpoint, values.pop("fingerprint", {}), fingerprint)
     training.restore(tensors, values)
     return True
 
 
-def pausing(progress: Pause, folder: Path | None, fingerprint: dict[str, str]) -> Pause:
+def pausing(progress: Pause, folder: Path | None, fingerprint: dict[str, str], preset: str) -> Pause:
     """Return a function for `Training.run` that calls ``progress`` and, on the first rank, writes checkpoints.
+
+    A checkpoint holds the name of the preset and the fingerprint of the training.
 
     If ``progress`` raises KeyboardInterrupt on any rank, a checkpoint is written and all ranks stop after this step.
     """
@@ -37,7 +40,8 @@ def pausing(progress: Pause, folder: Path | None, fingerprint: dict[str, str]) -
         nonlocal saved
         if folder is not None and training.ranks.rank == 0:
             tensors, values = training.state()
-            checkpoints.save(folder / runs.CHECKPOINT, tensors, values | {"fingerprint": fingerprint})
+            values |= {"fingerprint": fingerprint, "preset": preset}
+            checkpoints.save(folder / runs.CHECKPOINT, tensors, values)
         saved = time.monotonic()
 
     def pause(training: Training) -> None:

@@ -263,16 +263,24 @@ def refuse_model(folder: Path) -> None:
             raise InputError(str(folder), "a folder without a run", what, remedy)
 
 
-def views_begun(folder: Path) -> str:
-    """Return the description of the views that a run folder was begun with; "" where none was."""
+def preset_begun(folder: Path) -> str:
+    """Return the name of the preset that a run folder was begun with; "" where none was."""
     if (folder / CHECKPOINT).exists():
-        return str(checkpoints.load(folder / CHECKPOINT)[1]["fingerprint"]["views"])
-    return str(read(folder).config["settings"]["views"]) if (folder / MODEL).exists() else ""
+        name = checkpoints.load(folder / CHECKPOINT)[1].get("preset")
+    elif (folder / MODEL).exists():
+        name = read(folder).config["settings"].get("preset")
+    else:
+        return ""
+    if not isinstance(name, str) or not name:
+        found = "none: it is one of your own, or another version of infomax wrote this"
+        raise InputError(str(folder), "a run that names its preset", found, "Name it: --preset.")
+    return name
 
 
 def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
     """Identify a training: hashes of its graph, the rest as JSON. A checkpoint resumes only the same training."""
     values = {**settings, "seed": seed, "device": device}
+    values.pop("preset", None)  # the settings say all that it does
     return graph_fingerprint(graph) | {name: to_json(value, sort_keys=True) for name, value in values.items()}
 
 

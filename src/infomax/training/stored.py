@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from infomax.graphs import memory
 from infomax.graphs.graph import Graph
 from infomax.graphs.grown import GrownAdjacency
 from infomax.graphs.scaling import Scaler
@@ -24,7 +25,6 @@ from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_device
 from infomax.parts.encoders import Encoder
-from infomax.training import memory
 from infomax.views.batches import BatchView, Hops, read_neighbourhoods
 from infomax.views.operands import multiply, to_gather
 from infomax.views.stored import StoredTable, gather_rows, pool_rows

@@ -11,7 +11,7 @@
 from infomax.views.batches import Batches, BatchView
 from infomax.views.many import ManyGraphs, PaddedView
 from infomax.views.patches import Patches, PatchView
-from infomax.views.view import Corruption, View, Views
+from infomax.views.view import Corruption, Sizes, View, Views
 from infomax.views.whole import BlockView, WholeGraph, WholeView
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "PaddedView",
     "PatchView",
     "Patches",
+    "Sizes",
     "View",
     "Views",
     "WholeGraph",

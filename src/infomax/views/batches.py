@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from infomax.arrays.stored import StoredAdjacency, StoredFeatures
 from infomax.errors import whole
+from infomax.graphs import memory
 from infomax.graphs.graph import Graph
 from infomax.graphs.grown import GrownAdjacency
 from infomax.kernels.neighbourhoods import Neighbourhoods
@@ -27,7 +29,7 @@ from infomax.views.grown import GrownNeighbourhoods
 from infomax.views.operands import SparseOperand, csr, multiply, tensors, to_gather
 from infomax.views.propagation import Rule
 from infomax.views.stored import StoredTable, gather_rows, pool_rows
-from infomax.views.view import Corruption, View
+from infomax.views.view import Corruption, Sizes, View, Views
 from infomax.views.whole import Products
 
 BATCH, CAP = 16_384, 1_000
@@ -189,7 +191,7 @@ class Ahead:
         return self.pair, self.after
 
 
-class Batches:
+class Batches(Views):
     """Batches of nodes with their complete neighbourhoods, each against a corruption of itself.
 
     Every node gets the same vector as on the whole graph, up to the cap on neighbours. An epoch is one step, so the
@@ -197,6 +199,9 @@ class Batches:
     """
 
     steps = 1
+    corruptions = ("shuffle_features",)
+    reads_folders = True
+    needs_kernels = True
 
     def __init__(
         self,
@@ -214,21 +219,32 @@ class Batches:
             self.features = StoredTable(graph.features)
         else:
             self.features = to_gather(graph.features, device, dense_share=0, dense_bytes=DENSE_BYTES)
-        self.corruption, self.depth = corruption, 1
+        self.corruption = corruption
+        self.prepare(1)
         self.n, self.batch = graph.num_nodes, min(whole("batch", batch, 1), graph.num_nodes)
         self.everything = torch.arange(self.n if self.batch == self.n else 0, device=device)
         self.turn = torch.zeros(1, dtype=torch.int64, device=device)
         self.ranks = ALONE
         self.ahead: Ahead | None = None
 
-    @property
-    def uniform(self) -> bool:
-        """Whether every batch has the same shapes: not with several hops, nor with sparse rows."""
-        return self.depth == 1 and isinstance(self.features, Tensor)
+    @classmethod
+    def bytes(
+        cls, graph: Graph, sizes: Sizes, device: torch.device, *, batch: int = BATCH, cap: int = CAP, **bound: Any
+    ) -> int:
+        """Estimate the peak bytes of a training."""
+        n, f, d = graph.num_nodes, graph.num_features, sizes.dim
+        batch, weights = min(whole("batch", batch, 1), n), memory.weights_bytes(graph, d)
+        if graph.folder is not None:
+            held = memory.resident_bytes(graph) if device.type == "cuda" else memory.stored_bytes(graph)
+            return held + 4 * batch * (18 * d + 8 * f) + weights
+        inputs = 16 * n * d if sparse.issparse(graph.features) else 16 * batch * f
+        held = memory.gathered_bytes(graph, device) + memory.edges_bytes(graph, 24)
+        return held + 4 * batch * 18 * d + inputs + weights
 
     def prepare(self, layers: int) -> None:
         """Expand as many hops as the encoder has layers."""
         self.depth = layers
+        self.uniform = layers == 1 and isinstance(self.features, Tensor)  # several hops and sparse rows differ in shape
 
     def divide(self, ranks: Ranks) -> None:
         """Compute only this rank's nodes of every batch; all ranks draw the same batch."""
@@ -255,6 +271,16 @@ class Batches:
         generator.set_state(after)
         self.ahead = Ahead(self._draw, after)
         return pair
+
+    def nodes(self, batch: Tensor, positive: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The nodes of the batch that `pair` drew."""
+        assert isinstance(positive, BatchView)  # noqa: S101  `pair` made it
+        nodes = positive.hops.nodes.cpu().numpy()
+        return nodes, nodes
+
+    def choose(self, nodes: Tensor) -> None:
+        """Make these nodes the batch of every step."""
+        self.everything, self.batch = nodes, len(nodes)
 
     def _draw(self, generator: torch.Generator) -> tuple[View, View]:
         drawn = Permutation.draw(self.n, generator)

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
@@ -17,26 +18,27 @@ from infomax.graphs.graph import Graph
 from infomax.kernels.ranks import Portion
 from infomax.views.operands import multiply
 from infomax.views.propagation import Propagation, Rule
-from infomax.views.view import Corruption, View
-from infomax.views.whole import WholeView
+from infomax.views.view import Corruption, View, Views
+from infomax.views.whole import WholeGraph, WholeView
 
 LARGEST, UNEVEN = 4096, 4
 """Graphs are padded if the largest has at most so many nodes, and at most so many times as many as the mean."""
 
 
-class ManyGraphs:
+class ManyGraphs(Views):
     """Pairs of one graph and a corruption of another; one summary per graph.
 
     The negative is a corruption of another graph, drawn at random. If there is only one graph, it is a corruption of
     that graph, as in `WholeGraph`.
     """
 
-    uniform = False
+    corruptions = WholeGraph.corruptions
 
     def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, device: torch.device) -> None:
         groups = np.zeros(graph.num_nodes) if graph.groups is None else graph.groups
-        parts = (graph.part(groups == group) for group in np.unique(groups))
-        self.views = [WholeView.of(part, rule, device) for part in parts]
+        masks = [groups == group for group in np.unique(groups)]
+        self.members = [np.flatnonzero(mask) for mask in masks]
+        self.views = [WholeView.of(graph.part(mask), rule, device) for mask in masks]
         self.corruption, self.steps = corruption, len(self.views)
         self.padded: PaddedGraphs | None = None
 
@@ -65,6 +67,11 @@ class ManyGraphs:
         one, other = batch.tolist()
         view = self.views[one].fresh()
         return view, self.corruption(view if one == other else self.views[other].fresh(), generator)
+
+    def nodes(self, batch: Tensor, positive: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The nodes of both graphs."""
+        one, other = batch.tolist()
+        return self.members[one], self.members[other]
 
 
 @dataclass(frozen=True, eq=False)

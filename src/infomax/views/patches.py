@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from infomax.errors import InputError, whole
+from infomax.graphs import memory
 from infomax.graphs.graph import Graph
 from infomax.kernels import gather_tree, permutations, pool_tree
 from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
@@ -19,7 +22,7 @@ from infomax.kernels.trees import Tree
 from infomax.views.operands import Operand, multiply, to_gather
 from infomax.views.propagation import Rule
 from infomax.views.sampling import Neighbours, by_level, check_fan_out, level_sizes, sample_patches
-from infomax.views.view import Corruption, View
+from infomax.views.view import Corruption, Sizes, View, Views
 
 FAN_OUT, BATCH = (10, 10, 25), 256
 """The paper's, for Reddit."""
@@ -96,7 +99,7 @@ class PatchView:
         return next(sizes[:count] for count in range(1, len(sizes) + 1) if sum(sizes[:count]) == len(h))
 
 
-class Patches:
+class Patches(Views):
     """Pairs of a batch of sampled patches and a corruption of it; one summary per batch.
 
     With the weighting "sample", the paper's, a patch is a graph of its own: a node with k sampled neighbours has the
@@ -105,6 +108,8 @@ class Patches:
     """
 
     uniform = True
+    corruptions = ("shuffle_within_patches",)
+    needs_kernels = True
 
     def __init__(
         self,
@@ -130,6 +135,25 @@ class Patches:
         self.steps = -(-self.n // self.batch)
         self.ranks = ALONE
 
+    @classmethod
+    def bytes(
+        cls,
+        graph: Graph,
+        sizes: Sizes,
+        device: torch.device,
+        *,
+        fan_out: Sequence[int] = FAN_OUT,
+        batch: int = BATCH,
+        **bound: Any,
+    ) -> int:
+        """Estimate the peak bytes of a training."""
+        fan_out, batch = check_fan_out(fan_out), whole("batch", batch, 1)
+        rows, inner = sum(level_sizes(batch, fan_out)), sum(level_sizes(batch, fan_out[:-1]))
+        # Includes half as much again, for gaps between the allocator's freed blocks.
+        activations = 24 * rows + 12 * inner * (2 * graph.num_features + 8 * sizes.dim)
+        held = memory.gathered_bytes(graph, device) + memory.edges_bytes(graph, 24)
+        return held + activations + memory.weights_bytes(graph, sizes.dim)
+
     def prepare(self, layers: int) -> None:
         """Raise InputError unless the encoder has one layer per number of the fan-out, so that only centres remain."""
         if layers != len(self.fan_out):
@@ -152,6 +176,11 @@ class Patches:
         """Patches around B centres, and a corruption of them."""
         view = self.around(batch, generator)
         return view, self.corruption(view, generator)
+
+    def nodes(self, batch: Tensor, positive: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The centres."""
+        centres = batch.cpu().numpy()
+        return centres, centres
 
     def around(self, centres: Tensor, generator: torch.Generator) -> PatchView:
         """Patches around B centres, or this rank's part of them."""

@@ -12,13 +12,12 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from infomax import machine
+from infomax.graphs.memory import BYTES
 from infomax.graphs.scaling import Scaler
 from infomax.kernels import worth_compiling
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
 
-BYTES = 1 << 27
-"""Approximate limit on the bytes of rows in memory at a time."""
 ROOM = 0.8
 """The share of free memory that a file may take and still be expected to stay there once it was read."""
 

@@ -1,12 +1,19 @@
-"""Interfaces: the view that an encoder reads, and the regime that makes pairs of views."""
+"""The view that an encoder reads, and the base class of regimes, which make pairs of views."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from infomax.errors import InputError
+from infomax.graphs import memory
+from infomax.graphs.graph import Graph
+from infomax.kernels.ranks import Ranks
 
 
 class View(Protocol):
@@ -30,21 +37,60 @@ Corruption = Callable[..., View]
 """A function of (view, generator) that returns a negative of the view."""
 
 
-class Views(Protocol):
-    """A regime: the pairs of views that one epoch trains on.
+class Sizes(NamedTuple):
+    """What a regime must know of an encoder to estimate its memory."""
 
-    If it depends on the depth of the encoder, it also has a method ``prepare(layers)``, called before training. If
-    several processes can share a step, it also has a method ``divide(ranks)``; see `Batches.divide`. If its pairs
-    can be made uniform, it also has a method ``pad()``; see `ManyGraphs.pad`.
+    dim: int
+    layers: int
+    out_dim: int
+
+
+class Views:
+    """Base class of regimes: the pairs of views that one epoch trains on. A regime is made once per training.
+
+    A regime of your own defines ``__init__(graph, rule, corruption, device)``, `steps`, `batches` and `pair`.
     """
 
     steps: int
     """Steps per epoch."""
-    uniform: bool
+    uniform: bool = False
     """Whether batches of equal length give pairs of equal shape, so that a GPU can replay a recorded step."""
+    corruptions: ClassVar[tuple[str, ...]] = ()
+    """The names of infomax's corruptions that fit its views; empty: any."""
+    reads_folders: ClassVar[bool] = False
+    """Whether it reads the rows of a graph folder when a step needs them; else the graph is first loaded."""
+    needs_kernels: ClassVar[bool] = False
+    """Whether a GPU uses compiled kernels even in a short training."""
+
+    @classmethod
+    def bytes(cls, graph: Graph, sizes: Sizes, device: torch.device, **bound: Any) -> int:
+        """Estimate the peak bytes of a training, given the bound arguments; by default those of a whole graph."""
+        return memory.training_bytes(graph, *sizes)
+
+    def prepare(self, layers: int) -> None:
+        """Adapt to the number of layers of the encoder, before training."""
+
+    def divide(self, ranks: Ranks) -> None:
+        """Compute only this rank's part of every step; by default, raise InputError for a regime of one process."""
+        found = f"{type(self).__name__}, which runs in one process"
+        remedy = "Start it without torchrun, or use the preset batches."
+        raise InputError(f"training in {ranks.count} processes", "the preset batches or patches", found, remedy)
+
+    def pad(self) -> None:
+        """Make all pairs equal in shape where that pays, and set `uniform`: a GPU is about to record a step."""
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """Return the batches of an epoch, one per step; the call itself makes all random draws for them."""
+        raise NotImplementedError
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
         """Return the positive and the negative view of a step."""
+        raise NotImplementedError
+
+    def nodes(self, batch: Tensor, positive: View) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return the nodes of the rows of H and of H~; None: all nodes, in the order of the graph."""
+        return None
+
+    def choose(self, nodes: Tensor) -> None:
+        """Make these nodes the batch of every step; only regimes that read graph folders can."""
+        raise NotImplementedError

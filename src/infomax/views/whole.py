@@ -13,7 +13,7 @@ from infomax.graphs.graph import Graph
 from infomax.kernels import permutation, permute
 from infomax.views.operands import Operand, multiply, to_multiply
 from infomax.views.propagation import Messages, Propagation, Rule
-from infomax.views.view import Corruption, View
+from infomax.views.view import Corruption, View, Views
 
 
 class Products:
@@ -127,11 +127,12 @@ class BlockView:
         return self.propagation.operand.rows(self.start, self.stop) @ self.view.products.of(h, weight)
 
 
-class WholeGraph:
+class WholeGraph(Views):
     """Pairs of the graph and a corruption of it; one step per epoch."""
 
     steps = 1
     uniform = True
+    corruptions = ("shuffle_features", "flip_edges", "flip_and_shuffle", "drop_features")
 
     def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, device: torch.device) -> None:
         self.view, self.corruption = WholeView.of(graph, rule, device), corruption

@@ -15,45 +15,39 @@ if TYPE_CHECKING:  # `infomax info` does not wait for torch
     import torch
 
 
-def training_bytes(
-    graph: Graph,
-    dim: int,
-    layers: int = 1,
-    out_dim: int | None = None,
-    device: torch.device | None = None,
-    *,
-    fan_out: tuple[int, ...] = (),
-    batch: int = 0,
-) -> int:
-    """Estimate the peak bytes of a training in float32, beside Python, torch and the graph itself.
+BYTES = 1 << 27
+"""Approximate limit on the bytes of rows of a graph folder in memory at a time."""
 
-    With ``batch`` and ``fan_out`` for patches, with ``batch`` alone for batches, else for the whole graph. Of the
-    encoder it needs the width, the number of layers and the width of the vectors; None: as wide as the layers.
+
+def training_bytes(graph: Graph, dim: int, layers: int = 1, out_dim: int | None = None) -> int:
+    """Estimate the peak bytes of a training on the whole graph in float32, beside Python, torch and the graph itself.
+
+    Of the encoder it needs the width, the number of layers and the width of the vectors; None: as wide as the layers.
     """
-    gpu = device is not None and device.type == "cuda"
-    n, f, d, sparse_features = graph.num_nodes, graph.num_features, dim, sparse.issparse(graph.features)
-    # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
-    features = 52 * int(graph.features.nnz) if sparse_features else 7 * n * f
-    if gpu and batch and not sparse_features:
-        features = 0  # features that do not fit stay on the host
-    if batch and not fan_out and graph.folder is not None:
-        held = resident_bytes(graph) if gpu else stored_bytes(graph)
-        return held + 4 * min(batch, n) * (18 * d + 8 * f) + 20 * (f * d + 4 * d * d)
-    edges = 72
-    if fan_out:
-        from infomax.views.sampling import level_sizes
+    # Two views of four matrices per layer, less where the last one has a closed form.
+    activations = 4 * graph.num_nodes * (out_dim or dim) * (4 * layers + 2)
+    return features_bytes(graph) + edges_bytes(graph, 72) + activations + weights_bytes(graph, dim)
 
-        # Includes half as much again, for gaps between the allocator's freed blocks.
-        rows, inner = sum(level_sizes(batch, fan_out)), sum(level_sizes(batch, fan_out[:-1]))
-        edges, activations = 24, 24 * rows + 12 * inner * (2 * f + 8 * d)
-    elif batch:
-        edges, batch = 24, min(batch, n)
-        activations = 4 * batch * 18 * d + (16 * n * d if sparse_features else 16 * batch * f)
-    else:
-        # Two views of four matrices per layer, less where the last one has a closed form.
-        activations = 4 * n * (out_dim or d) * (4 * layers + 2)
-    weights = 5 * 4 * (f * d + 4 * d * d)  # weights, gradients, Adam's two moments, best weights so far
-    return features + edges * (int(graph.adjacency.nnz) + n) + activations + weights
+
+def features_bytes(graph: Graph) -> int:
+    """Estimate the bytes of the features that a training holds."""
+    # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
+    return 52 * int(graph.features.nnz) if sparse.issparse(graph.features) else 7 * graph.num_nodes * graph.num_features
+
+
+def gathered_bytes(graph: Graph, device: torch.device) -> int:
+    """Estimate the bytes of features whose rows a step gathers; dense ones that do not fit a GPU stay on the host."""
+    return 0 if device.type == "cuda" and not sparse.issparse(graph.features) else features_bytes(graph)
+
+
+def edges_bytes(graph: Graph, each: int) -> int:
+    """Return the bytes of all edges and self-loops, from those of each."""
+    return each * (int(graph.adjacency.nnz) + graph.num_nodes)
+
+
+def weights_bytes(graph: Graph, dim: int) -> int:
+    """Estimate the bytes of weights, gradients, Adam's two moments and the best weights so far."""
+    return 5 * 4 * (graph.num_features * dim + 4 * dim * dim)
 
 
 def embedding_bytes(graph: Graph, out_dim: int) -> int:
@@ -69,8 +63,6 @@ def embedding_bytes(graph: Graph, out_dim: int) -> int:
 
 def stored_bytes(graph: Graph) -> int:
     """Estimate the peak bytes of reading a graph folder: a few numbers per node, and the rows of a batch."""
-    from infomax.views.stored import BYTES
-
     return 32 * graph.num_nodes + 4 * BYTES
 
 
