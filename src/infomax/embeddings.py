@@ -18,6 +18,7 @@ from infomax.arrays.columns import StoredIds, StoredVectors
 from infomax.arrays.stored import row_blocks
 from infomax.errors import InputError, shorten
 from infomax.io import vectors as files
+from infomax.io.parts import parquet_files
 
 BLOCK = 512
 
@@ -203,7 +204,7 @@ class StoredEmbeddings:
     @classmethod
     def open(cls, path: str | Path) -> StoredEmbeddings:
         """Open what ``infomax embed`` wrote for a graph folder."""
-        paths = files.parquet_files(Path(path))
+        paths = parquet_files(Path(path))
         return cls(StoredVectors(*paths), StoredIds(*paths))
 
     def __len__(self) -> int:

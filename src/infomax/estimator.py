@@ -26,7 +26,7 @@ from infomax.kernels.transfer import to_host
 from infomax.machine import size
 from infomax.parts.corruptions import is_replayable, shuffle_features
 from infomax.presets import PRESETS, Part, Preset, restore
-from infomax.progress import Progress, following
+from infomax.progress import following
 from infomax.training import runs
 from infomax.training.embedding import embed
 from infomax.training.embedding import smooth as smooth_over
@@ -241,16 +241,19 @@ class DGI(Parameters):
         return embeddings if rows is None else Embeddings(embeddings.vectors[rows], graph.ids[rows])
 
     def write_vectors(
-        self, graph: Graph, out: str | Path, *, smooth: int | None = None, half: bool = False, **report: Progress
+        self, graph: Graph, out: str | Path, *, smooth: int | None = None, half: bool = False, **options: Any
     ) -> None:
-        """Write the vectors of a graph folder to a file or a folder of parts; ``progress=`` is told the nodes done."""
+        """Write the vectors of a graph folder to a file or a folder of parts; ``progress=`` is told the nodes done.
+
+        Of parts that are there already all bytes are checked; with ``check=False`` only their footers.
+        """
         self._check_fitted()
         check_feature_names("features", graph.feature_names, self.feature_names_)
         if graph.folder is None:
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
         device, to = folder_device(graph, self.device), Path(out)
-        write_vectors(self.model_.encoder, graph, self.scaler_, to, device=device, smooth=hops, half=half, **report)
+        write_vectors(self.model_.encoder, graph, self.scaler_, to, device=device, smooth=hops, half=half, **options)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """Fit to a graph and return its vectors."""

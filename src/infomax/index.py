@@ -19,7 +19,7 @@ from infomax.embeddings import Embeddings, StoredEmbeddings, cosines, find_row, 
 from infomax.errors import InputError
 from infomax.io.atomic import check_place, replacing
 from infomax.io.json import read_json, write_json
-from infomax.io.vectors import PARTS
+from infomax.io.parts import ABOUT
 from infomax.progress import Progress, silent
 from infomax.training import runs
 
@@ -101,7 +101,7 @@ def open_stored_index(
     """
     files = folder / f"_{INDEX}", folder / f"_{NOTES}"  # readers of parquet folders skip such names
     source: list[Any] = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in stored.vectors.paths]
-    source += [file_hash(folder / PARTS)] if (folder / PARTS).is_file() else []
+    source += [file_hash(folder / ABOUT)] if (folder / ABOUT).is_file() else []
     if (known := _read(*files, source)) is None:
         if not make:
             return None

@@ -19,6 +19,7 @@ BLOCK_BYTES = 1 << 25
 """About as many bytes of vectors are read at once."""
 ID_ROWS = 1 << 18
 """Ids that are read at once."""
+_CHECKED = {"memory_map": True, "page_checksum_verification": True}
 
 
 class StoredRows:
@@ -31,8 +32,11 @@ class StoredRows:
     def _files(self) -> list[Any]:
         from pyarrow import parquet
 
-        options = {"memory_map": True, "page_checksum_verification": True}
-        return [parquet.ParquetFile(path, **options) for path in self.paths]
+        files = []
+        for path in self.paths:
+            with _told(path):
+                files.append(parquet.ParquetFile(path, **_CHECKED))
+        return files
 
     @cached_property
     def _groups(self) -> list[tuple[int, int]]:
@@ -63,7 +67,7 @@ class StoredRows:
         for at, groups in groupby(self._groups[first : last + 1], itemgetter(0)):
             with _told(self.paths[at]):
                 # A reader of its own, since several threads may read at a time.
-                reader = parquet.ParquetFile(self.paths[at], metadata=self._files[at].metadata, memory_map=True)
+                reader = parquet.ParquetFile(self.paths[at], metadata=self._files[at].metadata, **_CHECKED)
                 table = reader.read_row_groups([group for _, group in groups], columns=[self.column])
                 chunks += table[self.column].chunks
         return pa.chunked_array(chunks, self.type).slice(start - self._starts[first], stop - start).combine_chunks()
@@ -185,7 +189,8 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except (ArrowException, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(str(path), "a parquet file that can be read", reason) from error
+        remedy = "Restore a copy, or write it again: infomax embed for parts, infomax prepare for a graph folder."
+        raise InputError(str(path), "a parquet file that can be read", reason, remedy) from error
 
 
 def _as_array(column: Any) -> NDArray[Any]:

@@ -165,7 +165,7 @@ def neighbours(
     from infomax import index
     from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.errors import InputError
-    from infomax.io.vectors import has_parts
+    from infomax.io.parts import has_parts
 
     if use_index and not index.installed():
         raise InputError("--index", "usearch, which builds indices", "none installed", _INSTALL)

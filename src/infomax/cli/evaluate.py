@@ -65,7 +65,7 @@ def evaluate(
     from infomax.evaluation.probes import choose_probe
     from infomax.evaluation.splits import known, splits_for
     from infomax.io.json import write_json
-    from infomax.io.vectors import has_parts
+    from infomax.io.parts import has_parts
     from infomax.reports.comparison import compare, majority, vectors_row
 
     began = time.monotonic()

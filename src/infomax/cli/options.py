@@ -41,7 +41,7 @@ def _finished(run: Path) -> Path:
 
 def _finished_or_vectors(source: Path) -> Path:
     from infomax.errors import InputError
-    from infomax.io.vectors import has_parts
+    from infomax.io.parts import has_parts
 
     if not source.exists():
         raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
@@ -161,7 +161,8 @@ def written_once(model: DGI, run: Path) -> StoredEmbeddings:
     from infomax.embeddings import StoredEmbeddings
 
     with show.Steps("embed", model.graph_.num_nodes, "Go on with the same command.") as steps:
-        model.write_vectors(model.graph_, run / "vectors", progress=steps.at)
+        # The pages are checked when they are read.
+        model.write_vectors(model.graph_, run / "vectors", check=False, progress=steps.at)
     return StoredEmbeddings.open(run / "vectors")
 
 

@@ -17,13 +17,10 @@ from infomax.io import parquet, tables, text
 from infomax.io.atomic import replacing
 from infomax.io.columns import Columns
 from infomax.io.features import finite
-from infomax.io.json import read_json
 from infomax.io.npz import read_arrays
+from infomax.io.parts import check_columns, has_parts, parquet_files
 
 Vectors: TypeAlias = NDArray[np.float32]
-
-PARTS = "_parts.json"
-"""In a folder of parts: what they are vectors of."""
 
 
 def write_vectors(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
@@ -59,29 +56,6 @@ def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors]:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
 
 
-def has_parts(path: Path) -> bool:
-    """Whether a path is a folder of parquet parts."""
-    return path.is_dir() and any(path.glob("part-*.parquet"))
-
-
-def parquet_files(path: Path) -> list[Path]:
-    """The files of a folder of parquet parts, or one such file, all with columns of one kind; parts may not lack."""
-    paths = sorted(path.glob("part-*.parquet")) if path.is_dir() else [path]
-    kinds = []
-    for part in paths:
-        with parquet.opened(part) as file:
-            _check_columns(file.schema_arrow, part)
-            kinds.append((file.schema_arrow.field("id").type, file.schema_arrow.field("vector").type))
-            if kinds[-1] != kinds[0]:
-                raise InputError(str(part), f"columns of the types of {paths[0]}", " and ".join(map(str, kinds[-1])))
-    about = read_json(path / PARTS) if (path / PARTS).is_file() else {}
-    nodes, size = about.get("nodes"), about.get("nodes_per_part")
-    if isinstance(nodes, int) and isinstance(size, int) and len(paths) != -(-nodes // max(size, 1)):
-        remedy = "Go on with the same infomax embed."
-        raise InputError(str(path), f"{-(-nodes // max(size, 1)):,} parts", f"{len(paths):,}", remedy)
-    return paths
-
-
 def _by_extension(formats: dict[str, Any], path: Path) -> Callable[..., Any]:
     found: Callable[..., Any] | None = formats.get(path.suffix.lower())
     if found is None:
@@ -99,18 +73,9 @@ def write_parquet(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
         pyarrow_parquet.write_table(table, temporary, write_page_checksum=True)
 
 
-def _check_columns(schema: Any, path: Path) -> None:
-    """Refuse a parquet file without ids and vectors."""
-    pyarrow, _ = parquet.need_pyarrow(path)
-    lists = [name for name in schema.names if pyarrow.types.is_fixed_size_list(schema.field(name).type)]
-    if "id" not in schema.names or "vector" not in lists:
-        found = ", ".join(f"{field.name} ({field.type})" for field in schema)
-        raise InputError(str(path), "columns id and vector (fixed-size list of float)", found)
-
-
 def _read_parquet(path: Path) -> tuple[Any, NDArray[Any]]:
     with parquet.opened(path) as file:
-        _check_columns(file.schema_arrow, path)
+        check_columns(file.schema_arrow, path)
         data = file.read(columns=["id", "vector"])
         table = tables.Table(path, None)
         ids = parquet.id_column(table, "id", data["id"]).to_pylist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,14 +16,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.errors import InputError
+from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import make_folder, remove_leftovers, replacing
 from infomax.io.folder import ArrayWriter
-from infomax.io.json import read_json, to_json, write_json
+from infomax.io.json import to_json, write_json
 from infomax.io.locking import locked
 from infomax.io.parquet import need_pyarrow
+from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_parts, run_hash
 from infomax.kernels.ranks import Ranks
 from infomax.parts.encoders import Encoder
 from infomax.progress import Progress, silent
@@ -31,9 +33,12 @@ from infomax.training.stored import StoredEncoder
 
 PART = 1 << 20
 """Nodes per file in a folder of parts."""
-ABOUT, LAYERS = "_parts.json", ".layers"  # readers of parquet folders skip such names
+LAYERS = ".layers"  # readers of parquet folders skip such names
 FORMATS = (".parquet", ".npy")
 """File formats that can be written without all vectors in memory."""
+
+# The numbers hardly repeat, so a dictionary or compression would save little.
+PLAIN = {"use_dictionary": False, "compression": "none", "write_statistics": ["id"], "write_page_checksum": True}
 
 WRITERS = {"cpu": 1, "cuda": 8}
 """Parts that are written at a time: a GPU computes vectors faster than one thread writes them."""
@@ -48,12 +53,13 @@ def write_vectors(
     device: torch.device,
     smooth: int = 0,
     half: bool = False,
+    check: bool = True,
     progress: Progress = silent,
 ) -> None:
     """Write the vectors of all nodes: to one file, .parquet or .npy, or to a folder of parts, ``part-00000.parquet``...
 
-    Existing parts are not computed again, so the same call resumes an interrupted one. The processes of a process group
-    share the parts.
+    Existing parts are not computed again unless they are damaged, so the same call resumes an interrupted one. The
+    processes of a process group share the parts.
 
     Args:
         encoder: the trained encoder.
@@ -63,52 +69,69 @@ def write_vectors(
         device: where to compute; a GPU must have room for the whole graph.
         smooth: number of hops to smooth the vectors over.
         half: whether to write in half precision.
+        check: whether to read existing parts in whole; else those of a finished folder are checked by their footers.
         progress: called with the number of nodes done.
     """
-    n, ranks = graph.num_nodes, Ranks.current()
+    n, ranks, described = graph.num_nodes, Ranks.current(), _described(encoder, graph, scaler, smooth, half)
+    run = run_hash(described)
     if out.suffix:
         if ranks.count > 1:
             remedy = "Leave out the extension: vectors/."
             found = f"a folder of parts, which {ranks.count} processes can share"
             raise InputError(str(out), found, "one file", remedy)
         work = out.with_name(f".{out.name}-layers")
-        writer = Writer(StoredEncoder(encoder, graph, scaler, device), work, smooth, half, progress)
+        writer = Writer(StoredEncoder(encoder, graph, scaler, device), work / run, smooth, half, progress)
         with replacing(out) as temporary:
             (writer.parquet if out.suffix.lower() == ".parquet" else writer.npy)(temporary, 0, n)
         shutil.rmtree(work, ignore_errors=True)
         return
-    described = _described(encoder, graph, scaler, smooth, half)
-    paths = {first: out / f"part-{first // PART:05d}.parquet" for first in range(0, n, PART)}
+    notes = expected_parts(run, n, PART)
     with ExitStack() as held:
         with ranks.together() as same:
             same |= {name: str(value) for name, value in described.items()}
             if ranks.rank == 0:
                 make_folder(out)
                 held.enter_context(locked(out / ".lock", out))
-                _same_vectors(out, described)
-            missing = [first for first, path in paths.items() if not path.exists()]
-        if not missing:
-            return
-        stored = StoredEncoder(encoder, graph, scaler, device)
-        if ranks.rank:
-            ranks.wait()  # for the layers
-        writer = Writer(stored, out / LAYERS, smooth, half, progress)
-        if ranks.rank == 0:
-            ranks.wait()
-        writer.done = n - sum(min(PART, n - first) for first in missing)
+                _prepare(out, described, notes, check, WRITERS[device.type])
+        missing = [name for name in notes if not (out / name).exists()]
+        if missing:
+            stored = StoredEncoder(encoder, graph, scaler, device)
+            if ranks.rank:
+                ranks.wait()  # for the layers
+            writer = Writer(stored, out / LAYERS / run, smooth, half, progress)
+            if ranks.rank == 0:
+                ranks.wait()
+            writer.done = n - sum(notes[name].stop - notes[name].first for name in missing)
 
-        def write(first: int) -> None:
-            remove_leftovers(paths[first], all_of_them=True)
-            with replacing(paths[first]) as temporary:
-                writer.parquet(temporary, first, min(first + PART, n))
+            def write(name: str) -> None:
+                remove_leftovers(out / name, all_of_them=True)
+                with replacing(out / name) as temporary:
+                    writer.parquet(temporary, notes[name].first, notes[name].stop, notes[name])
 
-        _in_threads(write, missing[ranks.rank :: ranks.count], WRITERS[device.type])
+            _in_threads(write, missing[ranks.rank :: ranks.count], WRITERS[device.type])
         ranks.wait()
-        if ranks.rank == 0:
-            shutil.rmtree(out / LAYERS, ignore_errors=True)
+        with ranks.together():
+            if ranks.rank == 0:
+                shutil.rmtree(out / LAYERS, ignore_errors=True)
+                finish(out, described, notes)
 
 
-def _in_threads(work: Callable[[int], None], parts: list[int], threads: int) -> None:
+def _prepare(out: Path, described: dict[str, Any], notes: dict[str, Note], check: bool, threads: int) -> None:
+    """Begin a folder of parts, or remove damaged ones from it and say so; refuse one with parts of other vectors."""
+    records = known_parts(out, described, notes)
+
+    def examine(name: str) -> None:
+        whole = check or name not in records  # one of an embedding that was interrupted
+        if (out / name).exists() and (reason := damage(out / name, notes[name], records.get(name), whole=whole)):
+            warnings.warn(f"{out / name}: found {reason}. Its vectors are computed again.", InputWarning, stacklevel=2)
+            (out / name).unlink()
+
+    _in_threads(examine, list(notes), threads)
+    if not (out / ABOUT).exists():
+        write_json(out / ABOUT, described)
+
+
+def _in_threads(work: Callable[[str], None], parts: list[str], threads: int) -> None:
     """Do some work for each part, on several threads at a time; after an exception, no other work begins."""
     if threads == 1:
         for part in parts:
@@ -128,12 +151,14 @@ class Writer:
     def __init__(self, stored: StoredEncoder, work: Path, smooth: int, half: bool, progress: Progress) -> None:
         if smooth or stored.encoder.depth > 1:  # layers before the last are files
             make_folder(work)
+            for other in set(work.parent.iterdir()) - {work}:  # of another run
+                shutil.rmtree(other, ignore_errors=True)
         self.stored, self.rows = stored, stored.layers(work, smooth)
         self.dtype = torch.float16 if half else torch.float32
         self.progress, self.done, self.lock = progress, 0, Lock()
 
-    def parquet(self, path: Path, start: int, stop: int) -> None:
-        """Write columns ``id`` and ``vector`` of the nodes from start to stop."""
+    def parquet(self, path: Path, start: int, stop: int, note: Note | None = None) -> None:
+        """Write columns ``id`` and ``vector`` of the nodes from start to stop; a part has a note of what it is."""
         pyarrow, parquet = need_pyarrow(path)
         ids: Any = self.stored.graph.ids
         writer = None
@@ -141,11 +166,10 @@ class Writer:
             for first, last, block in self._blocks(start, stop):
                 vector = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(block.ravel()), block.shape[1])
                 table = pyarrow.table({"id": ids.arrow(first, last), "vector": vector})
-                # The numbers hardly repeat, so a dictionary or compression would save little.
-                writer = writer or parquet.ParquetWriter(
-                    path, table.schema, use_dictionary=False, compression="none", write_statistics=["id"]
-                )
+                writer = writer or parquet.ParquetWriter(path, table.schema, **PLAIN)
                 writer.write_table(table)
+            if note is not None and writer is not None:
+                writer.add_key_value_metadata(note.sealed(path))
         finally:
             if writer is not None:
                 writer.close()
@@ -172,17 +196,3 @@ def _described(encoder: Encoder, graph: Graph, scaler: Scaler, smooth: int, half
         content.update(name.encode() + weight.cpu().numpy().tobytes())
     made = {"encoder": content.hexdigest(), "graph": graph_fingerprint(graph)["graph"]}
     return made | {"nodes": graph.num_nodes, "smooth": smooth, "half": half, "nodes_per_part": PART}
-
-
-def _same_vectors(out: Path, described: dict[str, Any]) -> None:
-    """Raise InputError for a folder with other vectors; in a new folder, write the description."""
-    if (out / ABOUT).exists():
-        found = read_json(out / ABOUT, "Remove the folder, or choose another.")
-        if found != described:
-            names = ", ".join(name for name, value in described.items() if found.get(name) != value)
-            remedy = "Remove the folder, or choose another."
-            raise InputError(str(out), "a new folder, or parts of the same vectors", f"others (by {names})", remedy)
-        return
-    if any(out.glob("part-*.parquet")):
-        raise InputError(str(out), "a new folder", "one with parts of other vectors", "Choose another.")
-    write_json(out / ABOUT, described)
