@@ -72,7 +72,7 @@ def test_a_process_ends_without_a_word_of_its_libraries(place: Path, tmp_path: P
     command = [sys.executable, "-m", "infomax", "prepare", *tables, "--labels", "kind", "--out", out]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"wrote {out}")
-    assert not done.stderr
+    assert [line for line in done.stderr.splitlines() if not line.startswith("prepare: ")] == []  # it may take long
 
 
 @pytest.mark.parametrize("smooth", [0, 2])

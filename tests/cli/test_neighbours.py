@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -57,6 +58,19 @@ def test_recall_of_a_poor_index_is_low(clustered):
     half = Index(ndim=16, metric="cos", dtype="f32")
     half.add(np.arange(750), clustered.vectors[:750])
     assert 0.3 < index.measure_recall(half, clustered.vectors, lambda: [clustered.vectors]) < 0.7
+
+
+def test_recall_does_not_count_the_node_itself(clustered):
+    """An index that finds each node and else only distant ones finds no neighbour."""
+
+    class Poor:
+        def search(self, queries, k):
+            length = np.linalg.norm(clustered.vectors, axis=1)
+            near = queries @ clustered.vectors.T / np.where(length > 0, length, 1)
+            found = [[own, *np.argsort(row)[: k - 1]] for own, row in zip(near.argmax(axis=1), near, strict=True)]
+            return SimpleNamespace(keys=np.array(found))
+
+    assert index.measure_recall(Poor(), clustered.vectors, lambda: [clustered.vectors]) == 0
 
 
 def test_index_is_kept_until_the_model_changes(clustered, folder):

@@ -119,6 +119,21 @@ def test_rows_in_blocks_give_the_same(monkeypatch):
     np.testing.assert_array_equal(validated_probe(vectors, codes, splits).predictions, whole.predictions)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("d", [8, 200], ids=["more rows than columns", "more columns"])
+@pytest.mark.parametrize("basis", [0, 2048], ids=["its own columns", "principal axes"])
+def test_rows_that_differ_by_rounding_only_are_equal(form, d, basis, monkeypatch):
+    """The last bit tells the class, but it is no signal: the most frequent class is predicted."""
+    monkeypatch.setattr(logistic, "LARGEST_BASIS", basis)
+    monkeypatch.setattr(logistic, "DENSE_BASIS", basis)
+    codes = (np.arange(100) % 3 == 0).astype(np.int64)
+    vectors = np.full((100, d), 1000, np.float32)
+    vectors[codes == 1] = np.nextafter(np.float32(1000), np.float32(2000))
+    for _, model in logistic_path(form(vectors), codes, (1.0, 100.0)):
+        assert (model.predict(form(vectors)) == 0).all()
+        assert np.abs(model.weights).max() < 1
+
+
 def test_the_order_of_stored_entries_changes_nothing(monkeypatch):
     monkeypatch.setattr(logistic, "DENSE_BASIS", 0)
     vectors, codes, splits = case()

@@ -122,6 +122,8 @@ def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(tmp_pa
     mine, theirs = read_graph(new, attach_to=disk), read_graph(new, attach_to=disk.loaded())
     assert (mine.adjacency.loaded() != theirs.adjacency).nnz == 0
     assert (mine.num_nodes, mine.num_edges, mine.weighted) == (theirs.num_nodes, theirs.num_edges, theirs.weighted)
+    assert mine.adjacency.nnz == theirs.adjacency.nnz
+    assert dict(mine.dropped) == dict(theirs.dropped)
     assert mine.degrees().tolist() == theirs.degrees().tolist()
     assert mine.ids.tolist() == theirs.ids.tolist()
     rows = np.flatnonzero(mine.splits["new"])
@@ -157,9 +159,15 @@ def test_known_first_then_new_in_the_order_of_the_table(tmp_path):
     assert joined == {frozenset(pair) for pair in ("ab", "bc", "na", "nm")}
 
 
-def test_an_edge_between_known_nodes_is_one_more_edge_and_a_repeated_one_is_none(tmp_path):
-    grown = attached(tmp_path, {"source": ["a", "b"], "target": ["c", "a"]})
-    assert (grown.num_edges, grown.weighted, grown.dropped["duplicates"]) == (3, False, 1)
+@pytest.mark.parametrize("weights", [{}, {"weight": [0.5, 2]}], ids=["plain", "weighted"])
+def test_an_edge_between_known_nodes_is_one_more_edge_and_a_repeated_one_is_none(tmp_path, weights):
+    KNOWN.save(tmp_path / "g.graph")
+    for name, known in (("memory", KNOWN), ("folder", Graph.open(tmp_path / "g.graph"))):
+        grown = attached(tmp_path / name, {"source": ["a", "b"], "target": ["c", "a"]} | weights, known=known)
+        matrix = grown.loaded().adjacency
+        assert (grown.num_edges, grown.weighted, grown.dropped["duplicates"]) == (3, bool(weights), 1)
+        assert (grown.adjacency.nnz, grown.degrees().tolist()) == (6, [2, 2, 2, 0, 0])
+        assert [matrix[0, 1], matrix[1, 0], matrix[0, 2]] == ([3, 3, 0.5] if weights else [1, 1, 1])
 
 
 def test_an_id_and_its_text_are_one(tmp_path):

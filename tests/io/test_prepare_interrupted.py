@@ -18,7 +18,7 @@ from pyarrow import parquet
 from test_prepare import same
 
 from infomax import Graph, read_graph
-from infomax.io.prepare import prepare
+from infomax.io.prepare import database, prepare
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -88,3 +88,55 @@ def test_what_was_begun_with_other_options_is_not_continued(tmp_path: Path) -> N
     assert (tmp_path / ".g.graph-prepare").exists()
     prepare(edges, out=tmp_path / "g.graph", directed=True)
     same(Graph.open(tmp_path / "g.graph"), read_graph(edges, directed=True))
+
+
+EDGES, OTHER_EDGES = "source,target\na,b\nb,c\n", "source,target\na,c\nb,c\n"
+NODES = "id,x,y\na,1.0,2.5\nb,3.3,0.1\nc,0.5,7.7\n"
+
+
+@pytest.mark.parametrize("change", ["half", "edges", "nodes", "array"])
+def test_what_was_begun_for_other_tables_or_options_is_not_continued(tmp_path: Path, change: str) -> None:
+    """It is stopped just before its end; then a file has other content of the same size, or all is halved."""
+    edges, nodes, array = tmp_path / "edges.csv", tmp_path / "nodes.csv", tmp_path / "x.npy"
+    edges.write_text(EDGES)
+    nodes.write_text(NODES if change != "array" else "id\na\nb\nc\n")
+    np.save(array, np.arange(6, dtype=np.float32).reshape(3, 2))
+    options = {"features": array} if change == "array" else {}
+
+    def stop(done: int, title: str = "", total: int | None = None) -> None:
+        if title == "hashing":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(edges, nodes, out=tmp_path / "g.graph", progress=stop, **options)
+    assert (tmp_path / ".g.graph-prepare").exists()
+    changed, before = {"edges": edges, "nodes": nodes, "array": array}.get(change), nodes.stat()
+    if change == "edges":
+        edges.write_text(OTHER_EDGES)
+    elif change == "nodes":
+        nodes.write_text(NODES.replace("7.7", "8.8"))
+    elif change == "array":
+        np.save(array, np.ones((3, 2), np.float32))
+    if changed is not None:  # a second later, as a clock of the file system may be coarse
+        os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
+    for name in ("g.graph", "fresh.graph"):
+        prepare(edges, nodes, out=tmp_path / name, half=change == "half", **options)
+    assert contents(tmp_path / "g.graph") == contents(tmp_path / "fresh.graph")
+
+
+def test_rows_do_not_depend_on_the_batches_they_come_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that go on in the next batch, rows that end with one, and nodes without edges between and after them."""
+    monkeypatch.setattr(database, "BATCH", 2048)  # as few as DuckDB gives at a time
+    rng = np.random.default_rng(0)
+    n, targets = (
+        9000,
+        np.concatenate([np.full(5000, 3), np.full(2048, 4), rng.integers(5, 200, 3000), np.full(500, 8000)]),
+    )
+    sources = np.concatenate([np.arange(100, 5100), np.arange(100, 2148), rng.integers(200, 400, 3000), np.arange(500)])
+    table = {"source": sources, "target": targets, "weight": rng.random(len(sources)) + 0.5}
+    parquet.write_table(pa.table(table), tmp_path / "edges.parquet")
+    parquet.write_table(pa.table({"id": np.arange(n), "x": rng.random(n)}), tmp_path / "nodes.parquet")
+    tables_ = tmp_path / "edges.parquet", tmp_path / "nodes.parquet"
+    for directed in (False, True):
+        prepare(*tables_, out=tmp_path / f"{directed}.graph", directed=directed)
+        same(Graph.open(tmp_path / f"{directed}.graph"), read_graph(*tables_, directed=directed))

@@ -13,7 +13,7 @@ from processes import in_processes
 from sample_graphs import random_graph
 
 from infomax import DGI, Graph, InputError, kernels
-from infomax.kernels.ranks import SMALL, Ranks
+from infomax.kernels.ranks import SMALL, Portion, Ranks
 from infomax.parts.encoders import GCN, SkipMeanPool
 from infomax.views import Batches, Patches
 from infomax.views import stored as tables
@@ -113,6 +113,25 @@ def add_in_order() -> None:
         assert torch.equal(found[1], total[:, 0])
 
 
+def add_in_double_precision() -> None:
+    """Numbers of single precision are added in double precision, then rounded once."""
+    ranks = Ranks.current()
+    mine = torch.tensor([[1e8, 1, 0.1], [1, 1e8, 0.1], [-1e8, -1e8, 0.1]])[ranks.rank]
+    (found,) = Portion.of(NODES, ranks).sum(mine)
+    assert found.dtype == torch.float32
+    assert found.tolist() == torch.tensor([1, 1, 3 * torch.tensor(0.1).double()]).float().tolist()
+
+
+def share_rows() -> None:
+    """Every row is one rank's, in the order of the ranks, and the ranks have equally many or one more."""
+    ranks = Ranks.current()
+    for n in range(20):
+        rows = ranks.rows(n)
+        found = [tuple(map(int, text.split())) for text in ranks.texts(f"{rows.start} {rows.stop}")]
+        assert [row for first, last in found for row in range(first, last)] == list(range(n))
+        assert {last - first for first, last in found} <= {n // ranks.count, n // ranks.count + 1}
+
+
 def read_ahead(folder: Path) -> None:
     """A training on a graph folder ends in the same bits whether a thread reads the next batch or not."""
     found, ahead = [], []
@@ -132,9 +151,9 @@ def outcomes(tmp_path_factory):
     tasks = [(train_twice, case) for case in CASES]
     tasks += [(refuse, (settings,)) for settings in REFUSED.values()] + [(interrupt_one_rank, (place / "run",))]
     random_graph(NODES, dense=True).save(place / "g.graph")
-    tasks += [(add_in_order, ()), (read_ahead, (place / "g.graph",))]
+    tasks += [(add_in_order, ()), (add_in_double_precision, ()), (share_rows, ()), (read_ahead, (place / "g.graph",))]
     results = in_processes(RANKS, tasks)
-    return dict(zip([*CASES, *REFUSED, "interrupt", "sums", "ahead"], results, strict=True))
+    return dict(zip([*CASES, *REFUSED, "interrupt", "sums", "precision", "rows", "ahead"], results, strict=True))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -158,6 +177,14 @@ def test_an_interrupt_on_one_rank_stops_all_and_resumes_to_the_same_bits(outcome
 
 def test_sums_are_added_in_the_order_of_the_ranks(outcomes):
     assert outcomes["sums"] == (None,) * RANKS
+
+
+def test_sums_are_added_in_double_precision(outcomes):
+    assert outcomes["precision"] == (None,) * RANKS
+
+
+def test_rows_are_shared(outcomes):
+    assert outcomes["rows"] == (None,) * RANKS
 
 
 def test_reading_ahead_changes_nothing(outcomes):
