@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 
 import numpy as np
@@ -43,16 +44,55 @@ def test_new_nodes_alone_are_written_as_the_whole_graph_has_them(world, tmp_path
     np.testing.assert_allclose(found.vectors, [expected[node] for node in TOMORROW], rtol=1e-5, atol=1e-6)
 
 
+def rename(part, columns=(("edges.csv", {"source": "from", "target": "to"}), ("nodes.csv", {"id": "name"}))):
+    """The same tables with other names of columns, in another order."""
+    for table, names in columns:
+        with (part / table).open(encoding="utf-8", newline="") as file:
+            head, *rows = (row[1:] + row[:1] for row in csv.reader(file))
+        write_table(part / table, [[names.get(name, name) for name in head], *rows])
+    return part
+
+
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_columns_that_a_training_was_told_are_not_asked_again(world, tmp_path, kind, quick_probe):
+    parts = {name: rename(shutil.copytree(world / name, tmp_path / name)) for name in ("today", "new", "whole")}
+    columns = ("--labels", "kind", "--id", "name", "--source", "from", "--target", "to")
+    graph, run = parts["today"], tmp_path / "run"
+    if kind == "folder":
+        pytest.importorskip("duckdb", reason="prepare sorts with it")
+        tables, graph = (graph / "edges.csv", graph / "nodes.csv"), tmp_path / "g.graph"
+        assert infomax("prepare", *tables, "--out", graph, *columns).code == 0
+        columns = ()
+    trained = infomax("train", graph, *columns, "--out", run, "--dim", 8, "--epochs", 5, "--preset", "whole-graph")
+    assert trained.code == 0, trained.err
+    embed = ("embed", run, "--out", tmp_path / "v.csv")
+    for words in ((parts["new"], "--attach"), (parts["whole"],), (world / "new", "--attach"), (world / "whole",)):
+        assert infomax(*embed, *words).code == 0, words  # tables with the usual names are read as well
+    scores = []
+    for labels in ((), ("--labels", f"{parts['today'] / 'nodes.csv'}:kind")):
+        outcome = infomax("evaluate", run, *labels, "--json", tmp_path / "scores.json")
+        assert outcome.code == 0, outcome.err
+        scores.append([row["mean"] for row in json.loads((tmp_path / "scores.json").read_text())["rows"]])
+    assert scores[0] == scores[1]
+
+
+def test_the_ids_of_labels_for_a_file_of_vectors_are_named(world, tmp_path, quick_probe):
+    part = rename(shutil.copytree(world / "today", tmp_path / "today"))
+    assert infomax("embed", world / "run", "--out", tmp_path / "v.parquet").code == 0
+    evaluate = ("evaluate", tmp_path / "v.parquet", "--labels", f"{part / 'nodes.csv'}:kind")
+    refused(infomax(*evaluate), 'column "x"')  # the first, which is taken for the ids
+    assert infomax(*evaluate, "--id", "name").code == 0
+    refused(infomax(*evaluate, "--id", "nobody"), 'a column "nobody", for id')
+    refused(infomax("evaluate", world / "run", "--id", "name"), "--id", "SOURCE:COLUMN")
+
+
 @pytest.mark.parametrize("attach", [True, False])
 def test_columns_of_new_tables_are_chosen(world, tmp_path, attach):
     """Tables whose columns have other names and another order give the same vectors."""
     attached = ["--attach"] if attach else []
     part = shutil.copytree(world / ("new" if attach else "whole"), tmp_path / "tables")
     assert infomax("embed", world / "run", part, *attached, "--out", tmp_path / "plain.csv").code == 0
-    for table, names in (("edges.csv", {"source": "from", "target": "to"}), ("nodes.csv", {"id": "name"})):
-        with (part / table).open(encoding="utf-8", newline="") as file:
-            head, *rows = (row[1:] + row[:1] for row in csv.reader(file))
-        write_table(part / table, [[names.get(name, name) for name in head], *rows])
+    rename(part)
     words = ("embed", world / "run", part, *attached, "--out", tmp_path / "chosen.csv")
     assert infomax(*words, "--id", "name", "--source", "from", "--target", "to").code == 0
     assert (tmp_path / "chosen.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()

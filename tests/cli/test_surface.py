@@ -37,7 +37,7 @@ SURFACE = {
         *COLUMNS,
     },
     "embed": {"--out", "--attach", "--smooth", "--id", "--source", "--target", "--weight", "--features"},
-    "evaluate": {"--labels", "--dataset", "--probe", "--smooth", "--edges", "--json"},
+    "evaluate": {"--labels", "--id", "--dataset", "--probe", "--smooth", "--edges", "--json"},
     "neighbours": {"-k", "--index"},
     "info": {"--labels", "--directed", "--groups", *COLUMNS},
     "convert": {"--out", "--labels", "--directed", "--groups", *COLUMNS},

@@ -42,6 +42,7 @@ def by_both(folder: Path, suffix: str, **columns: Any) -> Graph:
     prepare(*tables, out=folder / "g.graph", **columns)
     stored = Graph.open(folder / "g.graph")
     same(stored, graph)
+    assert stored.table_columns == graph.table_columns
     assert {name: mask.tolist() for name, mask in stored.splits.items()} == {
         name: mask.tolist() for name, mask in graph.splits.items()
     }
@@ -61,6 +62,7 @@ def test_chosen_columns_make_the_graph_of_the_usual_names(tmp_path: Path, suffix
     np.testing.assert_array_equal(graph.adjacency.toarray(), usual.adjacency.toarray())
     assert graph.labels["kind"].tolist() == usual.labels["kind"].tolist()
     assert graph.edge_columns is None  # nothing was guessed
+    assert graph.table_columns == {name: CHOSEN[name] for name in ("source", "target", "weight", "id")}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -74,6 +74,7 @@ def map_folder(path: Path) -> dict[str, Any]:
         "directed": about["directed"],
         "dropped": about["dropped"],
         "edge_columns": None if columns is None else tuple(columns),
+        "table_columns": {word: str(name) for word, name in about["table_columns"].items()},
         "folder": path.resolve(),
     }
 
@@ -86,6 +87,7 @@ def _read_about(path: Path) -> dict[str, Any]:
         found = about["format"]
         if found == FORMAT:
             sizes = {name: entry["bytes"] for name, entry in about["files"].items()}
+            about["table_columns"] = {**about.get("table_columns", {})}  # older folders have none
             if missing := {"nodes", "directed", "dropped", "feature_names", "statistics", *_LISTS} - set(about):
                 raise ValueError(f"no {', '.join(sorted(missing))}")
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -96,7 +96,7 @@ def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = N
     some: Any = slice(None) if rows is None else rows
     columns: dict[str, NDArray[Any]] = {name: column[some] for name, column in graph.labels.items() if column.ndim == 1}
     if labels is not None and (named := source_column(labels, graph)) is not None:
-        column = read_aligned(graph.ids[some], *named)
+        column = read_aligned(graph, graph.ids[some], *named)
         if column.ndim != 1:
             raise InputError("--labels", "a column with one label per node", f"{column.shape[1]} in {labels}")
         columns[labels] = column

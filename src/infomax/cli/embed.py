@@ -132,7 +132,8 @@ def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -
         source = read_graph(graph, attach_to=source, **columns)
     elif graph is not None:
         try:
-            source = open_graph(graph, None, source.directed, columns, features=model.feature_names_)
+            known = source.table_columns
+            source = open_graph(graph, None, source.directed, columns, features=model.feature_names_, known=known)
         except InputError as error:
             known = source.ids.tolist() if source.folder is None else []
             if error.found in map(shorten, known):  # an edge to a node of the run's graph

@@ -34,6 +34,14 @@ def evaluate(
             "Repeated: columns of 0 and 1, one label each.",
         ),
     ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="The column of ids in SOURCE.  [default: as in training, else id, else the first]",
+        ),
+    ] = None,
     dataset: Annotated[str | None, typer.Option(metavar="NAME", help="Take labels and split of a data set.")] = None,
     probe: Annotated[
         str | None,
@@ -81,7 +89,7 @@ def evaluate(
         _evaluate_edges(source, scored, smooth, json, began)
         return
     graph = scored.graph_ if isinstance(scored, DGI) else None
-    named, sources = _sources(labels or [], dataset, graph)
+    named, sources = _sources(labels or [], dataset, graph, id)
     if isinstance(scored, StoredEmbeddings):
         sources = {name: labelled(found) for name, found in sources.items()}
         scored = _read_labelled(scored, sources)
@@ -129,7 +137,7 @@ def _evaluate_edges(
 
 
 def _sources(
-    labels: list[str], dataset: str | None, graph: Graph | None
+    labels: list[str], dataset: str | None, graph: Graph | None, id: str | None
 ) -> tuple[dict[str, tuple[str, str]], dict[str, LabelSource]]:
     """The source and the column of each label by its name, and the sources; that of the graph's own is ""."""
     from infomax.datasets import load_dataset
@@ -142,7 +150,9 @@ def _sources(
     sources: dict[str, LabelSource] = {}
     for source in dict.fromkeys(source for source, _ in named.values()):
         wanted = [column for other, column in named.values() if other == source]
-        sources[source] = read_source(source, wanted) if source else _own(graph, wanted)
+        sources[source] = read_source(source, wanted, graph, id) if source else _own(graph, wanted)
+    if id is not None and not any(sources):
+        raise InputError("--id", "--labels SOURCE:COLUMN, whose ids it names", "none")
     return named, sources
 
 

@@ -33,18 +33,22 @@ def source_column(label: str, graph: Graph | None) -> tuple[str, str] | None:
     return source, column
 
 
-def read_source(source: str, columns: Sequence[str]) -> LabelSource:
-    """Some label columns of a node table, or of anything that a graph can be read from."""
+def read_source(source: str, columns: Sequence[str], graph: Graph | None, id: str | None = None) -> LabelSource:
+    """Some label columns of a node table, or of anything that a graph can be read from.
+
+    Ids are in the column ``id``; else, where there is such a column, as in the tables of a run's graph.
+    """
     import numpy as np
 
     from infomax.cli.options import open_graph
     from infomax.io import is_table, read_labels
 
+    known = {} if graph is None else graph.table_columns
     if is_table(source):
-        tables = {column: read_labels(source, column) for column in columns}
+        tables = {column: read_labels(source, column, id=id, known=known) for column in columns}
         labels = {column: np.array(list(table.values()), dtype=object) for column, table in tables.items()}
         return LabelSource(list(tables[columns[0]]), labels, {})
-    graph = open_graph(source, list(columns), features=())
+    graph = open_graph(source, list(columns), columns={"id": id} if id else {}, features=(), known=known)
     return LabelSource(graph.ids, {column: graph.labels[column] for column in columns}, graph.splits)
 
 
@@ -61,9 +65,9 @@ def labelled(source: LabelSource) -> LabelSource:
     return LabelSource(ids[known], *columns)
 
 
-def read_aligned(ids: NDArray[Any], source: str, column: str) -> NDArray[Any]:
-    """The labels of the nodes ``[N]`` in a column of a table or of a graph (unknown: "", or -1 among numbers)."""
-    found = read_source(source, [column])
+def read_aligned(graph: Graph, ids: NDArray[Any], source: str, column: str) -> NDArray[Any]:
+    """The labels of some of a graph's nodes ``[N]`` in a column of a table or of a graph ("" or -1: unknown)."""
+    found = read_source(source, [column], graph)
     return aligned(ids, found.ids, found.labels[column])
 
 

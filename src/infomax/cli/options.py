@@ -189,15 +189,21 @@ def open_graph(
     directed: bool = False,
     columns: Mapping[str, Any] = MappingProxyType({}),
     features: tuple[str, ...] | None = None,
+    known: Mapping[str, str] = MappingProxyType({}),
 ) -> Graph:
-    """Read the graph that a GRAPH argument names, with the columns that a person chose or the features of a model."""
+    """Read the graph that a GRAPH argument names, with the columns that a person chose or the features of a model.
+
+    Columns that are ``known``, from another graph, are taken where tables have them.
+    """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.errors import InputError
-    from infomax.io import read_graph, with_labels
+    from infomax.io import read_chosen, with_labels
+    from infomax.io.columns import Columns
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name:
-        return read_graph(name, labels=labels or (), directed=directed, **{"features": features, **columns})
+        chosen = Columns.of(labels or (), **{"features": features, "known": known, **columns})
+        return read_chosen(name, None, chosen, directed=directed)
     if name.lower() not in DATASETS:
         raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")
     if columns:

@@ -59,6 +59,8 @@ class Graph:
     """How many edges were left out as ``self_loops``, ``duplicates`` or ``zero_weights`` (rows of the edge table)."""
     edge_columns: tuple[str, str] | None = None
     """The columns used as source and target, where the edge table has no columns of these names."""
+    table_columns: Mapping[str, str] = field(default_factory=dict)
+    """The columns that were named when its tables were read, by "id", "source", "target" and "weight"."""
     folder: Path | None = None
     """The graph folder whose arrays it maps, where it was opened from one; see `open`."""
 

@@ -52,6 +52,7 @@ def join(graphs: Mapping[str, Graph]) -> dict[str, Any]:
         "directed": one.directed,
         "dropped": dict(dropped),
         "edge_columns": one.edge_columns,
+        "table_columns": one.table_columns,
     }
 
 

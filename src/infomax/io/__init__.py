@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from infomax.arrays.folder import is_folder
@@ -59,7 +60,8 @@ def read_graph(
 
     With ``attach_to`` the tables hold only new nodes, and the edges that join them to each other and to the nodes of a
     known graph. The result is the known graph with the new nodes appended; ``splits["new"]`` marks them, and it has no
-    labels. It has the features and the directedness of the known graph; degree features are counted again.
+    labels. It has the features and the directedness of the known graph; degree features are counted again. Columns
+    that were named for the known graph need not be named again.
 
     >>> grown = read_graph("new/", attach_to=model.graph_)
     >>> model.transform(grown).part(grown.splits["new"])
@@ -81,14 +83,27 @@ def read_graph(
     columns = Columns.of(
         labels, features, ignore, id=id, source=source, target=target, weight=weight, groups=groups
     )  # fmt: skip
+    return read_chosen(edges, nodes, columns, directed=directed, attach_to=attach_to)
+
+
+def read_chosen(
+    edges: str | Path,
+    nodes: str | Path | None,
+    columns: Columns,
+    *,
+    directed: bool = False,
+    attach_to: Graph | None = None,
+) -> Graph:
+    """What `read_graph` returns for these columns."""
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore"), f"tables, rather than the graph folder {edges}")
         return with_labels(Graph.open(edges), columns.labels, str(edges))
     if nodes is None and (members := _members(Path(edges))):
-        options: dict[str, Any] = {"labels": labels, "features": features, "ignore": ignore, "id": id, "source": source}
-        options |= {"target": target, "weight": weight, "directed": directed}
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
-        return _read_many(members, attach_to, options)
+        if attach_to is not None:
+            raise InputError("attach_to", "tables of new nodes and their edges", "a folder of graphs")
+        graphs = {name: read_chosen(path, None, columns, directed=directed) for name, path in members.items()}
+        return Graph(**join({name: graph.loaded() for name, graph in graphs.items()}))
     edge_path, node_path, beside = _paths(edges, nodes)
     if columns.matrix is None:
         columns = replace(columns, matrix=beside)
@@ -108,7 +123,7 @@ def read_graph(
     if node_path is None:
         columns.refuse_without_nodes(edge_path)
     node_table = None if node_path is None else _read_nodes(node_path, columns)
-    return tables.build(_format(edge_path).read_edges(edge_path, columns), node_table, directed)
+    return tables.build(_format(edge_path).read_edges(edge_path, columns), node_table, directed, columns)
 
 
 def _members(folder: Path) -> dict[str, Path]:
@@ -126,13 +141,6 @@ def _members(folder: Path) -> dict[str, Path]:
     return files | folders
 
 
-def _read_many(members: Mapping[str, Path], attach_to: Graph | None, options: dict[str, Any]) -> Graph:
-    """All graphs of a folder as one, which has groups."""
-    if attach_to is not None:
-        raise InputError("attach_to", "tables of new nodes and their edges", "a folder of graphs")
-    return Graph(**join({name: read_graph(path, **options).loaded() for name, path in members.items()}))
-
-
 def _read_nodes(path: Path, columns: Columns) -> tables.NodeTable:
     table: tables.NodeTable = _format(path).read_nodes(path, columns)
     if columns.matrix is not None:
@@ -146,15 +154,20 @@ def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Graph) -> 
     columns.refuse(("labels", "ignore", "groups"), "none where nodes are attached to a graph")
     if edges.suffix.lower() in (".npz", ".graphml"):
         raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(_TABLES)})", "a whole graph")
-    columns = replace(columns, features=known.feature_names)
+    columns = replace(columns, features=known.feature_names, known=known.table_columns)
     node_table = None if nodes is None else _read_nodes(nodes, columns)
     return tables.attach(_format(edges).read_edges(edges, columns), node_table, known)
 
 
-def read_labels(path: str | Path, column: str) -> dict[str, str]:
-    """One column of a node table as a dictionary: the id as text -> the label ("" = unknown)."""
+def read_labels(
+    path: str | Path, column: str, *, id: str | None = None, known: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """One column of a node table as a dictionary: the id as text -> the label ("" = unknown).
+
+    The ids are in the column ``id``, else in that of ``known``, the ``table_columns`` of a graph, if it is there.
+    """
     file = _existing(Path(path))
-    table: tables.NodeTable = _format(file).read_nodes(file, Columns(labels=(column,), features=()))
+    table: tables.NodeTable = _format(file).read_nodes(file, Columns(id, labels=(column,), features=(), known=known))
     return dict(zip(map(str, table.ids), table.labels[column].tolist(), strict=True))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from infomax.arrays.degrees import DEGREE_NAMES
 from infomax.errors import InputError, shorten
@@ -55,6 +55,8 @@ class Columns:
     groups: str | None = None
     matrix: Path | None = None
     """A file that holds the features, in place of columns."""
+    known: Mapping[str, str] = field(default_factory=dict)
+    """What was named for an earlier graph, as `named` returns it: taken where a table has such a column."""
 
     @classmethod
     def of(
@@ -62,7 +64,7 @@ class Columns:
         labels: str | Sequence[str] = (),
         features: str | Path | Sequence[str] | None = None,
         ignore: str | Sequence[str] = (),
-        **names: str | None,
+        **names: Any,
     ) -> Self:
         """The columns of these names; one name stands for a list of one, and one file for all features."""
         given = None if features is None else _several(features)
@@ -76,6 +78,10 @@ class Columns:
             matrix=files[0] if files else None,
             **names,
         )
+
+    def named(self) -> dict[str, str]:
+        """The columns of ids and edges that are named, by "id", "source", "target" and "weight"."""
+        return {word: name for word in ("id", "source", "target", "weight") if (name := getattr(self, word))}
 
     def refuse(self, words: Sequence[str], expected: str, found: str = "") -> None:
         """Refuse those of these choices that were made; by default the message tells what was chosen."""
@@ -95,9 +101,7 @@ class Columns:
 
         Without both names, source and target are the first two columns that are left.
         """
-        weight = _chosen(path, names, self.weight, "weight")
-        source = _chosen(path, names, self.source, "source")
-        target = _chosen(path, names, self.target, "target")
+        source, target, weight = (self._place(path, names, word) for word in ("source", "target", "weight"))
         if self.source is None and self.target is None and (source is None or target is None):
             source = target = None
         left = [column for column in range(len(names)) if column not in (source, target, weight)]
@@ -109,9 +113,8 @@ class Columns:
 
     def names_ends(self, ends: Sequence[str]) -> bool:
         """Whether the columns of source and target were found by their names, rather than by their places."""
-        usual = ("source", "target")
-        given = (self.source, self.target)
-        return all(name is not None or end.lower() == word for name, end, word in zip(given, ends, usual, strict=True))
+        pairs = zip(("source", "target"), ends, strict=True)
+        return all(end in (getattr(self, word), self.known.get(word)) or end.lower() == word for word, end in pairs)
 
     def of_nodes(self, path: Path, names: Sequence[str]) -> NodeColumns:
         """Positions of the id (as named, else "id" in any case, else the first), labels, features, splits and groups.
@@ -126,7 +129,7 @@ class Columns:
         if not kept:
             raise InputError(str(path), "a column of ids", "none that is not ignored")
         place = {name: column for column, name in enumerate(names)}
-        first = _chosen(path, kept, self.id, "id")
+        first = self._place(path, kept, "id")
         identifier = kept[first or 0]
         others = {name: place[name] for name in kept if name != identifier}
         labels = {name: _label(path, others, name) for name in self.labels}
@@ -146,6 +149,16 @@ class Columns:
             features = sorted(others[name] for name in self._features_there(path, others))
         return found._replace(features=features)
 
+    def _place(self, path: Path, names: Sequence[str], word: str) -> int | None:
+        """The position of a column: of the chosen name, else of a known or the usual one; None where there is none."""
+        chosen, known = getattr(self, word), self.known.get(word)
+        if chosen is not None and chosen not in names:
+            raise InputError(str(path), f"a column {shorten(chosen)}, for {word}", f"the columns {listed(names)}")
+        if chosen is None and known in names:
+            chosen = known
+        column, there = (word, [name.lower() for name in names]) if chosen is None else (chosen, list(names))
+        return there.index(column) if column in there else None
+
     def _features_there(self, path: Path, others: dict[str, int]) -> tuple[str, ...]:
         """The named features; none of them where they are those of degrees."""
         features = self.features or ()
@@ -159,16 +172,6 @@ class Columns:
 
 def _several(names: str | Path | Sequence[str]) -> tuple[str, ...]:
     return (str(names),) if isinstance(names, str | Path) else tuple(map(str, names))
-
-
-def _chosen(path: Path, names: Sequence[str], wanted: str | None, usual: str) -> int | None:
-    """The position of a column: of the wanted name, else of the usual one in any case; None where there is none."""
-    lower = [name.lower() for name in names]
-    if wanted is None:
-        return lower.index(usual) if usual in lower else None
-    if wanted not in names:
-        raise InputError(str(path), f"a column {shorten(wanted)}, for {usual}", f"the columns {listed(names)}")
-    return list(names).index(wanted)
 
 
 def _label(path: Path, others: dict[str, int], name: str, what: str = "label column") -> int:

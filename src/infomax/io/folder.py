@@ -118,6 +118,7 @@ def write_arrays(graph: Graph, folder: Path, *, halved: bool = False) -> dict[st
         "splits": list(graph.splits),
         "dropped": dict(graph.dropped),
         "edge_columns": graph.edge_columns,
+        "table_columns": dict(graph.table_columns),
     }
 
 

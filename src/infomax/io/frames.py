@@ -50,7 +50,7 @@ def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **colu
             node_table = replace(node_table, features=matrix, feature_names=matrix_names(matrix.shape[1]))
     with parquet.telling(Path("edges"), "a frame that can be read"):
         edge_table = parquet.edge_table(_Frame(_to_arrow(edges, "edges")), Path("edges"), chosen)
-    return tables.build(edge_table, node_table, directed)
+    return tables.build(edge_table, node_table, directed, chosen)
 
 
 def _node_table(frame: Any, columns: Columns, name: str) -> tables.NodeTable:

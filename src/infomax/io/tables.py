@@ -18,7 +18,7 @@ from infomax.errors import InputError, place, shorten
 from infomax.graphs.graph import Features, Graph
 from infomax.graphs.grown import grow
 from infomax.graphs.interchange import number_groups
-from infomax.io.columns import NodeColumns
+from infomax.io.columns import Columns, NodeColumns
 
 Ids: TypeAlias = list[int] | list[str]
 
@@ -79,7 +79,7 @@ class NodeTable(Table):
     groups: NDArray[np.int64] | None = None
 
 
-def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
+def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool, columns: Columns) -> Graph:
     """The graph of an edge table and, where there is one, a node table."""
     if nodes is None and not edges.ids:
         remedy = "A graph without edges needs a node table."
@@ -104,7 +104,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Graph:
         )
     except InputError as error:
         raise InputError(f"{edges.path}, {error.where}", error.expected, error.found, error.remedy) from error
-    return graph if edges.named else replace(graph, edge_columns=edges.names)
+    return replace(graph, edge_columns=None if edges.named else edges.names, table_columns=columns.named())
 
 
 def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:

@@ -20,7 +20,7 @@ import json
 import platform
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +95,7 @@ def begin(
     import torch
 
     described: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
-    described |= {"directed": graph.directed, "labels": list(graph.labels)}
+    described |= {"directed": graph.directed, "labels": list(graph.labels), "columns": dict(graph.table_columns)}
     to_json(settings)  # raises for settings that cannot be written, before anything is removed
     make_folder(folder)
     old = () if resumed else (MODEL, VECTORS, CHECKPOINT)
@@ -215,7 +215,7 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
         raise InputError(str(path), "the graph of the run", "no such file", _RESTORE)
     if not isinstance(described, dict) or described.get("sha256") != file_hash(path):
         raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", _RESTORE)
-    return read_npz(path)
+    return replace(read_npz(path), table_columns=described.get("columns", {}))
 
 
 def read_vectors(folder: Path) -> Embeddings | None:

@@ -143,6 +143,7 @@ class Preparation:
             "splits": self._marks(notes, "splits"),
             "dropped": {name: rows[name] for name in ("self_loops", "duplicates", "zero_weights")},
             "edge_columns": None if self.columns.names_ends(ends) else ends,
+            "table_columns": self.columns.named(),
         }
 
     def _marks(self, notes: dict[str, Any], kind: str) -> list[str]:
