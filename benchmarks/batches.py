@@ -15,6 +15,7 @@ from benchmarks.ours import FOREVER, go_on
 from benchmarks.problem import LEARNING_RATE, load
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.presets import PRESETS
 from infomax.training.loop import Training
@@ -39,7 +40,8 @@ class OurBatches:
     def __init__(self, graph: Graph, dim: int, batch: int, device: torch.device, ranks: Ranks = ALONE) -> None:
         preset = dataclasses.replace(PRESETS["batches"], dim=dim)
         model = build(preset, graph.num_features, torch.Generator().manual_seed(0)).to(device)
-        self.views = Batches(graph, model.encoder.rule, preset.corruption, device, batch=batch)
+        backend = Backend(device)
+        self.views = Batches(graph, model.encoder.rule, preset.corruption, backend, batch=batch)
         self.views.divide(ranks)
         self.training = Training(
             model,
@@ -51,6 +53,7 @@ class OurBatches:
             generator=torch.Generator(device).manual_seed(0),
             replayable=True,
             ranks=ranks,
+            backend=backend,
         )
 
     def train(self, count: int) -> float:

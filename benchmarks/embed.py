@@ -18,6 +18,7 @@ from benchmarks.patch_peers import Skip
 from benchmarks.problem import load
 from infomax import DGI
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend
 from infomax.training.embedding import embed
 from infomax.views import WholeView
 
@@ -63,7 +64,9 @@ class Ours(Contender):
 
     def prepare(self) -> WholeView:
         """The view of the graph."""
-        return WholeView.of(self.scaled(), self.model.model_.encoder.rule, self.device)
+        encoder = self.model.model_.encoder
+        backend = Backend.of_embedding(self.device, self.graph.num_nodes * encoder.out_dim)
+        return WholeView.of(self.scaled(), encoder.rule, backend)
 
     def compute(self, prepared: WholeView) -> Tensor:
         """Layer by layer, in blocks of nodes."""

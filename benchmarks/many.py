@@ -17,6 +17,7 @@ from infomax.datasets import load_dataset
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scaler
+from infomax.kernels import Backend
 from infomax.presets import PRESETS
 from infomax.training.loop import Training
 from infomax.views.propagation import Propagation
@@ -29,16 +30,17 @@ class Ours:
 
     def __init__(self, graph: Graph, device: torch.device) -> None:
         model = build(PRESET, graph.num_features, torch.Generator().manual_seed(0)).to(device)
+        backend = Backend.of_training(device, PRESET.work(graph.num_nodes))
         self.training = Training(
             model,
-            PRESET.views(graph, model.encoder.rule, PRESET.corruption, device),
+            PRESET.views(graph, model.encoder.rule, PRESET.corruption, backend),
             PRESET.objective,
             lr=PRESET.lr,
             epochs=FOREVER,
             patience=None,
             generator=torch.Generator(device).manual_seed(1),
             replayable=True,
-            short=PRESET.is_short(graph.num_nodes),
+            backend=backend,
         )
 
     def train(self, count: int) -> float:

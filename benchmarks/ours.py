@@ -11,6 +11,7 @@ from torch import Tensor
 
 from benchmarks.problem import LEARNING_RATE, PatchProblem, Problem
 from infomax.estimator import build
+from infomax.kernels import Backend
 from infomax.presets import Preset
 from infomax.training.loop import Training
 
@@ -27,16 +28,17 @@ class Ours:
         with torch.no_grad():
             model.encoder.weights[0].copy_(problem.theta)
             model.discriminator.weight.copy_(problem.bilinear)
-        model = model.to(device)
+        model, backend = model.to(device), Backend(device)
         self.training = Training(
             model,
-            preset.views(graph, model.encoder.rule, preset.corruption, device),
+            preset.views(graph, model.encoder.rule, preset.corruption, backend),
             preset.objective,
             lr=LEARNING_RATE,
             epochs=FOREVER,
             patience=FOREVER,
             generator=problem.generator(),
             replayable=True,
+            backend=backend,
         )
 
     def train(self, count: int) -> float:
@@ -58,6 +60,7 @@ class OurPatches:
             patience=None,
             generator=problem.generator(),
             replayable=True,
+            backend=problem.views.backend,
         )
 
     def train(self, count: int) -> float:

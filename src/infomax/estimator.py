@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
@@ -19,6 +20,7 @@ from infomax.errors import InputError, whole
 from infomax.graphs import memory
 from infomax.graphs.graph import Graph
 from infomax.graphs.scaling import Scale, Scaler, warn_if_zero
+from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
@@ -66,6 +68,9 @@ class DGI(Parameters):
         scaler_, feature_names_: the fitted `Scaler`, and the names of the features in order.
         graph_: the graph that it was fitted to.
     """
+
+    one_of_many = False
+    """Whether so many models are trained that loading compiled kernels pays, however small the graph."""
 
     def __init__(
         self,
@@ -177,7 +182,9 @@ class DGI(Parameters):
             memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, features=scaler.transform(seen.features))
         warn_if_zero(scaled.features, scaler)
-        views = preset.views(scaled, model.encoder.rule, preset.corruption, device)
+        numbers = math.inf if self.one_of_many else preset.work(seen.num_nodes)
+        backend = Backend.of_training(device, numbers)
+        views = preset.views(scaled, model.encoder.rule, preset.corruption, backend)
         views.prepare(model.encoder.depth)
         if ranks.count > 1:
             views.divide(ranks)
@@ -195,7 +202,7 @@ class DGI(Parameters):
             patience=preset.patience,
             generator=draws,
             replayable=usual,
-            short=preset.is_short(seen.num_nodes),
+            backend=backend,
             ranks=ranks,
         )
         return training, preset, scaler
@@ -234,7 +241,8 @@ class DGI(Parameters):
         encoder = self.model_.to(device).encoder
         memory.require(memory.embedding_bytes(graph, encoder.out_dim), device)
         scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
-        view = WholeView.of(scaled, encoder.rule, device)
+        numbers = math.inf if self.one_of_many else graph.num_nodes * encoder.out_dim
+        view = WholeView.of(scaled, encoder.rule, Backend.of_embedding(device, numbers))
         h = embed(encoder, view)
         h = smooth_over(h, cast(Propagation, view.propagation), hops) if hops else h
         embeddings = Embeddings(to_host(h), graph.ids)

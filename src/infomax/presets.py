@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -33,8 +34,6 @@ Part = Callable[..., Any]
 
 USUAL = 500
 """Epochs that a training with patience usually takes at most."""
-SHORT = 1 << 33
-"""Numbers, nodes times width times epochs, below which a GPU gains less by compiled kernels than loading them takes."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Preset:
     """All settings of a training besides the graph, the seed and the device.
 
     A part is the class or function itself, or a ``functools.partial`` of it: ``views`` is called with (graph, rule,
-    corruption, device), ``encoder`` with (in_dim, dim), ``readout`` and ``discriminator`` with (dim), these three with
+    corruption, backend), ``encoder`` with (in_dim, dim), ``readout`` and ``discriminator`` with (dim), these three with
     ``generator=``; ``corruption`` with (view, generator), ``objective`` with the logits of positives and negatives.
     """
 
@@ -78,10 +77,10 @@ class Preset:
         bound = self.views.keywords if isinstance(self.views, partial) else {}
         return self.regime.bytes(graph, Sizes(self.dim, encoder.depth, encoder.out_dim), device, **bound)
 
-    def is_short(self, nodes: int) -> bool:
-        """Whether training on so many nodes is so short that a GPU should use plain torch."""
+    def work(self, nodes: int) -> float:
+        """Return about how many numbers a training on so many nodes computes; infinite if it always needs kernels."""
         epochs = self.epochs if self.patience is None else min(self.epochs, USUAL)
-        return not self.regime.needs_kernels and nodes * self.dim * epochs < SHORT
+        return math.inf if self.regime.needs_kernels else nodes * self.dim * epochs
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON values; a part is its name and its bound arguments."""
@@ -150,7 +149,7 @@ _KNOWN = (
 PRESETS = {preset.name: preset for preset in _KNOWN}
 
 _CALLS = {
-    "views": ("graph", "rule", "corruption", "device"),
+    "views": ("graph", "rule", "corruption", "backend"),
     "encoder": ("in_dim", "dim", "generator="),
     "corruption": ("view", "generator"),
     "readout": ("dim", "generator="),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -12,8 +11,8 @@ import torch
 from sample_graphs import random_graph
 from scipy import sparse
 
-from infomax import DGI, kernels
-from infomax.kernels.loading import compiled
+from infomax import DGI
+from infomax.kernels import Backend
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.trees import Tree
@@ -26,6 +25,7 @@ if not torch.cuda.is_available():
     pytest.skip("there is no GPU", allow_module_level=True)
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
+ON_CPU, ON_GPU = Backend(CPU), Backend(GPU)
 
 
 def pairs(*tensors):
@@ -39,8 +39,8 @@ def test_pair_loss(n, m, d, generator):
         return torch.randn(shape, generator=generator)
 
     on_gpu, plain = pairs(draw(n, d), draw(m, d), draw(d), torch.tensor([0.3]), draw(d, d) / d, draw(1)[0])
-    found, gradients = kernels.pair_loss(*on_gpu)
-    expected, expected_gradients = kernels.pair_loss(*plain)
+    found, gradients = ON_GPU.pair_loss(*on_gpu)
+    expected, expected_gradients = ON_CPU.pair_loss(*plain)
     torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-4, atol=1e-6)
     for a, b in zip(gradients, expected_gradients, strict=True):
         assert a.shape == b.shape
@@ -56,9 +56,9 @@ def test_bias_prelu(parts, generator):
     if parts == 2:
         tensors = [draw(205), torch.tensor([0.4]), draw(70, 5), draw(200, 70).T]
     outcomes = []
-    for batch in pairs(*tensors):
+    for backend, batch in zip((ON_GPU, ON_CPU), pairs(*tensors), strict=True):
         leaves = [t.requires_grad_() for t in batch]
-        h = kernels.bias_prelu(*leaves)
+        h = backend.bias_prelu(*leaves)
         weights = torch.linspace(-1, 1, h.numel(), device=h.device, dtype=h.dtype).view_as(h)
         outcomes.append([h, *torch.autograd.grad((h * weights).sum(), leaves)])
     for a, b in zip(*outcomes, strict=True):
@@ -72,9 +72,9 @@ def test_product(m, n, d, generator):
     dense = torch.randn(m, n, generator=generator) * (torch.rand(m, n, generator=generator) < 0.3)
     dense[1] = 0
     y = torch.randn(n, d, generator=generator)
-    matrix = kernels.prepare(dense.to_sparse_csr().to(GPU))
+    matrix = ON_GPU.prepare(dense.to_sparse_csr().to(GPU))
     assert len(matrix.cut.long) == (0 if n < 100 else m - 1)
-    torch.testing.assert_close(kernels.product(matrix, y.to(GPU)).cpu(), dense @ y, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(ON_GPU.product(matrix, y.to(GPU)).cpu(), dense @ y, rtol=1e-4, atol=1e-4)
     assert ("tiles" in vars(matrix)) == (n <= 4096 and d >= 512)
 
 
@@ -89,10 +89,10 @@ def test_shuffle_loss(generator):
 
     numbers = pairs(draw(90, 200), draw(200), torch.tensor([0.3]), draw(200, 200) / 200, draw(1)[0])
     outcomes = []
-    for batch in numbers:
+    for backend, batch in zip((ON_GPU, ON_CPU), numbers, strict=True):
         matrix = dense.to(batch[0])
-        p, transpose = (kernels.prepare(m.contiguous().to_sparse_csr()) for m in (matrix, matrix.T))
-        outcomes.append(kernels.shuffle_loss(p, transpose, rows.to(matrix.device), *batch))
+        p, transpose = (backend.prepare(m.contiguous().to_sparse_csr()) for m in (matrix, matrix.T))
+        outcomes.append(backend.shuffle_loss(p, transpose, rows.to(matrix.device), *batch))
     (found, gradients), (expected, expected_gradients) = outcomes
     torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-4, atol=1e-6)
     for a, b in zip(gradients, expected_gradients, strict=True):
@@ -102,20 +102,20 @@ def test_shuffle_loss(generator):
 @pytest.mark.parametrize("n", [1, 2, 5, 64, 1000, 4097])
 def test_permutations(n):
     generator = torch.Generator(GPU).manual_seed(3)
-    found = kernels.permutations(50, n, generator)
+    found = ON_GPU.permutations(50, n, generator)
     assert (found.sort(dim=1).values == torch.arange(n, device=GPU)).all()
     assert n < 64 or len(set(map(tuple, found.tolist()))) == 50
-    assert kernels.permutation(n, generator).shape == (n,)
+    assert ON_GPU.permutation(n, generator).shape == (n,)
 
 
 def test_every_permutation_is_as_likely_as_another():
     """Chi-squared over the 24 permutations of 4; and over where the first of 100 goes."""
     generator = torch.Generator(GPU).manual_seed(4)
-    of_four = (kernels.permutations(24_000, 4, generator) * torch.tensor([64, 16, 4, 1], device=GPU)).sum(1)
+    of_four = (ON_GPU.permutations(24_000, 4, generator) * torch.tensor([64, 16, 4, 1], device=GPU)).sum(1)
     counts = torch.unique(of_four, return_counts=True)[1].double()
     assert len(counts) == 24
     assert ((counts - 1000) ** 2 / 1000).sum() < 49.7  # 23 degrees of freedom, one in a thousand
-    first = torch.bincount(kernels.permutations(50_000, 100, generator)[:, 0], minlength=100).double()
+    first = torch.bincount(ON_GPU.permutations(50_000, 100, generator)[:, 0], minlength=100).double()
     assert ((first - 500) ** 2 / 500).sum() < 148.2  # 99 degrees of freedom
 
 
@@ -140,11 +140,11 @@ def test_the_end_of_a_step(generator):
 def test_without_triton_the_results_are_the_same(monkeypatch):
     """Where nothing is drawn but the first weights and a shuffle that is not one."""
     graph = random_graph(300, 20)
-    monkeypatch.setattr("infomax.views.whole.permutation", lambda n, generator: torch.arange(n, device=GPU).flip(0))
+    monkeypatch.setattr(Backend, "permutation", lambda self, n, generator: torch.arange(n, device=GPU).flip(0))
     settings = {"dim": 16, "epochs": 12, "lr": 1e-3, "device": "cuda"}
-    with compiled():
-        fused = DGI(**settings).fit(graph).transform(graph).vectors
     plain = DGI(**settings).fit(graph).transform(graph).vectors
+    monkeypatch.setattr(DGI, "one_of_many", True)
+    fused = DGI(**settings).fit(graph).transform(graph).vectors
     assert not np.array_equal(fused, plain)
     np.testing.assert_allclose(fused, plain, rtol=1e-2, atol=1e-4 * abs(plain).max())
 
@@ -153,8 +153,8 @@ def test_half_a_table_is_gathered_in_full_precision(generator):
     sizes = (6, 30, 60, 600)
     table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
     rows = torch.randint(80, (696,), generator=generator)
-    found = kernels.gather_tree(table.half().to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
-    for a, b in zip(found, kernels.gather_tree(table.half().float(), rows, Tree.of(sizes, CPU), share), strict=True):
+    found = ON_GPU.gather_tree(table.half().to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
+    for a, b in zip(found, ON_CPU.gather_tree(table.half().float(), rows, Tree.of(sizes, CPU), share), strict=True):
         assert a.dtype == torch.float32
         torch.testing.assert_close(a.cpu(), b)
 
@@ -163,27 +163,23 @@ def test_trees(generator):
     sizes = (6, 30, 60, 600)
     table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
     rows = torch.randint(80, (696,), generator=generator)
-    found = kernels.gather_tree(table.to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
-    for a, b in zip(found, kernels.gather_tree(table, rows, Tree.of(sizes, CPU), share), strict=True):
+    found = ON_GPU.gather_tree(table.to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
+    for a, b in zip(found, ON_CPU.gather_tree(table, rows, Tree.of(sizes, CPU), share), strict=True):
         torch.testing.assert_close(a.cpu(), b)
     outcomes = []
     for device in (GPU, CPU):
         h = torch.randn(96, 200, generator=generator.manual_seed(3)).to(device).requires_grad_()
-        own, mean = kernels.pool_tree(h, Tree.of(sizes[:3], device), share[:36].to(device))
+        own, mean = Backend(device).pool_tree(h, Tree.of(sizes[:3], device), share[:36].to(device))
         outcomes.append([own, mean, torch.autograd.grad((own * own + 3 * mean * own).sum(), h)[0]])
     for a, b in zip(*outcomes, strict=True):
         torch.testing.assert_close(a.cpu(), b.cpu())
 
 
 @pytest.mark.parametrize("preset", ["whole-graph", "batches", "mean-pool", "patches", "many-graphs"])
-@pytest.mark.parametrize("kernels", [compiled, nullcontext])
-def test_replayed_training_is_the_plain_one(preset, kernels, monkeypatch):
+@pytest.mark.parametrize("compiled", [True, False])
+def test_replayed_training_is_the_plain_one(preset, compiled, monkeypatch):
     """Bit for bit: the same kernels in the same order, whether Python launches them or the graph."""
-    with kernels():
-        _compare_replayed(preset, monkeypatch)
-
-
-def _compare_replayed(preset, monkeypatch):
+    monkeypatch.setattr(DGI, "one_of_many", compiled)
     graph = random_graph(300, 20, dense=True)
     settings = {"dim": 16, "preset": preset, "epochs": 12, "lr": 1e-3, "device": "cuda"}
     replayed = DGI(**settings).fit(graph).transform(graph).vectors
@@ -216,11 +212,12 @@ def groups_of(graph, sizes):
     return replace(graph, adjacency=adjacency, groups=groups)
 
 
-def test_a_seed_gives_the_same_encoder_whatever_ran_before():
+def test_a_seed_gives_the_same_encoder_whatever_ran_before(monkeypatch):
     graph = random_graph(200, 20)
     model = partial(DGI, dim=16, epochs=5, device="cuda")
     first = model().fit_transform(graph).vectors
-    with compiled():
+    with monkeypatch.context() as patch:
+        patch.setattr(DGI, "one_of_many", True)
         model().fit(graph)
     DGI(preset="batches", dim=16, epochs=2, device="cuda").fit(graph)  # batches are always compiled
     np.testing.assert_array_equal(model().fit_transform(graph).vectors, first)
@@ -236,7 +233,7 @@ def test_neighbourhoods(weighted, cap, generator):
         views = Batches(graph, "symmetric", shuffle_features, device, batch=70, cap=cap)
         drawn = torch.Generator().manual_seed(1)
         keys = [torch.randint(-(2**31), 2**31, (8,), generator=drawn, dtype=torch.int32) for _ in range(2)]
-        nodes, permutation = (Permutation(300, key.to(device)) for key in keys)
+        nodes, permutation = (Permutation(300, key.to(device), views.neighbourhoods.backend) for key in keys)
         chosen = nodes.first(70)
         offsets = uniform(chosen, torch.tensor(7, device=device))
         found = [views.neighbourhoods.pool(chosen, offsets, views.features, p) for p in (None, permutation)]
@@ -267,7 +264,7 @@ def test_features_that_do_not_fit_stay_on_the_host(scale, preset, monkeypatch):
     settings = {"dim": 16, "preset": preset, "scale": "none", "epochs": 3, "lr": 1e-3, "device": "cuda"}
     there = DGI(**settings).fit(graph).transform(graph).vectors
     monkeypatch.setattr("infomax.views.operands.free_bytes", lambda gpu: 0)
-    table = operands.to_gather(graph.features, GPU)
+    table = operands.to_gather(graph.features, ON_GPU)
     assert (table.is_pinned(), table.dtype) == (True, torch.half if scale == 1 else torch.float32)
     np.testing.assert_array_equal(DGI(**settings).fit(graph).transform(graph).vectors, there)
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sample_graphs import random_graph
 
 from infomax import DGI, kernels
-from infomax.kernels import host
-from infomax.kernels.host import Workspace, empty, on_one_thread, row_product, transposed_product, workspace
+from infomax.kernels import Backend
+from infomax.kernels.host import Workspace, on_one_thread, row_product, transposed_product
 from infomax.parts.encoders import GCN
 
 SHAPE = (64, 32)
@@ -79,27 +79,17 @@ def test_no_array_is_overwritten_and_there_are_no_more_blocks_than_arrays_at_a_t
     assert all(len(block) <= largest for block in blocks)
 
 
-def test_a_workspace_serves_its_own_block_of_code_alone():
-    found = []
-
-    def elsewhere():
-        found.append(host._workspace.get())
-
-    with workspace():
-        assert host._workspace.get() is not None
-        thread = Thread(target=elsewhere)
-        thread.start()
-        thread.join()
-        first = empty(SHAPE, np.float32)
+def test_a_backend_uses_memory_again_in_its_own_context_alone():
+    backend = Backend(torch.device("cpu"))
+    with backend.reusing():
+        first = backend.empty(SHAPE, np.float32)
         place = address(first)
         del first
-        assert address(empty(SHAPE, np.float32)) == place
-        with pytest.raises(ZeroDivisionError), workspace():
-            raise ZeroDivisionError
-        assert address(empty(SHAPE, np.float32)) == place
-    elsewhere()
-    assert found == [None, None]
-    assert empty(SHAPE, np.float32).base is None
+        assert address(backend.empty(SHAPE, np.float32)) == place
+    assert backend.empty(SHAPE, np.float32).base is None
+    with pytest.raises(ZeroDivisionError), backend.reusing():
+        raise ZeroDivisionError
+    assert backend.workspace is None
 
 
 @pytest.mark.parametrize("layers", [1, 2])

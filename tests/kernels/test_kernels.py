@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Event
-
 import pytest
 import torch
 from sample_graphs import random_graph
 
 from infomax import DGI, kernels
-from infomax.kernels.loading import uncompiled
+from infomax.kernels import Backend, plain
 from infomax.kernels.optimiser import Adam
 from infomax.training.ledger import Ledger
+
+CPU = torch.device("cpu")
 
 
 def both(function, monkeypatch):
     """What a function finds with the compiled kernels, and without."""
-    assert kernels.numba_kernels() is not None
     found = []
     for large in (0, 1 << 62):
         monkeypatch.setattr(kernels, "LARGE", large)
@@ -25,31 +23,38 @@ def both(function, monkeypatch):
     return found
 
 
-def test_what_a_thread_uses_does_not_depend_on_other_threads():
-    both_in, first_out = Barrier(2), Event()
+def test_kernels_are_chosen_by_the_work_and_the_device_alone():
+    assert Backend(CPU).numba(kernels.LARGE) is not None
+    assert Backend(CPU).numba(kernels.LARGE - 1) is None
+    assert Backend.of_training(CPU, 0).numba(kernels.LARGE) is not None
+    for numbers, small in ((kernels.EMBEDDING - 1, True), (kernels.EMBEDDING, False)):
+        assert Backend.of_embedding(CPU, numbers).small == small
+        assert (Backend.of_embedding(CPU, numbers).numba(kernels.LARGE) is None) == small
+    assert Backend(CPU).triton is None
+    for numbers, small in ((kernels.TRAINING - 1, True), (kernels.TRAINING, False)):
+        assert Backend.of_training(torch.device("cuda"), numbers).small == small
 
-    def small_then_large(first):
-        with uncompiled():
-            both_in.wait(10)
-            found = [kernels.numba_kernels()]
-            assert first or first_out.wait(10)
-        if first:
-            first_out.set()
-        with uncompiled(small=False):
-            found.append(kernels.numba_kernels())
-        return found
 
-    with ThreadPoolExecutor(2) as threads:
-        for small, large in threads.map(small_then_large, (True, False)):
-            assert small is None
-            assert large is not None
-    assert kernels.numba_kernels() is not None
+def test_what_one_backend_does_changes_no_other(monkeypatch):
+    """Torch's Adam leaves its threads only where its own backend has used numba's."""
+    moved = []
+    monkeypatch.setattr(kernels, "on_one_thread", lambda function, *arguments: moved.append(function))
+    one, other = Backend(CPU), Backend(CPU)
+    with one.reusing():
+        assert one.numba(kernels.LARGE) is not None
+        assert one.workspace is not None
+        assert other.workspace is None
+    for backend, expected in ((other, []), (one, [plain.adam])):
+        weight = torch.ones(3)
+        Adam([weight], 0.1, backend).step([torch.ones(3)])
+        assert moved == expected
+        assert (weight == 1).all() == bool(expected)
 
 
 def sparse(rows, columns, generator):
     dense = torch.randn(rows, columns, generator=generator) * (torch.rand(rows, columns, generator=generator) < 0.3)
     dense[1] = 0
-    return dense, kernels.prepare(dense.to_sparse_csr())
+    return dense, Backend(CPU).prepare(dense.to_sparse_csr())
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -59,7 +64,7 @@ def test_product(threads, monkeypatch, generator):
     try:
         dense, matrix = sparse(23, 31, generator)
         y = torch.randn(31, 17, generator=generator)
-        for found in both(lambda: kernels.product(matrix, y), monkeypatch):
+        for found in both(lambda: Backend(CPU).product(matrix, y), monkeypatch):
             torch.testing.assert_close(found, dense @ y)
     finally:
         torch.set_num_threads(before)
@@ -79,7 +84,7 @@ def test_product_by_blocks(block, monkeypatch, generator):
 @pytest.mark.parametrize(("rows", "columns"), [(0, 5), (5, 0), (3, 5)])
 def test_product_with_nothing_in_it(rows, columns, monkeypatch):
     matrix, y = torch.zeros(rows, columns).to_sparse_csr(), torch.ones(columns, 2)
-    for found in both(lambda: kernels.product(kernels.prepare(matrix), y), monkeypatch):
+    for found in both(lambda: Backend(CPU).product(Backend(CPU).prepare(matrix), y), monkeypatch):
         torch.testing.assert_close(found, torch.zeros(rows, 2))
 
 
@@ -89,17 +94,17 @@ def test_pair_loss(slope, monkeypatch, generator):
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
     arguments = draw(40, 6), draw(31, 6), draw(6), torch.tensor([slope]).double(), draw(6, 6), draw(1)[0]
-    compiled, plain = both(lambda: kernels.pair_loss(*(a.clone() for a in arguments)), monkeypatch)
+    compiled, plain = both(lambda: Backend(CPU).pair_loss(*(a.clone() for a in arguments)), monkeypatch)
     torch.testing.assert_close(compiled, plain)
 
 
 def test_shuffle_loss(monkeypatch, generator):
     dense, matrix = sparse(30, 30, generator)
-    transpose = kernels.prepare(dense.T.contiguous().to_sparse_csr())
+    transpose = Backend(CPU).prepare(dense.T.contiguous().to_sparse_csr())
     rows, y = torch.randperm(30, generator=generator), torch.randn(30, 7, generator=generator)
     bias, weight = torch.randn(7, generator=generator), torch.randn(7, 7, generator=generator)
     others = bias, torch.tensor([0.3]), weight, torch.tensor(0.1)
-    compiled, plain = both(lambda: kernels.shuffle_loss(matrix, transpose, rows, y.clone(), *others), monkeypatch)
+    compiled, plain = both(lambda: Backend(CPU).shuffle_loss(matrix, transpose, rows, y.clone(), *others), monkeypatch)
     torch.testing.assert_close(compiled, plain)
 
 
@@ -162,4 +167,4 @@ def test_the_end_of_a_step(monkeypatch, generator):
 
 def test_inverse(generator):
     rows = torch.randperm(50, generator=generator)
-    assert (rows[kernels.inverse(rows)] == torch.arange(50)).all()
+    assert (rows[plain.inverse(rows)] == torch.arange(50)).all()

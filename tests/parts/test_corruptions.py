@@ -82,9 +82,18 @@ class TestFlips:
 def _double(propagation):
     weights = propagation.weights.double()
     if isinstance(propagation, DenseFlips):
-        base = Propagation(propagation.keys, weights, propagation.n, propagation.rule, directed=propagation.directed)
+        base = Propagation(
+            propagation.keys,
+            weights,
+            propagation.n,
+            propagation.rule,
+            propagation.backend,
+            directed=propagation.directed,
+        )
         return DenseFlips(base, propagation.rho, propagation.seed, block=17)
-    return Propagation(propagation.keys, weights, propagation.n, propagation.rule, directed=propagation.directed)
+    return Propagation(
+        propagation.keys, weights, propagation.n, propagation.rule, propagation.backend, directed=propagation.directed
+    )
 
 
 def test_blocks_of_any_height_draw_the_same_graph(graph, monkeypatch):

@@ -1,4 +1,4 @@
-"""The kernels of `infomax.kernels` on a CPU, compiled by numba, with few passes over memory.
+"""The kernels of `infomax.kernels.Backend` on a CPU, compiled by numba, with few passes over memory.
 
 Rows are divided among as many threads as torch has. Sums over rows are computed per thread and then over the threads,
 so the same number of threads gives the same bits.
@@ -16,7 +16,6 @@ from numba import njit
 from scipy.special import expit
 from torch import Tensor
 
-from infomax.kernels.host import empty
 from infomax.kernels.ranks import Portion
 from infomax.kernels.sharing import equal, even, share
 
@@ -25,6 +24,9 @@ PIECE = 256
 
 BLOCK, FEWEST = 1 << 20, 4
 """Bytes of a dense factor that stay in a core's cache; entries per row and block above which such blocks pay."""
+
+Empty = Callable[..., np.ndarray]
+"""A function of (shape, dtype) that returns an array with arbitrary contents."""
 
 
 def _compiled(function):
@@ -151,9 +153,9 @@ def _descend(weight, grad, mean, variance, kept, keep, rate, scale, begin, end):
         weight[i] -= rate * mean[i] / (np.sqrt(variance[i]) * scale + least)
 
 
-def product(matrix: Tensor, y: Tensor) -> Tensor:
+def product(matrix: Tensor, y: Tensor, empty: Empty = np.empty) -> Tensor:
     """Multiply a CSR matrix ``[M, N]`` with ascending columns by a dense ``[N, D]``."""
-    return _products(y, _blocked(matrix, y))[0]
+    return _products(empty, y, _blocked(matrix, y))[0]
 
 
 def pair_loss(
@@ -165,7 +167,7 @@ def pair_loss(
     offset: Tensor,
     portion: Portion | None = None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As `infomax.kernels.pair_loss`; z and z_negative are overwritten by their gradients."""
+    """As `Backend.pair_loss`; z and z_negative are overwritten by their gradients."""
     portion = portion or Portion(len(z), len(z) + len(z_negative))
     n, total = portion.nodes, portion.total
     b, a, o = bias.numpy(), slope.numpy()[0], offset.numpy()[()]
@@ -193,12 +195,12 @@ def pair_loss(
 
 
 def shuffle_loss(
-    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *others: Tensor
+    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *others: Tensor, empty: Empty = np.empty
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As `infomax.kernels.shuffle_loss`; a shuffle renumbers columns or rows, without copying Y."""
+    """As `Backend.shuffle_loss`; a shuffle renumbers columns or rows, without copying Y."""
     starts, columns, values, height = _blocked(matrix, y)
     shuffled = starts, rows.numpy()[columns], values, len(y)
-    z, z_negative = _products(y, (starts, columns, values, height), shuffled)
+    z, z_negative = _products(empty, y, (starts, columns, values, height), shuffled)
     record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
     back, y_grad = _csr(transpose), empty(y.shape, y.numpy().dtype)
     share(_pair_gradient, (even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad))
@@ -215,7 +217,7 @@ def adam(
     kept: Sequence[Tensor] | None,
     waited: Tensor | None,
 ) -> None:
-    """As `infomax.kernels.adam`, for contiguous tensors."""
+    """As `Backend.adam`, for contiguous tensors."""
     count += 1
     rate, scale = lr / (1 - 0.9 ** count.item()), 1 / math.sqrt(1 - 0.999 ** count.item())
     keep = bool(kept) and waited is not None and waited.item() == 0
@@ -224,7 +226,7 @@ def adam(
     share(_descend, *((equal(len(group[0])), *group, keep, rate, scale) for group in flat))
 
 
-def _products(y: Tensor, *matrices: tuple[Any, ...]) -> list[Tensor]:
+def _products(empty: Empty, y: Tensor, *matrices: tuple[Any, ...]) -> list[Tensor]:
     """Multiply matrices by y, each as `_blocked` describes it; columns must ascend if there is more than one block."""
     dense = y.contiguous().numpy()
     outs = [empty((len(starts) - 1, y.shape[1]), dense.dtype) for starts, *_ in matrices]

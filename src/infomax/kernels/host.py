@@ -6,10 +6,8 @@ import math
 import os
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from threading import Barrier, Lock
 from typing import Any, TypeVar
@@ -74,25 +72,6 @@ class _Loan:
         self.returned.append(self.block)
 
 
-_workspace: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
-
-
-@contextmanager
-def workspace() -> Iterator[None]:
-    """Let `empty` reuse freed arrays within this context; other threads are not affected."""
-    token = _workspace.set(Workspace())
-    try:
-        yield
-    finally:
-        _workspace.reset(token)
-
-
-def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array with arbitrary contents: from the `workspace` if there is one, else from NumPy."""
-    current = _workspace.get()
-    return np.empty(shape, dtype) if current is None else current.empty(shape, dtype)
-
-
 def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
     """Call a function on a thread where torch starts no other threads, and return its result.
 
@@ -101,8 +80,8 @@ def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
     return _single_threaded(1).submit(function, *arguments).result()
 
 
-def row_product(x: Tensor, y: Tensor) -> Tensor:
-    """Compute X Y from ``[n, f]`` and ``[f, d]``: each thread multiplies some of the rows.
+def row_product(x: Tensor, y: Tensor, empty: Callable[..., NDArray[Any]] = np.empty) -> Tensor:
+    """Compute X Y from ``[n, f]`` and ``[f, d]``: each thread multiplies some of the rows, into an ``empty`` array.
 
     The threads of BLAS would spin for a while after the product, on cores that the threads of our kernels need next.
     """

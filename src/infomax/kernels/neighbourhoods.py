@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from infomax.kernels import triton_for, worth_compiling
+from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
 
 
@@ -34,6 +34,7 @@ class Neighbourhoods:
     cap: int
     capped: bool
     """Whether any node has more neighbours than the cap."""
+    backend: Backend
 
     def entries(self, count: int) -> int:
         """Return about how many entries the rows of so many nodes have."""
@@ -68,9 +69,9 @@ class Neighbourhoods:
 
         The table may be in half precision, and for a GPU in page-locked host memory.
         """
-        if kernels := triton_for(self.left):
+        if kernels := self.backend.triton:
             return kernels.pool_rows(self, nodes, offsets, table, permutation)  # type: ignore[no-any-return]
-        if worth_compiling(self.left, self.entries(len(nodes)) * table.shape[1]):
+        if self.backend.numba(self.entries(len(nodes)) * table.shape[1]):
             from infomax.kernels.cpu_neighbourhoods import pool_rows
 
             return pool_rows(self, nodes, offsets, table, permutation)

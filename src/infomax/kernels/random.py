@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from infomax.kernels import triton_for, worth_compiling
+from infomax.kernels import IMAGE, Backend
 
 ROUNDS = 8
 MASK = 0xFFFFFFFF
@@ -25,12 +25,14 @@ class Permutation:
 
     n: int
     keys: Tensor
+    backend: Backend
 
     @classmethod
-    def draw(cls, n: int, generator: torch.Generator) -> Permutation:
+    def draw(cls, n: int, generator: torch.Generator, backend: Backend | None = None) -> Permutation:
         """Draw a permutation of 0 to n - 1."""
         shape, device = (ROUNDS,), generator.device
-        return cls(n, torch.randint(-(2**31), 2**31, shape, generator=generator, device=device, dtype=torch.int32))
+        keys = torch.randint(-(2**31), 2**31, shape, generator=generator, device=device, dtype=torch.int32)
+        return cls(n, keys, backend or Backend(device))
 
     @property
     def bits(self) -> tuple[int, int]:
@@ -40,13 +42,13 @@ class Permutation:
 
     def first(self, count: int) -> Tensor:
         """Return the images of 0 to count - 1: ``count`` different random numbers below n."""
-        if kernels := triton_for(self.keys):
+        if kernels := self.backend.triton:
             return kernels.first_images(self.keys, self.n, count, *self.bits)  # type: ignore[no-any-return]
         return self(torch.arange(count, device=self.keys.device))
 
     def __call__(self, numbers: Tensor) -> Tensor:
         """Return the image of each number, int64 of the same shape."""
-        if worth_compiling(self.keys, 512 * ROUNDS * numbers.numel()):  # torch takes 9 ms even for few numbers
+        if self.backend.numba(IMAGE * numbers.numel()):
             from infomax.kernels.cpu_neighbourhoods import images
 
             return images(numbers, self.keys, self.n, *self.bits)

@@ -16,14 +16,12 @@ from infomax.estimator import DGI
 from infomax.evaluation.probes import Probe, Score, choose_probe
 from infomax.evaluation.results import Row, summarise
 from infomax.kernels.device import choose_device
-from infomax.kernels.loading import compiled
 from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.results import PAPER
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import chosen_costs, labelled, majority, raw_features
 
 
-@compiled()
 def score_dataset(
     dataset: str, *, runs: int = 50, probe: str = "paper", device: str = "auto", progress: Progress = silent
 ) -> dict[str, Any]:
@@ -45,6 +43,7 @@ def score_dataset(
         scores: dict[str, list[Score]] = {}
         for seed in range(runs):
             model = DGI(**(experiment.settings | change), seed=seed, device=device)
+            model.one_of_many = True
             vectors = model.fit_transform(graph).vectors
             for (name, split), (suffix, measure) in product(tests.items(), measures.items()):
                 score = measure(vectors, codes, split, seed=seed, device=place)

@@ -46,7 +46,9 @@ def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> Wh
     graph = view.propagation
     flipped = _draw_pairs(graph.n, rho, graph.directed, generator)
     keys, weights = _xor(graph.keys, graph.weights, flipped)
-    return view.with_propagation(Propagation(keys, weights, graph.n, graph.rule, directed=graph.directed))
+    return view.with_propagation(
+        Propagation(keys, weights, graph.n, graph.rule, graph.backend, directed=graph.directed)
+    )
 
 
 def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
@@ -69,7 +71,7 @@ def drop_features(view: W, generator: torch.Generator, *, rate: float) -> W:
     x = view.features if isinstance(view.features, Tensor) else view.features.matrix.to_sparse_coo()
     kept = torch.rand(x.shape, generator=generator, device=generator.device) >= rate
     left = x * kept / (1 - rate)
-    features: Any = SparseOperand(left.to_sparse_csr()) if left.is_sparse else left
+    features: Any = SparseOperand(left.to_sparse_csr(), view.backend) if left.is_sparse else left
     return view.with_features(features)
 
 
@@ -124,7 +126,7 @@ class DenseFlips(Messages):
     """
 
     def __init__(self, base: Messages, rho: float, seed: Tensor, block: int = 1 << 22) -> None:
-        super().__init__(base.keys, base.weights, base.n, base.rule, directed=base.directed)
+        super().__init__(base.keys, base.weights, base.n, base.rule, base.backend, directed=base.directed)
         self.rho, self.seed = rho, seed
         self.height = max(1, block // self.n)
         self.stored: list[Tensor] | None = [] if self.n**2 <= STORED else None

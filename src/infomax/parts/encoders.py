@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from infomax.errors import whole
-from infomax.kernels import bias_prelu
 from infomax.kernels.initialisation import glorot
 from infomax.views import View
 from infomax.views.propagation import Rule
@@ -66,7 +65,7 @@ class GCN(Encoder):
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """One convolution."""
-        return bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
+        return view.backend.bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
 
     def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """P H Θ."""
@@ -97,7 +96,7 @@ class SkipMeanPool(Encoder):
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """The node itself and its neighbourhood, side by side."""
-        return bias_prelu(self.biases[k], self.slopes[k], *self._sides(k, view, h))
+        return view.backend.bias_prelu(self.biases[k], self.slopes[k], *self._sides(k, view, h))
 
     def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """H Θ' || P H Θ."""
@@ -126,7 +125,7 @@ class DenseSkipMeanPool(Encoder):
 
     def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
         """Return the running sum including this layer's output; for the last layer, only its output."""
-        outcome = bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
+        outcome = view.backend.bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
         if k == self.depth - 1:
             return outcome
         return outcome + (view.own(None, self.skip) if h is None else view.carry(h))

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from infomax.errors import InputError, whole
-from infomax.kernels import column_sum
 from infomax.kernels.initialisation import glorot
+from infomax.kernels.plain import column_sum
 from infomax.views import View, WholeView
 
 

@@ -8,16 +8,13 @@ from contextlib import contextmanager
 import torch
 from torch.nn.functional import normalize
 
-from infomax.kernels.loading import uncompiled
 from infomax.parts.encoders import Encoder
 from infomax.views import BlockView, WholeView
+from infomax.views.operands import SparseOperand
 from infomax.views.propagation import Propagation
 
 BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Nodes per block: few fit into a CPU's cache, many keep a GPU busy."""
-
-LARGE = 1 << 26
-"""Numbers, nodes times width, above which compiled kernels save more time in one pass than loading them takes."""
 
 COLUMNS = 64
 """Columns that are smoothed at a time."""
@@ -32,7 +29,7 @@ def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.
     propagation, h = view.propagation, None
     assert isinstance(propagation, Propagation)  # noqa: S101  flipped edges occur only in negatives
     n, block = propagation.n, block or BLOCK[propagation.operand.matrix.device.type]
-    with evaluating(encoder), uncompiled(n * encoder.out_dim < LARGE):
+    with evaluating(encoder):
         for k in range(encoder.depth):
             whole = view.fresh()
             blocks = (BlockView(whole, propagation, start, min(start + block, n)) for start in range(0, n, block))
@@ -50,12 +47,14 @@ def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.
 def smooth(h: torch.Tensor, propagation: Propagation, hops: int) -> torch.Tensor:
     """Smooth vectors: H + P^hops H with rows of length 1, ``[N, d]``. H is overwritten.
 
-    It works on a few columns at a time, to save memory.
+    It works on a few columns at a time, to save memory. This is more work than an encoder's pass, and its own choice
+    of kernels.
     """
+    p = SparseOperand(propagation.operand.matrix)
     for columns in h.split(COLUMNS, dim=1):
         far = columns.contiguous()
         for _ in range(hops):
-            far = propagation @ far
+            far = p @ far
         columns.add_(far)
     for rows in h.split(BLOCK[h.device.type]):
         rows.copy_(normalize(rows))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from infomax import kernels
+from infomax.kernels import Backend
 
 
 class Ledger:
@@ -29,8 +29,10 @@ class Ledger:
         patience: int | None,
         capacity: int,
         buffers: Sequence[Tensor] = (),
+        backend: Backend | None = None,
     ) -> None:
         device = weights[0].device
+        self.backend = backend or Backend(device)
         self.steps, self.patience = steps, patience
         self.sums = torch.zeros(3, dtype=torch.float64, device=device)
         self.curve = torch.zeros(capacity, 3, dtype=torch.float64, device=device)
@@ -47,7 +49,8 @@ class Ledger:
 
     def note(self, record: Tensor, last: bool) -> None:
         """Add the record ``[3]`` of a step; after the last step of an epoch, store the epoch's mean."""
-        kernels.note(record, self.sums, self.curve, self.lowest, self.counts, self.steps, self.patience or 0, last)
+        books = self.sums, self.curve, self.lowest, self.counts
+        self.backend.note(record, *books, self.steps, self.patience or 0, last)
         for buffer, kept in zip(self.buffers if last else (), self.kept_buffers, strict=last):
             torch.where(self.waited == 0, buffer, kept, out=kept)
 

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from infomax.errors import InputError, whole
-from infomax.kernels.host import workspace
-from infomax.kernels.loading import uncompiled
+from infomax.kernels import Backend
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.kernels.replay import Replay
@@ -42,7 +41,7 @@ class Training:
 
     The loop queues steps without waiting for a GPU; with ``replayable`` parts the GPU replays a recorded step. The
     history is read back every `stride` epochs; epochs after the stop are discarded, so the result does not depend on
-    the stride. In a ``short`` training a GPU loads no compiled kernels.
+    the stride. The views should have the same ``backend``.
     """
 
     def __init__(
@@ -57,19 +56,20 @@ class Training:
         generator: torch.Generator,
         replayable: bool = False,
         ranks: Ranks = ALONE,
-        short: bool = False,
+        backend: Backend | None = None,
     ) -> None:
         self.model, self.views, self.objective, self.generator = model, views, objective, generator
-        self.epochs, self.patience, self.short = epochs, patience, short
+        self.epochs, self.patience = epochs, patience
         self.device, self.ranks = generator.device, ranks
+        self.backend = backend or Backend(self.device)
         whole("views.steps", views.steps, 1)
         gpu = self.device.type == "cuda"
         self.stride = STRIDE if gpu and views.steps == 1 else 1
         self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         # Gradients that are added over the ranks: the encoder's; those of the discriminator are the whole batch's.
         self.shared = sum(parameter.requires_grad for parameter in model.encoder.parameters())
-        self.optimiser = Adam(self.weights, lr)
-        self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, list(model.buffers()))
+        self.optimiser = Adam(self.weights, lr, self.backend)
+        self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, list(model.buffers()), self.backend)
         replayable = replayable and gpu and ranks == ALONE
         if replayable:
             views.pad()
@@ -84,7 +84,7 @@ class Training:
         """Train to the end; ``pause`` is called whenever the history has been read back, and within long epochs."""
         self.began = time.perf_counter()
         gpu = self.device.type == "cuda"
-        with torch.enable_grad(), workspace(), uncompiled(gpu and self.short):
+        with torch.enable_grad(), self.backend.reusing():
             while not self.finished:
                 stop = min(len(self.history) + self.stride, self.epochs)
                 with tensor_cores() if gpu else nullcontext():

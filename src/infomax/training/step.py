@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from infomax import kernels
 from infomax.errors import InputError
 from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
@@ -66,11 +65,11 @@ def _closed_form(model: Model, positive: View, negative: View) -> Tensor:
     shuffle = shuffle_of(positive, negative)
     if shuffle is not None and type(encoder) in (GCN, MeanPool) and encoder.depth == 1:
         p, y = shuffle[0].operand, positive.own(None, encoder.weights[0])
-        kernel = partial(kernels.shuffle_loss, p.prepared, p.transpose.prepared, shuffle[1])
+        kernel = partial(positive.backend.shuffle_loss, p.prepared, p.transpose.prepared, shuffle[1])
         return _ClosedForm.apply(kernel, y, *last)  # type: ignore[no-any-return, no-untyped-call]
     both = side_by_side(positive, negative)
     z = encoder.before_activation(both)[0].chunk(2) if both else encoder.before_activation(positive, negative)
-    pair_loss = partial(kernels.pair_loss, portion=getattr(positive, "portion", None))
+    pair_loss = partial(positive.backend.pair_loss, portion=getattr(positive, "portion", None))
     return _ClosedForm.apply(pair_loss, *z, *last)  # type: ignore[no-any-return, no-untyped-call]
 
 

@@ -63,7 +63,7 @@ class StoredEncoder:
         self.encoder, self.graph, self.device = deepcopy(encoder).to(device).eval(), graph, device
         self.hoods = read_neighbourhoods(graph, encoder.rule, device, max(graph.num_nodes, 1))
         features = scaler.transform(graph.features)
-        self.table: Table = StoredTable(features) if device.type == "cpu" else to_gather(features, device)  # type: ignore[assignment]
+        self.table: Table = StoredTable(features) if device.type == "cpu" else to_gather(features, self.hoods.backend)  # type: ignore[assignment]
         self.block = BLOCK[device.type]
 
     @torch.no_grad()
@@ -134,7 +134,7 @@ class RowsView:
     """A view of some nodes of a graph folder; a layer is computed from a table of the layer before."""
 
     def __init__(self, hoods: Neighbourhoods, features: Table, nodes: Tensor) -> None:
-        self.hoods, self.features, self.nodes = hoods, features, nodes
+        self.hoods, self.features, self.nodes, self.backend = hoods, features, nodes, hoods.backend
 
     def carry(self, h: Table) -> Tensor:
         """H of these nodes."""
@@ -142,12 +142,15 @@ class RowsView:
 
     def own(self, h: Table | None, weight: Tensor) -> Tensor:
         """H Θ of these nodes."""
-        return multiply(gather_rows(self.features if h is None else h, self.nodes).to(weight.dtype), weight)
+        return multiply(
+            gather_rows(self.features if h is None else h, self.nodes).to(weight.dtype), weight, self.backend
+        )
 
     def pooled(self, h: Table | None, weight: Tensor) -> Tensor:
         """P H Θ of these nodes."""
         offsets = torch.zeros(len(self.nodes), device=self.nodes.device)
-        return multiply(pool_rows(self.features if h is None else h, self.hoods, self.nodes, offsets), weight)
+        pooled = pool_rows(self.features if h is None else h, self.hoods, self.nodes, offsets)
+        return multiply(pooled, weight, self.backend)
 
 
 def all_vectors(

@@ -21,6 +21,7 @@ from infomax.errors import whole
 from infomax.graphs import memory
 from infomax.graphs.graph import Graph
 from infomax.graphs.grown import GrownAdjacency
+from infomax.kernels import Backend, Place
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
@@ -79,7 +80,7 @@ class Hops:
     def steps(self) -> list[tuple[SparseOperand, Tensor]]:
         """For each hop and the one before: rows of P between their nodes, and the positions of the inner nodes."""
         return [
-            (_matrix(*self.rows(level), outer), torch.searchsorted(outer, inner))
+            (_matrix(*self.rows(level), outer, self.graph.backend), torch.searchsorted(outer, inner))
             for level, (inner, outer) in enumerate(pairwise(self.levels))
         ]
 
@@ -111,9 +112,15 @@ class BatchView:
         """X, before any shuffle."""
         return self.products.features
 
+    @property
+    def backend(self) -> Backend:
+        """What computes it."""
+        return self.hops.graph.backend
+
     def shuffled(self, generator: torch.Generator) -> BatchView:
         """The same neighbourhoods with the features of all nodes of the graph in random order."""
-        return dataclasses.replace(self, permutation=Permutation.draw(len(self.hops.graph.left), generator))
+        drawn = Permutation.draw(len(self.hops.graph.left), generator, self.backend)
+        return dataclasses.replace(self, permutation=drawn)
 
     def carry(self, h: Tensor) -> Tensor:
         """H of the inner hop."""
@@ -144,7 +151,7 @@ class BatchView:
                 self.read()
             else:
                 self.inputs[pooled] = gather_rows(x, self._carried(nodes)).to(weight.dtype)
-        return multiply(self.inputs[pooled], weight)
+        return multiply(self.inputs[pooled], weight, self.backend)
 
     def _first_sparse(self, nodes: Tensor, x: SparseOperand, weight: Tensor, *, pooled: bool) -> Tensor:
         """As `_first` with sparse features: X Θ of the nodes needed, or of all nodes if that is little more."""
@@ -154,10 +161,10 @@ class BatchView:
             starts, senders = torch.arange(len(nodes) + 1, device=nodes.device), nodes
             values = weight.new_ones(len(nodes))
         carried = self._carried(senders)
-        if len(self.hops.graph.left) <= len(senders):
-            return _matrix(starts, carried, values, len(self.hops.graph.left)) @ self.products.of(None, weight)
+        if (n := len(self.hops.graph.left)) <= len(senders):
+            return _matrix(starts, carried, values, n, self.backend) @ self.products.of(None, weight, self.backend)
         needed = torch.unique(carried)
-        return _matrix(starts, carried, values, needed) @ (x.gather(needed) @ weight)
+        return _matrix(starts, carried, values, needed, self.backend) @ (x.gather(needed) @ weight)
 
     def _carried(self, nodes: Tensor) -> Tensor:
         """The rows of X that belong to nodes, after the shuffle."""
@@ -208,17 +215,19 @@ class Batches(Views):
         graph: Graph,
         rule: Rule,
         corruption: Corruption,
-        device: torch.device,
+        place: Place,
         *,
         batch: int = BATCH,
         cap: int = CAP,
     ) -> None:
-        self.neighbourhoods = read_neighbourhoods(graph, rule, device, whole("cap", cap, 1))
+        backend = Backend.of(place)
+        device = backend.device
+        self.neighbourhoods = read_neighbourhoods(graph, rule, backend, whole("cap", cap, 1))
         self.features: Any  # an Operand or a StoredTable
         if isinstance(graph.features, StoredFeatures) and device.type == "cpu":
             self.features = StoredTable(graph.features)
         else:
-            self.features = to_gather(graph.features, device, dense_share=0, dense_bytes=DENSE_BYTES)
+            self.features = to_gather(graph.features, backend, dense_share=0, dense_bytes=DENSE_BYTES)
         self.corruption = corruption
         self.prepare(1)
         self.n, self.batch = graph.num_nodes, min(whole("batch", batch, 1), graph.num_nodes)
@@ -283,7 +292,7 @@ class Batches(Views):
         self.everything, self.batch = nodes, len(nodes)
 
     def _draw(self, generator: torch.Generator) -> tuple[View, View]:
-        drawn = Permutation.draw(self.n, generator)
+        drawn = Permutation.draw(self.n, generator, self.neighbourhoods.backend)
         seed = torch.randint(2**31, (), generator=generator, device=generator.device)
         nodes = self.everything if len(self.everything) else drawn.first(self.batch)
         portion = Portion.of(self.batch, self.ranks)
@@ -292,8 +301,10 @@ class Batches(Views):
         return view, self.corruption(view, generator)
 
 
-def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int) -> Neighbourhoods:
+def read_neighbourhoods(graph: Graph, rule: Rule, place: Place, cap: int) -> Neighbourhoods:
     """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
+    backend = Backend.of(place)
+    device = backend.device
     grown = isinstance(graph.adjacency, GrownAdjacency)  # its rows are those that send to a node already
     received = graph.adjacency.T.tocsr() if graph.directed and not grown else graph.adjacency
     stored = grown or isinstance(received, StoredAdjacency)
@@ -307,7 +318,7 @@ def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int
     left = (degree**-0.5 if rule == "symmetric" else 1 / degree).float()
     right = left if rule == "symmetric" else torch.ones_like(left)
     if grown:
-        return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, received)
+        return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, backend, received)
     return Neighbourhoods(
         starts,
         to_device(received.indices, device),
@@ -316,17 +327,18 @@ def read_neighbourhoods(graph: Graph, rule: Rule, device: torch.device, cap: int
         right,
         cap,
         capped=bool((counts > cap).any()),
+        backend=backend,
     )
 
 
-def _matrix(starts: Tensor, senders: Tensor, values: Tensor, among: Tensor | int) -> SparseOperand:
+def _matrix(starts: Tensor, senders: Tensor, values: Tensor, among: Tensor | int, backend: Backend) -> SparseOperand:
     """Build rows of P as a matrix ``[n, m]`` whose columns are the nodes ``among``, ascending, or 0 to m - 1."""
     n, m = len(starts) - 1, among if isinstance(among, int) else len(among)
     columns = senders if isinstance(among, int) else torch.searchsorted(among, senders)
     if starts.is_cuda:
         owner = torch.repeat_interleave(torch.arange(n, device=starts.device), starts.diff())
         keys, order = torch.sort(owner * m + columns)
-        return SparseOperand(csr(keys, values[order], (n, m)))
+        return SparseOperand(csr(keys, values[order], (n, m)), backend)
     rows = sparse.csr_array((values.numpy(), columns.numpy(), starts.numpy()), shape=(n, m), copy=True)
     rows.sort_indices()
-    return SparseOperand.of_rows(*tensors(rows), m)
+    return SparseOperand.of_rows(*tensors(rows), m, backend)

@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend, Place
 from infomax.kernels.ranks import Portion
 from infomax.views.operands import multiply
 from infomax.views.propagation import Propagation, Rule
@@ -34,11 +35,12 @@ class ManyGraphs(Views):
 
     corruptions = WholeGraph.corruptions
 
-    def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, device: torch.device) -> None:
+    def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, place: Place) -> None:
         groups = np.zeros(graph.num_nodes) if graph.groups is None else graph.groups
         masks = [groups == group for group in np.unique(groups)]
         self.members = [np.flatnonzero(mask) for mask in masks]
-        self.views = [WholeView.of(graph.part(mask), rule, device) for mask in masks]
+        backend = Backend.of(place)
+        self.views = [WholeView.of(graph.part(mask), rule, backend) for mask in masks]
         self.corruption, self.steps = corruption, len(self.views)
         self.padded: PaddedGraphs | None = None
 
@@ -89,6 +91,7 @@ class PaddedView:
     real: Tensor
     matrices: Tensor
     which: slice
+    backend: Backend
     portion: Portion | None = None
 
     def part(self, which: slice) -> PaddedView:
@@ -111,13 +114,13 @@ class PaddedView:
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ."""
-        return multiply(self.features.flatten(0, 1), weight) if h is None else h @ weight
+        return multiply(self.features.flatten(0, 1), weight, self.backend) if h is None else h @ weight
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ; features are pooled before the product, so that the gradient needs no P."""
         matrices = self.matrices[self.which]
         if h is None:
-            return multiply((matrices[:, 0] @ self.features).flatten(0, 1), weight)
+            return multiply((matrices[:, 0] @ self.features).flatten(0, 1), weight, self.backend)
         y = (h @ weight).unflatten(0, self.real.shape)
         return _Product.apply(y, *matrices.unbind(1)).flatten(0, 1)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -127,7 +130,8 @@ def side_by_side(positive: View, negative: View) -> View | None:
     if not (isinstance(positive, PaddedView) and isinstance(negative, PaddedView)):
         return None
     features = torch.cat([positive.features, negative.features])
-    return PaddedView(features, torch.cat([positive.real, negative.real]), positive.matrices, slice(0, 2))
+    real = torch.cat([positive.real, negative.real])
+    return PaddedView(features, real, positive.matrices, slice(0, 2), positive.backend)
 
 
 class _Product(torch.autograd.Function):
@@ -166,6 +170,7 @@ class PaddedGraphs:
     real: Tensor
     places: Tensor
     values: Tensor
+    backend: Backend
 
     @classmethod
     def of(cls, views: Sequence[WholeView]) -> PaddedGraphs:
@@ -180,7 +185,8 @@ class PaddedGraphs:
         places = [(step[:, :, None] * matrix.indices()).sum(1).T for matrix in matrices]
         values = [matrix.values() for matrix in matrices]
         places_of_all = pad_sequence(places, batch_first=True, padding_value=real.shape[1] ** 2).mT.contiguous()
-        return cls(features, real, places_of_all, pad_sequence(values, batch_first=True)[:, None])
+        values_of_all = pad_sequence(values, batch_first=True)[:, None]
+        return cls(features, real, places_of_all, values_of_all, views[0].backend)
 
     def pair(self, batch: Tensor) -> tuple[PaddedView, PaddedView]:
         """Two of the graphs, by their numbers ``[2]`` on the device; the first says which nodes of both count."""
@@ -189,5 +195,6 @@ class PaddedGraphs:
         cells = features.new_zeros(2, 2, n * n + 8)  # 8, for the alignment that tensor cores require
         cells.scatter_(2, places, self.values[batch].expand_as(places))
         portion = Portion(real[0].sum(), real.sum(), real=(real[0], real[1]))
-        both = PaddedView(features, real, cells[..., :-8].unflatten(2, (n, n)), slice(0, 2), portion)
+        matrices = cells[..., :-8].unflatten(2, (n, n))
+        both = PaddedView(features, real, matrices, slice(0, 2), self.backend, portion)
         return both.part(slice(0, 1)), both.part(slice(1, 2))

@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 
 from infomax.arrays.stored import StoredFeatures
 from infomax.graphs.graph import Features
-from infomax.kernels import prepare, product, reaches_host
+from infomax.kernels import Backend, Place
 from infomax.kernels.host import row_product, transposed_product
 from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device
 
@@ -31,19 +31,22 @@ warnings.filterwarnings("ignore", message="The given NumPy array is not writable
 class SparseOperand:
     """A constant CSR matrix ``[M, N]``; gradients flow through the other factor only."""
 
-    def __init__(self, matrix: Tensor, *, symmetric: bool = False) -> None:
-        self.matrix, self.symmetric = matrix, symmetric
+    def __init__(self, matrix: Tensor, backend: Backend | None = None, *, symmetric: bool = False) -> None:
+        self.matrix, self.backend, self.symmetric = matrix, backend or Backend(matrix.device), symmetric
 
     @cached_property
     def prepared(self) -> Any:
         """The matrix in the form in which products are fastest, made at first use."""
-        return prepare(self.matrix)
+        return self.backend.prepare(self.matrix)
 
     @classmethod
-    def of_rows(cls, starts: Tensor, columns: Tensor, values: Tensor, width: int) -> SparseOperand:
+    def of_rows(
+        cls, starts: Tensor, columns: Tensor, values: Tensor, width: int, backend: Backend | None = None
+    ) -> SparseOperand:
         """Build the matrix ``[M, width]`` from row starts ``[M + 1]``, ascending columns per row, and values."""
         shape = (len(starts) - 1, width)
-        return cls(torch.sparse_csr_tensor(starts.long(), columns.long(), values, shape, check_invariants=False))
+        matrix = torch.sparse_csr_tensor(starts.long(), columns.long(), values, shape, check_invariants=False)
+        return cls(matrix, backend)
 
     @property
     def transpose(self) -> SparseOperand:
@@ -57,15 +60,15 @@ class SparseOperand:
         if not self.matrix.is_cuda:  # scipy counts, which is faster than torch's sort
             parts = (self.matrix.values().numpy(), columns.numpy(), starts.numpy())
             turned = sparse.csr_array(parts, shape=(m, n)).tocsc()
-            return SparseOperand.of_rows(*tensors(turned), m)
+            return SparseOperand.of_rows(*tensors(turned), m, self.backend)
         rows = torch.repeat_interleave(torch.arange(m, device=starts.device), starts.diff())
         keys, order = torch.sort(columns * m + rows)
-        return SparseOperand(csr(keys, self.matrix.values()[order], (n, m)))
+        return SparseOperand(csr(keys, self.matrix.values()[order], (n, m)), self.backend)
 
     def __matmul__(self, y: Tensor) -> Tensor:
         """Multiply by y ``[N, D]``, ``[M, D]``; the gradient is a product with the transpose."""
         if not y.requires_grad:
-            return product(self.prepared, y)
+            return self.backend.product(self.prepared, y)
         return _SparseProduct.apply(y, self)  # type: ignore[no-any-return, no-untyped-call]
 
     def rows(self, start: int, stop: int) -> SparseOperand:
@@ -73,7 +76,7 @@ class SparseOperand:
         starts = self.matrix.crow_indices()[start : stop + 1]
         first, last = int(starts[0]), int(starts[-1])
         columns, values = self.matrix.col_indices()[first:last], self.matrix.values()[first:last]
-        return SparseOperand.of_rows(starts - first, columns, values, self.matrix.shape[1])
+        return SparseOperand.of_rows(starts - first, columns, values, self.matrix.shape[1], self.backend)
 
     def gather(self, rows: Tensor) -> SparseOperand:
         """Return the given rows ``[n]``, in that order, ``[n, N]``."""
@@ -82,33 +85,35 @@ class SparseOperand:
         ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         places = torch.arange(int(ends[-1]), device=rows.device)
         places += torch.repeat_interleave(starts[rows] - ends[:-1], counts)
-        return SparseOperand.of_rows(ends, columns[places], self.matrix.values()[places], self.matrix.shape[1])
+        values, width = self.matrix.values()[places], self.matrix.shape[1]
+        return SparseOperand.of_rows(ends, columns[places], values, width, self.backend)
 
 
 Operand: TypeAlias = Tensor | SparseOperand
 """A constant matrix, dense or sparse, that multiplies a dense one."""
 
 
-def operand(features: Features, device: torch.device, dtype: torch.dtype = torch.float32) -> Operand:
+def operand(features: Features, place: Place, dtype: torch.dtype = torch.float32) -> Operand:
     """Put features ``[N, F]`` on the device; sparse features stay sparse."""
+    backend = Backend.of(place)
     if not sparse.issparse(features):
-        return to_device(np.asarray(features), device).to(dtype)
-    keys, values = keyed(features, device)
-    return SparseOperand(csr(keys, values.to(dtype), features.shape))
+        return to_device(np.asarray(features), backend.device).to(dtype)
+    keys, values = keyed(features, backend.device)
+    return SparseOperand(csr(keys, values.to(dtype), features.shape), backend)
 
 
 DENSE_SHARE, DENSE_BYTES = 0.03, 1 << 30
 """Sparse features become dense on a GPU above this share of non-zeros and up to these bytes, since that is faster."""
 
 
-def to_multiply(features: Features, device: torch.device) -> Operand:
+def to_multiply(features: Features, backend: Backend) -> Operand:
     """Put features on the device for products; on a GPU dense rows are zero-padded to 32 bytes for tensor cores."""
-    x = operand(_laid_out(features, device, DENSE_SHARE, DENSE_BYTES), device)
+    x = operand(_laid_out(features, backend.device, DENSE_SHARE, DENSE_BYTES), backend)
     return pad(x, (0, -x.shape[1] % 8)) if isinstance(x, Tensor) and x.is_cuda else x
 
 
 def to_gather(
-    features: Features, device: torch.device, *, dense_share: float = DENSE_SHARE, dense_bytes: int = DENSE_BYTES
+    features: Features, backend: Backend, *, dense_share: float = DENSE_SHARE, dense_bytes: int = DENSE_BYTES
 ) -> Operand:
     """Put features where rows can be gathered from them.
 
@@ -116,19 +121,17 @@ def to_gather(
     both have ten bits of mantissa, but half precision ends at 65,504 and loses bits below 6e-5. If they would take more
     than half of the free GPU memory, they stay in page-locked host memory, and the GPU reads them from there.
     """
-    features = _laid_out(features, device, dense_share, dense_bytes)
-    if device.type != "cuda" or sparse.issparse(features):
-        return operand(features, device)
-    half, close = _table(features, device, torch.half)
-    return half if close else _table(features, device, torch.float32)[0]
+    features = _laid_out(features, backend.device, dense_share, dense_bytes)
+    if backend.device.type != "cuda" or sparse.issparse(features):
+        return operand(features, backend)
+    half, close = _table(features, backend, torch.half)
+    return half if close else _table(features, backend, torch.float32)[0]
 
 
-def _table(
-    features: NDArray[np.float32] | StoredFeatures, device: torch.device, dtype: torch.dtype
-) -> tuple[Tensor, bool]:
+def _table(features: NDArray[np.float32] | StoredFeatures, backend: Backend, dtype: torch.dtype) -> tuple[Tensor, bool]:
     """Return a table ``[N, F]`` of a dtype, padded as in `to_multiply`, and whether rounding changed it little."""
-    n, width = len(features), features.shape[1] + -features.shape[1] % 8
-    fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or not reaches_host(device)
+    n, width, device = len(features), features.shape[1] + -features.shape[1] % 8, backend.device
+    fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or not backend.reaches_host
     out = torch.empty(n, width, dtype=dtype, **({"device": device} if fits else {"pin_memory": True}))
     error = largest = torch.zeros(width, device=device)
     for start, block in _blocks(features, device):
@@ -167,10 +170,10 @@ def _laid_out(features: Features, device: torch.device, share: float, limit: int
     return features.toarray() if full and device.type == "cuda" else features
 
 
-def multiply(x: Operand, weight: Tensor) -> Tensor:
+def multiply(x: Operand, weight: Tensor, backend: Backend) -> Tensor:
     """Compute X Θ, where X may have padding columns."""
     if isinstance(x, Tensor) and not x.is_cuda and not x.requires_grad and weight.requires_grad:
-        return _DenseProduct.apply(x, weight)  # type: ignore[no-any-return, no-untyped-call]
+        return _DenseProduct.apply(x, weight, backend)  # type: ignore[no-any-return, no-untyped-call]
     missing = x.shape[1] - len(weight) if isinstance(x, Tensor) else 0
     return x @ (pad(weight, (0, 0, 0, missing)) if missing > 0 else weight)
 
@@ -179,25 +182,25 @@ class _DenseProduct(torch.autograd.Function):
     """X Θ on a CPU, for a constant X."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, backend: Backend) -> Tensor:
         ctx.save_for_backward(x)
-        return row_product(x, weight.detach())
+        return row_product(x, weight.detach(), backend.empty)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
         (x,) = ctx.saved_tensors
-        return None, transposed_product(x, grads[0])
+        return None, transposed_product(x, grads[0]), None
 
 
 class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, operand: SparseOperand) -> Tensor:
         ctx.operand = operand
-        return product(operand.prepared, y)
+        return operand.backend.product(operand.prepared, y)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return product(ctx.operand.transpose.prepared, grads[0]), None
+        return ctx.operand.backend.product(ctx.operand.transpose.prepared, grads[0]), None
 
 
 def tensors(matrix: Any) -> tuple[Tensor, Tensor, Tensor]:

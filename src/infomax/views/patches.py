@@ -16,7 +16,7 @@ from torch import Tensor
 from infomax.errors import InputError, whole
 from infomax.graphs import memory
 from infomax.graphs.graph import Graph
-from infomax.kernels import gather_tree, permutations, pool_tree
+from infomax.kernels import Backend, Place
 from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
 from infomax.kernels.trees import Tree
 from infomax.views.operands import Operand, multiply, to_gather
@@ -48,6 +48,7 @@ class PatchView:
     rows: Tensor
     share: Tensor
     fan_out: tuple[int, ...]
+    backend: Backend
     trees: dict[tuple[int, ...], Tree] = field(default_factory=dict)
     """Trees by the sizes of their levels; all batches share them."""
     portion: Portion | None = None
@@ -59,7 +60,7 @@ class PatchView:
     def shuffled(self, generator: torch.Generator) -> PatchView:
         """The same patches with the features shuffled among the nodes of each patch."""
         portion = self.portion or Portion.of(len(self.rows), ALONE)
-        order = permutations(portion.nodes, self.rows.shape[1], generator, portion.rows)
+        order = self.backend.permutations(portion.nodes, self.rows.shape[1], generator, portion.rows)
         return dataclasses.replace(self, rows=self.rows.gather(1, order))
 
     def carry(self, h: Tensor) -> Tensor:
@@ -80,13 +81,16 @@ class PatchView:
         if h is None and not isinstance(self.features, Tensor):
             return self._gather(self.features @ weight)[side]
         if id(h) not in self.inputs:
-            sides = self._gather(self.features) if h is None else pool_tree(h, *self._tree(self._levels(h)))
+            sides = self._gather(self.features) if h is None else self._pool(h)
             self.inputs[id(h)] = (h, *sides)  # H is kept alive, so that no other tensor gets its id
-        return multiply(self.inputs[id(h)][1 + side], weight)
+        return multiply(self.inputs[id(h)][1 + side], weight, self.backend)
+
+    def _pool(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        return self.backend.pool_tree(h, *self._tree(self._levels(h)))
 
     def _gather(self, table: Any) -> tuple[Tensor, Tensor]:
         sizes = level_sizes(len(self.rows), self.fan_out)
-        return gather_tree(table, torch.cat(by_level(self.rows, self.fan_out)), *self._tree(sizes))
+        return self.backend.gather_tree(table, torch.cat(by_level(self.rows, self.fan_out)), *self._tree(sizes))
 
     def _tree(self, sizes: list[int]) -> tuple[Tree, Tensor]:
         if tuple(sizes) not in self.trees:
@@ -116,7 +120,7 @@ class Patches(Views):
         graph: Graph,
         rule: Rule,
         corruption: Corruption,
-        device: torch.device,
+        place: Place,
         *,
         fan_out: Sequence[int] = FAN_OUT,
         batch: int = BATCH,
@@ -129,8 +133,9 @@ class Patches(Views):
         self.weighting = weighting
         self.fan_out, self.trees = check_fan_out(fan_out), dict[tuple[int, ...], Tree]()
         self.batch, self.corruption = whole("batch", batch, 1), corruption
-        self.neighbours = Neighbours.of(graph, device)
-        self.features = to_gather(graph.features, device)
+        self.backend = Backend.of(place)
+        self.neighbours = Neighbours.of(graph, self.backend.device)
+        self.features = to_gather(graph.features, self.backend)
         self.n = graph.num_nodes
         self.steps = -(-self.n // self.batch)
         self.ranks = ALONE
@@ -193,4 +198,4 @@ class Patches(Views):
             full = partial(torch.full, dtype=torch.float32, device=rows.device)
             counts = zip(inner, self.fan_out, strict=True)
             share = torch.cat([full((len(level),), count / (count + 1)) for level, count in counts])
-        return PatchView(self.features, rows, share, self.fan_out, trees=self.trees, portion=portion)
+        return PatchView(self.features, rows, share, self.fan_out, self.backend, trees=self.trees, portion=portion)

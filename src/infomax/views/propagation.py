@@ -9,6 +9,7 @@ from torch import Tensor
 
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend, Place
 from infomax.views.operands import SparseOperand, csr, keyed
 
 Rule = Literal["symmetric", "mean"]
@@ -29,10 +30,11 @@ class Messages:
         weights: ``[E]``
     """
 
-    def __init__(self, keys: Tensor, weights: Tensor, n: int, rule: Rule, *, directed: bool) -> None:
+    def __init__(self, keys: Tensor, weights: Tensor, n: int, rule: Rule, backend: Backend, *, directed: bool) -> None:
         if rule not in get_args(Rule):
             raise InputError("rule of the encoder", " or ".join(get_args(Rule)), repr(rule))
         self.keys, self.weights, self.n, self.rule, self.directed = keys, weights, n, rule, directed
+        self.backend = backend
 
     def __matmul__(self, y: Tensor) -> Tensor:
         """Propagate once, ``[N, D] -> [N, D]``."""
@@ -42,8 +44,8 @@ class Messages:
 class Propagation(Messages):
     """Propagation as one sparse matrix ``[N, N]``."""
 
-    def __init__(self, keys: Tensor, weights: Tensor, n: int, rule: Rule, *, directed: bool) -> None:
-        super().__init__(keys, weights, n, rule, directed=directed)
+    def __init__(self, keys: Tensor, weights: Tensor, n: int, rule: Rule, backend: Backend, *, directed: bool) -> None:
+        super().__init__(keys, weights, n, rule, backend, directed=directed)
         rows, columns = keys // n, keys % n
         degree = torch.ones(n, dtype=weights.dtype, device=keys.device).index_add_(0, rows, weights)
         if rule == "symmetric":
@@ -54,14 +56,16 @@ class Propagation(Messages):
         loops = torch.arange(n, device=keys.device) * (n + 1)
         merged, order = torch.sort(torch.cat([keys, loops]))
         symmetric = rule == "symmetric" and not directed
-        self.operand = SparseOperand(csr(merged, torch.cat([values, diagonal])[order], (n, n)), symmetric=symmetric)
+        matrix = csr(merged, torch.cat([values, diagonal])[order], (n, n))
+        self.operand = SparseOperand(matrix, backend, symmetric=symmetric)
 
     @classmethod
-    def of(cls, graph: Graph, rule: Rule, device: torch.device, dtype: torch.dtype = torch.float32) -> Propagation:
+    def of(cls, graph: Graph, rule: Rule, place: Place, dtype: torch.dtype = torch.float32) -> Propagation:
         """Build the propagation of a graph on the device."""
+        backend = Backend.of(place)
         received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
-        keys, weights = keyed(received, device)
-        return cls(keys, weights.to(dtype), graph.num_nodes, rule, directed=graph.directed)
+        keys, weights = keyed(received, backend.device)
+        return cls(keys, weights.to(dtype), graph.num_nodes, rule, backend, directed=graph.directed)
 
     def __matmul__(self, y: Tensor) -> Tensor:
         """Propagate once, ``[N, D] -> [N, D]``."""

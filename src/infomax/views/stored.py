@@ -14,7 +14,6 @@ from torch.nn.functional import embedding_bag
 from infomax import machine
 from infomax.graphs.memory import BYTES
 from infomax.graphs.scaling import Scaler
-from infomax.kernels import worth_compiling
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
 
@@ -55,7 +54,7 @@ class StoredTable:
             not isinstance(self.raw, np.ndarray)
             or self.raw.dtype not in (np.float32, np.float16)
             or type(graph) is not Neighbourhoods
-            or not worth_compiling(graph.left, graph.entries(len(nodes)) * self.shape[1])
+            or not graph.backend.numba(graph.entries(len(nodes)) * self.shape[1])
         ):
             return self._pool_parts(graph, nodes, offsets, permutation)
         from infomax.kernels.cpu_neighbourhoods import pool_rows

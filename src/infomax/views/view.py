@@ -13,6 +13,7 @@ from torch import Tensor
 from infomax.errors import InputError
 from infomax.graphs import memory
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend
 from infomax.kernels.ranks import Ranks
 
 
@@ -22,6 +23,10 @@ class View(Protocol):
     H is ``[n, d]``, the output of the layer before; None stands for the features X. A layer computes m of the n nodes:
     all of them on a whole graph, all but the outermost level in patches.
     """
+
+    @property
+    def backend(self) -> Backend:
+        """The kernels that compute it, and an encoder's layers on it."""
 
     def carry(self, h: Tensor) -> Tensor:
         """H of the nodes that the layer computes, ``[m, d]``."""
@@ -48,7 +53,7 @@ class Sizes(NamedTuple):
 class Views:
     """Base class of regimes: the pairs of views that one epoch trains on. A regime is made once per training.
 
-    A regime of your own defines ``__init__(graph, rule, corruption, device)``, `steps`, `batches` and `pair`.
+    A regime of your own defines ``__init__(graph, rule, corruption, backend)``, `steps`, `batches` and `pair`.
     """
 
     steps: int

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from infomax.graphs.graph import Graph
-from infomax.kernels import permutation, permute
+from infomax.kernels import Backend, Place
+from infomax.kernels.plain import permute
 from infomax.views.operands import Operand, multiply, to_multiply
 from infomax.views.propagation import Messages, Propagation, Rule
 from infomax.views.view import Corruption, View, Views
@@ -27,11 +28,11 @@ class Products:
         self.features = features
         self._last: dict[int, tuple[Tensor | None, Tensor, Tensor]] = {}
 
-    def of(self, h: Tensor | None, weight: Tensor) -> Tensor:
+    def of(self, h: Tensor | None, weight: Tensor, backend: Backend) -> Tensor:
         """Return H Θ, or X Θ if H is None; the same tensor again for the same H and Θ."""
         known = self._last.get(id(weight))  # Θ is kept alive below, so no other tensor gets its id
         if known is None or known[0] is not h:
-            known = h, weight, multiply(self.features if h is None else h, weight)
+            known = h, weight, multiply(self.features if h is None else h, weight, backend)
             self._last[id(weight)] = known
         return known[-1]
 
@@ -51,9 +52,15 @@ class WholeView:
     rows: Tensor | None = None
 
     @classmethod
-    def of(cls, graph: Graph, rule: Rule, device: torch.device) -> WholeView:
+    def of(cls, graph: Graph, rule: Rule, place: Place) -> WholeView:
         """Build the view of a graph on the device."""
-        return cls(Products(to_multiply(graph.features, device)), Propagation.of(graph, rule, device))
+        backend = Backend.of(place)
+        return cls(Products(to_multiply(graph.features, backend)), Propagation.of(graph, rule, backend))
+
+    @property
+    def backend(self) -> Backend:
+        """What computes it."""
+        return self.propagation.backend
 
     @property
     def features(self) -> Operand:
@@ -74,7 +81,7 @@ class WholeView:
 
     def shuffled(self, generator: torch.Generator) -> WholeView:
         """The same graph with the rows of X in random order."""
-        rows = permutation(self.propagation.n, generator)
+        rows = self.backend.permutation(self.propagation.n, generator)
         return dataclasses.replace(self, rows=rows if self.rows is None else self.rows[rows])
 
     def carry(self, h: Tensor) -> Tensor:
@@ -85,7 +92,7 @@ class WholeView:
         """H Θ."""
         if h is not None:
             return h @ weight
-        y = self.products.of(None, weight)
+        y = self.products.of(None, weight, self.backend)
         return y if self.rows is None else permute(y, self.rows)
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
@@ -111,6 +118,11 @@ class BlockView:
     start: int
     stop: int
 
+    @property
+    def backend(self) -> Backend:
+        """What computes it."""
+        return self.view.backend
+
     def carry(self, h: Tensor) -> Tensor:
         """The rows of H of these nodes."""
         return h[self.start : self.stop]
@@ -120,11 +132,12 @@ class BlockView:
         if h is not None:
             return self.carry(h) @ weight
         x = self.view.features
-        return multiply(self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop), weight)
+        return multiply(self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop), weight, self.backend)
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ of these nodes; H Θ is computed once for all blocks."""
-        return self.propagation.operand.rows(self.start, self.stop) @ self.view.products.of(h, weight)
+        y = self.view.products.of(h, weight, self.backend)
+        return self.propagation.operand.rows(self.start, self.stop) @ y
 
 
 class WholeGraph(Views):
@@ -134,9 +147,9 @@ class WholeGraph(Views):
     uniform = True
     corruptions = ("shuffle_features", "flip_edges", "flip_and_shuffle", "drop_features")
 
-    def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, device: torch.device) -> None:
-        self.view, self.corruption = WholeView.of(graph, rule, device), corruption
-        self.batch = torch.zeros(1, dtype=torch.int64, device=device)
+    def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, place: Place) -> None:
+        self.view, self.corruption = WholeView.of(graph, rule, place), corruption
+        self.batch = torch.zeros(1, dtype=torch.int64, device=self.view.backend.device)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """One batch: the graph."""

@@ -1,4 +1,4 @@
-"""The kernels of `infomax.kernels` on a GPU, in Triton, with few passes over memory.
+"""The kernels of `infomax.kernels.Backend` on a GPU, in Triton, with few passes over memory.
 
 Sums over rows have two stages, first per block and then over the blocks, so that a result does not depend on the order
 in which blocks finish: the same seed gives the same bits.

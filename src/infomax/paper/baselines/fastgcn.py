@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend
 from infomax.kernels.initialisation import generators, glorot
 from infomax.paper.baselines.shared import classes, decide, known_rows, label_loss, rescaled, training_codes
 from infomax.parts.encoders import Encoder
@@ -136,4 +137,5 @@ def fastgcn(
     """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph, without sampling."""
     scaled, targets = rescaled(graph, "columns"), training_codes(graph, codes, device)
     model = train(scaled.seen(), targets, settings, seed, device)
-    return decide(embed(model, WholeView.of(scaled, model.rule, device)), codes)
+    backend = Backend.of_embedding(device, scaled.num_nodes * model.out_dim)
+    return decide(embed(model, WholeView.of(scaled, model.rule, backend)), codes)

@@ -1,0 +1,198 @@
+"""The kernels of `infomax.kernels.Backend` in plain torch, on any device and in any precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.functional import embedding, embedding_bag, softplus
+
+from infomax.kernels.ranks import Portion
+from infomax.kernels.trees import Tree
+
+
+def product(matrix: Tensor, y: Tensor) -> Tensor:
+    """As `Backend.product`."""
+    if y.is_cuda:
+        return matrix @ y
+    # With a reduction torch writes the result once; without one it clears it, adds to it and copies it.
+    return torch.sparse.mm(matrix, y.contiguous(), reduce="sum")  # type: ignore[no-any-return]
+
+
+def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
+    """As `Backend.pool_tree`."""
+    m = len(tree.first)
+    children = torch.zeros_like(h[:m]).index_add(0, tree.parent[tree.roots :], h[tree.roots :])
+    return h[:m], torch.lerp(h[:m], children / tree.count[:, None], share[:, None])
+
+
+def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
+    """As `Backend.gather_tree`."""
+    own = embedding(rows[: len(tree.first)], table).to(share.dtype)
+    children = embedding_bag(rows[tree.roots :], table, tree.first - tree.roots, mode="mean").to(share.dtype)
+    return own, torch.lerp(own, children, share[:, None])
+
+
+def permute(y: Tensor, rows: Tensor) -> Tensor:
+    """Return ``y[rows]`` for a permutation; the gradient is a gather too, not a scatter."""
+    return _Permute.apply(y, rows)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def column_sum(x: Tensor) -> Tensor:
+    """Sum over rows, ``[N, d] -> [d]``, as a product with ones, which is faster than ``sum(0)`` on a CPU."""
+    return x.new_ones(len(x)) @ x
+
+
+def bias_prelu(bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
+    """As `Backend.bias_prelu`."""
+    z = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    if not torch.is_grad_enabled():
+        return torch.prelu(z + bias, slope)
+    if z.is_cuda:
+        return functional.prelu(z + bias, slope)
+    return _BiasPReLU.apply(z, bias, slope)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def pair_loss(
+    z: Tensor,
+    z_negative: Tensor,
+    bias: Tensor,
+    slope: Tensor,
+    weight: Tensor,
+    offset: Tensor,
+    portion: Portion | None = None,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """As `Backend.pair_loss`."""
+    padded = portion is not None and portion.real is not None
+    portion = portion or Portion(len(z), len(z) + len(z_negative))
+    n, total = portion.nodes, portion.total
+    real, real_negative = portion.real or (z.new_ones(len(z)), z.new_ones(len(z_negative)))
+    u, u_negative = z.add_(bias), z_negative.add_(bias)
+    h, h_negative = _leaky(u, slope), _leaky(u_negative, slope)
+    summary = torch.sigmoid(portion.sum(real @ h)[0] / n)
+    v = weight @ summary
+    scores, scores_negative = h @ v + offset, h_negative @ v + offset
+    loss = (softplus(-scores) * real).sum() + (softplus(scores_negative) * real_negative).sum()
+    right = (real * (scores > 0)).sum() + (real_negative * (scores_negative < 0)).sum()
+    g, g_negative = -torch.sigmoid(-scores) * real / total, torch.sigmoid(scores_negative) * real_negative / total
+    v_part, offset_part = g @ h + g_negative @ h_negative, g.sum() + g_negative.sum()
+    v_grad, offset_grad, loss, right = portion.sum(v_part, offset_part, loss, right)
+    c = (v_grad @ weight) * summary * (1 - summary) / n
+    c = torch.outer(real, c) if padded else c
+    grad, bias_grad, slope_grad = _through(torch.addcmul(c, g[:, None], v, out=h), u, slope)
+    grad_negative, bias_more, slope_more = _through(torch.outer(g_negative, v, out=h_negative), u_negative, slope)
+    return torch.stack([loss / total, right / total, summary.std(correction=0)]), (
+        grad,
+        grad_negative,
+        bias_grad + bias_more,
+        slope_grad + slope_more,
+        torch.outer(v_grad, summary),
+        offset_grad,
+    )
+
+
+def shuffle_loss(
+    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *others: Any
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """As `Backend.shuffle_loss`."""
+    z, z_negative = product(matrix, y), product(matrix, y.index_select(0, rows))
+    record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
+    back = product(transpose, grad_negative).index_select(0, inverse(rows))
+    return record, (back.add_(product(transpose, grad)), *gradients)
+
+
+def inverse(rows: Tensor) -> Tensor:
+    """Invert a permutation ``[n]``."""
+    return torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
+
+
+def note(
+    record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
+) -> None:
+    """As `Backend.note`."""
+    sums += record
+    if last:
+        mean, (epoch, kept, waited) = sums / steps, counts.unbind()
+        better = (mean[0] < lowest) & (waited < patience)
+        curve.index_copy_(0, epoch.view(1) % len(curve), mean[None])
+        lowest.copy_(torch.where(better, mean[0], lowest))
+        after = epoch + 1, torch.where(better, epoch, kept), torch.where(better, 0, waited + 1)
+        counts.copy_(torch.stack(after))
+        sums.zero_()
+
+
+def adam(
+    weights: list[Tensor],
+    gradients: list[Tensor],
+    means: list[Tensor],
+    variances: list[Tensor],
+    count: Tensor,
+    lr: float,
+    kept: list[Tensor] | None,
+    waited: Tensor | None,
+) -> None:
+    """As `Backend.adam`."""
+    if kept and waited is not None:
+        if waited.is_cuda:
+            for before, weight in zip(kept, weights, strict=True):
+                torch.where(waited == 0, weight, before, out=before)
+        elif waited == 0:
+            torch._foreach_copy_(kept, weights)
+    count += 1
+    # The function that `torch.optim.Adam` runs; the class itself first imports a compiler, which takes 1.5 s.
+    torch._fused_adam_(
+        weights,
+        gradients,
+        means,
+        variances,
+        [],
+        [count] * len(weights),
+        lr=lr,
+        beta1=0.9,
+        beta2=0.999,
+        weight_decay=0,
+        eps=1e-8,
+        amsgrad=False,
+        maximize=False,
+    )
+
+
+def _leaky(u: Tensor, slope: Tensor) -> Tensor:
+    """Apply PReLU; on a CPU by the kernel for a scalar slope, which is faster than ``prelu``."""
+    return torch.prelu(u, slope) if u.is_cuda else functional.leaky_relu(u, slope.item())
+
+
+def _through(grad: Tensor, u: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of a PReLU's input, of its bias and of its slope."""
+    slope_grad = torch.dot(grad.reshape(-1), u.clamp(max=0).reshape(-1)).view(1)
+    if u.is_cuda:
+        grad = torch.where(u > 0, grad, grad * slope)
+    else:
+        grad = torch.ops.aten.leaky_relu_backward(grad, u, slope.item(), False)
+    return grad, column_sum(grad), slope_grad
+
+
+class _BiasPReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, bias: Tensor, slope: Tensor) -> Tensor:
+        u = z + bias
+        ctx.save_for_backward(u, slope)
+        return _leaky(u, slope)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return _through(grads[0], *ctx.saved_tensors)
+
+
+class _Permute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        return y.index_select(0, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors
+        return grads[0].index_select(0, inverse(rows)), None
