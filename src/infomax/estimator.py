@@ -32,6 +32,7 @@ from infomax.progress import following
 from infomax.training import runs
 from infomax.training.embedding import embed
 from infomax.training.embedding import smooth as smooth_over
+from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.health import LOOKED_AT, course, shape
 from infomax.training.loop import Training
 from infomax.training.parameters import Parameters, not_fitted
@@ -145,7 +146,7 @@ class DGI(Parameters):
             training, preset, scaler = self._prepare(graph, folder, ranks)
             settings, resumed = preset.describe(), False
             if folder is not None or ranks.count > 1:
-                fingerprint = runs.fingerprint(graph, settings, self.seed, training.device.type)
+                fingerprint = identify(graph, settings, self.seed, training.device.type)
             if folder is not None:
                 resumed = resume(training, graph, folder, fingerprint)
             done = f"of {len(training.history)} epochs and {training.position} steps"

@@ -160,6 +160,7 @@ def train(
     from infomax.estimator import DGI
     from infomax.kernels.device import choose_device
     from infomax.training import runs
+    from infomax.training.resuming import refuse_other_run
 
     began = time.monotonic()
     with joined(device) as ranks:
@@ -200,7 +201,7 @@ def train(
                 show.log.print(f"preset {chosen}: {f'{asked} was given' if asked else reason}")
                 model.preset = chosen
             if resume and (out / runs.MODEL).exists():
-                runs.refuse_other_run(out, source, model.settings(chosen).describe(), seed)
+                refuse_other_run(out, source, model.settings(chosen).describe(), seed)
                 show.out.print(f"{out} holds a finished run already: nothing to resume.")
                 return
         with show.training_progress(

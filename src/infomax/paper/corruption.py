@@ -26,8 +26,8 @@ from infomax.kernels.device import choose_device
 from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features
 from infomax.presets import Part, Preset
 from infomax.progress import Progress, silent
+from infomax.training.fingerprints import digest, graph_fingerprint
 from infomax.training.loop import Training
-from infomax.training.runs import digest, graph_fingerprint
 from infomax.views import WholeGraph
 
 EDGES, BOTH, FEATURES, NONE = "edges", "edges and features", "features", "none"

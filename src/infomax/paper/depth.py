@@ -24,7 +24,7 @@ from infomax.paper.experiments import EXPERIMENTS
 from infomax.parts.encoders import GCN
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import labelled
-from infomax.training.runs import graph_fingerprint
+from infomax.training.fingerprints import graph_fingerprint
 
 TRAINED, RANDOM = "DGI", "Random-Init"
 LAYERS = (1, 2, 3, 4)

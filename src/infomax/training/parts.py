@@ -28,7 +28,7 @@ from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_
 from infomax.kernels.ranks import Ranks
 from infomax.parts.encoders import Encoder
 from infomax.progress import Progress, silent
-from infomax.training.runs import graph_fingerprint
+from infomax.training.fingerprints import graph_fingerprint
 from infomax.training.stored import StoredEncoder
 
 PART = 1 << 20

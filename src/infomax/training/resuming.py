@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from infomax.graphs.graph import Graph
 from infomax.training import checkpoints, runs
+from infomax.training.fingerprints import fingerprint as identify
+from infomax.training.fingerprints import refuse_other
 from infomax.training.loop import Training
 
 CHECKPOINT_SECONDS = 20.0
@@ -22,9 +25,17 @@ def resume(training: Training, graph: Graph, folder: Path, fingerprint: dict[str
         return False
     tensors, values = checkpoints.load(checkpoint)
     values.pop("preset", None)
-    runs.refuse_other(graph, checkpoint, values.pop("fingerprint", {}), fingerprint)
+    refuse_other(graph, checkpoint, values.pop("fingerprint", {}), fingerprint)
     training.restore(tensors, values)
     return True
+
+
+def refuse_other_run(folder: Path, graph: Graph, settings: dict[str, Any], seed: int) -> None:
+    """Raise InputError for a finished run of another graph or of other settings; the device may differ."""
+    config, known = runs.read(folder).config, runs.read_training_graph(folder, graph.folder)
+    found = identify(known, config["settings"], config["seed"], "")
+    expected = identify(graph, settings, seed, "")
+    refuse_other(graph, folder, found, expected, "a finished run")
 
 
 def pausing(progress: Pause, folder: Path | None, fingerprint: dict[str, str], preset: str) -> Pause:
