@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from rich import progress as rich
     from rich.console import Console
 
+T = TypeVar("T")
 REDRAW_SECONDS = 0.2
 """Seconds between two pictures of a bar in a notebook."""
 
@@ -24,6 +25,14 @@ class Progress(Protocol):
 
 def silent(done: int, note: str = "", total: int | None = None) -> None:
     """Show no progress."""
+
+
+def followed(things: Iterable[T], progress: Progress, note: str, total: int) -> Iterator[T]:
+    """The things, while their number is told now and then."""
+    for done, thing in enumerate(things):
+        if not done % 1000:
+            progress(done, note, total)
+        yield thing
 
 
 def progress_bar(console: Console) -> rich.Progress:

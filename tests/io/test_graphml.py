@@ -1,11 +1,13 @@
 """GraphML is read as NetworkX reads it."""
 
+import warnings
 from pathlib import Path
 
 import networkx
 import numpy as np
 import pytest
 
+from infomax.errors import InputWarning
 from infomax.graphs.graph import Graph
 from infomax.io import read_graph
 
@@ -33,3 +35,42 @@ def test_graphml_is_read_as_networkx_reads_it(tmp_path: Path, kind: type, direct
         np.testing.assert_array_equal(graph.features, expected.features)
         assert graph.labels["kind"].tolist() == expected.labels["kind"].tolist()
         assert graph.dropped == expected.dropped
+
+
+@pytest.mark.parametrize("kind", [networkx.Graph, networkx.DiGraph])
+def test_the_file_says_whether_edges_are_directed(tmp_path: Path, kind: type) -> None:
+    path = tmp_path / "g.graphml"
+    networkx.write_graphml(kind([("a", "b"), ("c", "b")]), path)
+    directed = kind is networkx.DiGraph
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        graph = read_graph(path)
+    assert graph.directed == Graph.from_networkx(networkx.read_graphml(path)).directed == directed
+    assert ["directed, as the file says" in str(one.message) for one in caught] == [True] * directed
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputWarning)
+        for chosen in (False, True):
+            assert read_graph(path, directed=chosen).directed == chosen
+
+
+def test_defaults_of_a_file_are_the_values_of_nodes_and_edges_without_one(tmp_path: Path) -> None:
+    path = tmp_path / "g.graphml"
+    keys = {"x": ("node", "double", "0"), "y": ("node", "int", "7"), "kind": ("node", "string", "p")}
+    keys["weight"] = "edge", "double", "0.5"
+    declared = "".join(
+        f'<key id="{name}" for="{owner}" attr.name="{name}" attr.type="{kind}"><default>{value}</default></key>'
+        for name, (owner, kind, value) in keys.items()
+    )
+    nodes = (
+        '<node id="a"><data key="y">1</data></node><node id="b"><data key="x">3</data><data key="kind">q</data></node>'
+    )
+    content = f'{nodes}<edge source="a" target="b"/>'
+    path.write_text(
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+        f'{declared}<graph edgedefault="undirected">{content}</graph></graphml>'
+    )
+    graph = read_graph(path, labels="kind")
+    assert (graph.feature_names, graph.features.tolist()) == (("x", "y"), [[0, 1], [3, 7]])
+    assert graph.labels["kind"].tolist() == ["p", "q"]
+    assert graph.adjacency.toarray().tolist() == [[0, 0.5], [0.5, 0]]
+    assert read_graph(path, labels="kind", ignore="x").feature_names == ("y",)

@@ -15,6 +15,7 @@ from test_faults import told
 
 from infomax import DGI, Embeddings, Graph, read_graph
 from infomax.arrays.sparsity import dense
+from infomax.errors import InputWarning
 
 NAMES = ["g.npz", "g.graphml", "e.csv,n.csv", "e.tsv.gz,n.txt", "e.parquet,n.parquet", "e.csv,n.parquet", "tables"]
 IDS = np.array(["b-2", "007", "é:ü", "a,b", 'q"q', " s", "-1", "<&>", *(f"n{row}" for row in range(32))], dtype=object)
@@ -200,6 +201,9 @@ def test_pyg_and_back() -> None:
     data = pyg.Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), train_mask=masks)
     assert Graph.from_pyg(data, split=4).splits["train"].tolist() == [False, True, False]
     told(["split=", "from 0 to 5", "train_mask"], Graph.from_pyg, data)
+    data = pyg.Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), edge_attr=torch.ones(1, 4))
+    with pytest.warns(InputWarning, match='edge attributes that are not used: "edge_attr"'):
+        Graph.from_pyg(data)
 
 
 def test_a_folder_of_graphs_is_one_graph_with_groups(tmp_path: Path) -> None:

@@ -101,9 +101,11 @@ def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_arra
     loops = coo.row == coo.col
     zeros = ~loops & (values == 0) & (not binary)
     keep = ~loops & ~zeros
-    matrix = sparse.coo_array((values[keep], (coo.row[keep], coo.col[keep])), shape=coo.shape).tocsr()
-    if binary:
-        matrix.data[:] = 1
+    # Weights of duplicates add up in double precision, as in a graph folder: so no sum depends on the order of rows.
+    weights = values[keep].astype(np.float32 if binary else np.float64)
+    matrix = sparse.coo_array((weights, (coo.row[keep], coo.col[keep])), shape=coo.shape).tocsr()
+    with np.errstate(over="ignore"):
+        matrix.data = np.ones_like(matrix.data) if binary else matrix.data.astype(np.float32)
     # An edge listed in both directions is no duplicate: symmetric matrices and PyG's lists hold every edge twice.
     duplicates = int(keep.sum()) - int(matrix.nnz)
     if not directed:

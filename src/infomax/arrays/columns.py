@@ -35,7 +35,7 @@ class StoredRows:
         files = []
         for path in self.paths:
             with _told(path):
-                files.append(parquet.ParquetFile(path, **_CHECKED))
+                files.append(parquet.ParquetFile(path.absolute(), **_CHECKED))
         return files
 
     @cached_property

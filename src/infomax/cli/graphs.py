@@ -23,7 +23,7 @@ app.add_typer(datasets, name="datasets")
 def info(
     graph: GraphArgument,
     labels: Labels = None,
-    directed: Directed = False,
+    directed: Directed = None,
     dim: Annotated[int, typer.Option(metavar="N", help="Width of the vectors, for the memory estimate.", min=1)] = 512,
     *,
     columns: dict[str, Any],
@@ -75,7 +75,7 @@ def convert(
         ),
     ],
     labels: Labels = None,
-    directed: Directed = False,
+    directed: Directed = None,
     columns: dict[str, Any],
 ) -> None:
     """Write a graph in another format."""
@@ -83,7 +83,8 @@ def convert(
 
     began = time.monotonic()
     source = open_graph(graph, labels, directed, columns)
-    source.save(out)
+    with show.Steps("convert", source.num_nodes) as steps:
+        source.save(out, progress=steps.at)
     if option := how_to_read(source, out):
         show.log.print(f"To read it as a directed graph:{option}")
     show.wrote(f"{out} ({source!r})", began)

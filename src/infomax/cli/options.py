@@ -62,11 +62,13 @@ Labels = Annotated[
     typer.Option(metavar="COLUMN", help="A column of the node table that is a label, not a feature. May be repeated."),
 ]
 Directed = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--directed",
-        help="Keep the direction of edges: messages go from source to target.",
+        "--directed/--undirected",
+        help="Keep the direction of edges: messages go from source to target. Or not.  [default: as a .graphml says, "
+        "else undirected]",
         rich_help_panel=GRAPH,
+        show_default=False,
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MACHINE)]
@@ -186,7 +188,7 @@ def sampled_rows(graph: Graph, most: int, seed: int, column: NDArray[Any] | None
 def open_graph(
     name: str,
     labels: list[str] | None = None,
-    directed: bool = False,
+    directed: bool | None = None,
     columns: Mapping[str, Any] = MappingProxyType({}),
     features: tuple[str, ...] | None = None,
     known: Mapping[str, str] = MappingProxyType({}),

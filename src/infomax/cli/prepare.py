@@ -25,7 +25,7 @@ def prepare(
     *,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The graph folder to write.")],
     labels: Labels = None,
-    directed: Directed = False,
+    directed: Directed = None,
     half: Annotated[bool, typer.Option("--half", help="Store features in half precision, half the bytes.")] = False,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory to work in, about.")] = "4GB",
     columns: dict[str, Any],
@@ -41,8 +41,8 @@ def prepare(
     size = _bytes(memory)
     with show.Steps("prepare", None, "Go on with the same command.") as steps:
         write(
-            edges, nodes, out=out, labels=labels or (), directed=directed, half=half, memory=size, progress=steps.at,
-            **columns,
+            edges, nodes, out=out, labels=labels or (), directed=bool(directed), half=half, memory=size,
+            progress=steps.at, **columns,
         )  # fmt: skip
     show.wrote(f"{out}/ ({_described(out)})", began)
 

@@ -44,7 +44,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where a training was interrupted; start where there is none.")
     ] = False,
-    directed: Directed = False,
+    directed: Directed = None,
     hold_out_edges: Annotated[
         float | None,
         typer.Option(

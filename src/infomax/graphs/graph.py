@@ -19,6 +19,7 @@ from infomax.arrays.held_out import check_held_out, split_edges
 from infomax.arrays.stored import require_memory
 from infomax.errors import InputError
 from infomax.graphs import interchange
+from infomax.progress import Progress, silent
 
 Features: TypeAlias = Any
 """``[N, F]`` float32: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
@@ -313,11 +314,11 @@ class Graph:
 
         return write_frames(self, kind)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, progress: Progress = silent) -> None:
         """Write the graph under a name that `infomax.read_graph` reads: the extension tells the format.
 
         >>> graph.save("g.npz")  # or g.graphml, edges.csv,nodes.csv, a folder of tables, or a graph folder: big.graph
         """
         from infomax.io.writing import write_graph
 
-        write_graph(self, path)
+        write_graph(self, path, progress)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import warnings
+from array import array
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.sparsity import dense, pack
-from infomax.errors import InputError, shorten
+from infomax.arrays.sparsity import dense, pack, stack
+from infomax.errors import InputError, InputWarning, shorten
 
 if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
@@ -22,14 +24,16 @@ MASKS = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
 """Splits, and what PyG calls them."""
 
 
-def from_networkx(graph: Any, labels: str | Iterable[str], directed: bool | None) -> dict[str, Any]:
-    """What `Graph.from_networkx` hands to `Graph.from_arrays`."""
+def from_networkx(
+    graph: Any, labels: str | Iterable[str], directed: bool | None, unset: Sequence[str] = (), where: str = "graph"
+) -> dict[str, Any]:
+    """What `Graph.from_networkx` hands to `Graph.from_arrays`; features ``unset`` are 0 at nodes without them."""
     if not hasattr(graph, "is_directed"):
         raise InputError("graph", "a NetworkX graph", type(graph).__name__)
     if directed:
         graph = graph.to_directed(as_view=True)
     nodes = list(graph.nodes(data=True))
-    names = list(dict.fromkeys(name for _, attributes in nodes for name in attributes))
+    names = list(dict.fromkeys([*unset, *(name for _, attributes in nodes for name in attributes)]))
     marked = [name for name in names if isinstance(name, str) and name.startswith(LABEL)]
     wanted = dict.fromkeys([labels] if isinstance(labels, str) else labels)
     for name in wanted:
@@ -37,21 +41,18 @@ def from_networkx(graph: Any, labels: str | Iterable[str], directed: bool | None
             known = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
             raise InputError(f"label attribute {shorten(name)}", known, "no node with that attribute")
     splits = [name for name in names if isinstance(name, str) and name.startswith(SPLIT)]
-    columns = {name: [attributes.get(name) for _, attributes in nodes] for name in names}
     grouped = GROUPS in names and GROUPS not in wanted
     others = {*wanted, *marked, *splits, *([GROUPS] if grouped else [])}
     features = [name for name in names if name not in others]
-    for name in features:
-        if (bad := _not_number(columns[name])) is not None:
-            where = f"node {shorten(nodes[bad][0])}, attribute {shorten(name)}"
-            found = "none" if columns[name][bad] is None else shorten(columns[name][bad])
-            raise InputError(where, "a finite number", found, "Name the attribute in labels, or remove it.")
+    columns = {name: [attributes.get(name) for _, attributes in nodes] for name in names if name in others}
     position = {node: row for row, (node, _) in enumerate(nodes)}
-    links = list(graph.edges(data="weight"))
+    links = [(u, v, attributes.get("weight")) for u, v, attributes in graph.edges(data=True)]
+    used = dict.fromkeys(name for *_, attributes in graph.edges(data=True) for name in attributes)
+    warn_unused(where, [name for name in used if name != "weight"], "edge attributes")
     own = [name for name in wanted if name in names]
     return {
         "edges": np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T,
-        "features": _stacked([columns[name] for name in features]) if features else None,
+        "features": _features(nodes, features, {*unset}) if features else None,
         "weight": _weights(links),
         "num_nodes": len(nodes),
         "directed": graph.is_directed() if directed is None else directed,
@@ -66,9 +67,35 @@ def from_networkx(graph: Any, labels: str | Iterable[str], directed: bool | None
     }
 
 
-def _stacked(columns: list[list[Any]]) -> Any:
-    """Features ``[N, F]`` of columns of numbers, sparse where most of them are zero."""
-    return pack(np.column_stack([np.array(list(map(float, column)), dtype=np.float32) for column in columns]))
+def _features(nodes: list[tuple[Any, dict[Any, Any]]], names: list[Any], unset: set[str]) -> Any:
+    """Features ``[N, F]`` of attributes that are numbers, sparse where most of them are zero."""
+    place = {name: column for column, name in enumerate(names)}
+    rows, columns, values = array("q"), array("q"), array("d")
+    needed = [name for name in names if name not in unset]
+    for row, (node, attributes) in enumerate(nodes):
+        there = [name for name in attributes if name in place]
+        numbers = [attributes[name] for name in there]
+        bad = _not_number(numbers)
+        lack = next((name for name in needed if name not in attributes), None)
+        if bad is not None or lack is not None:
+            name = there[bad] if bad is not None else lack
+            found = "none" if attributes.get(name) is None else shorten(attributes[name])
+            where = f"node {shorten(node)}, attribute {shorten(name)}"
+            raise InputError(where, "a finite number", found, "Name the attribute in labels, or remove it.")
+        rows.extend([row] * len(there))
+        columns.extend(place[name] for name in there)
+        values.extend(map(float, numbers))
+    with np.errstate(over="ignore"):
+        entries = np.array(values).astype(np.float32)
+    ends = np.array(rows), np.array(columns)
+    return stack([sparse.csr_array((entries, ends), shape=(len(nodes), len(names)))])
+
+
+def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> None:
+    """Name the columns or attributes of edges that are neither ends nor weights: they have no effect."""
+    if names:
+        shown = ", ".join(map(shorten, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+        warnings.warn(f"{where}: {what} that are not used: {shown}.{hint}", InputWarning, stacklevel=2)
 
 
 def _weights(links: list[tuple[Any, Any, Any]]) -> list[float] | None:
@@ -99,7 +126,7 @@ def number_groups(words: list[str]) -> NDArray[np.int64]:
     names = list(dict.fromkeys(words))
     try:
         numbers = [int(name) for name in names]
-        exact = list(map(str, numbers)) == names and all(abs(number) < 2**63 for number in numbers)
+        exact = list(map(str, numbers)) == names and all(-(2**63) <= number < 2**63 for number in numbers)
     except ValueError:
         exact = False
     number = dict(zip(names, numbers if exact else range(len(names)), strict=True))
@@ -114,6 +141,8 @@ def from_pyg(data: Any, directed: bool, split: int | None) -> dict[str, Any]:
     weight, y, groups = data.get("edge_weight"), data.get("y"), data.get("batch")
     if y is not None and y.dim() == 2 and y.shape[1] == 1:
         y = y[:, 0]
+    known = ("edge_index", "edge_weight")
+    warn_unused("data", [key for key in data.edge_attrs() if key not in known], "edge attributes")
     x = None if data.x is None else _array(data.x.float())
     return {
         "edges": _array(data.edge_index),

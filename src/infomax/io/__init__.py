@@ -35,7 +35,7 @@ def read_graph(
     target: str | None = None,
     weight: str | None = None,
     groups: str | None = None,
-    directed: bool = False,
+    directed: bool | None = None,
     attach_to: Graph | None = None,
 ) -> Graph:
     """Read a graph from an edge table and a node table, a folder, an npz or a GraphML file.
@@ -49,10 +49,11 @@ def read_graph(
     >>> read_graph("graph.npz")
     >>> read_graph("big.graph")  # a folder that infomax prepare wrote; its arrays stay on disk
 
-    Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; other columns are
-    ignored. Node tables: the column ``id``, else the first; every other column is a feature and must be numeric, unless
-    it is named in ``labels``. Features are stored sparse where less than a tenth of them is not zero. Without a node
-    table the nodes are the ids of the edges in order of first appearance; without features they get degree features.
+    Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; a
+    warning names other columns, which are not used. Node tables: the column ``id``, else the first; every other column
+    is a feature and must be numeric, unless it is named in ``labels``. Features are stored sparse where less than a
+    tenth of them is not zero. Without a node table the nodes are the ids of the edges in order of first appearance;
+    without features they get degree features.
 
     Text tables are UTF-8 with commas (.csv) or tabs (.tsv, .txt). Their first line names the columns; a first line of
     numbers only, or of two node ids, is refused, since an edge or a node would be lost. Ids are integers where all of
@@ -77,7 +78,8 @@ def read_graph(
         id: the column of ids in the node table.
         source, target, weight: the columns of the edge table, where they have other names.
         groups: the column of the node table that names the graph of each node, where there are several graphs.
-        directed: keep the directions; otherwise an edge runs both ways. Not for an npz, which says so itself.
+        directed: keep the directions; False: an edge runs both ways. None: as a GraphML file says; of tables, False.
+            Not for an npz, which says so itself.
         attach_to: the graph that the tables' nodes are added to.
     """
     columns = Columns.of(
@@ -123,7 +125,7 @@ def read_chosen(
     if node_path is None:
         columns.refuse_without_nodes(edge_path)
     node_table = None if node_path is None else _read_nodes(node_path, columns)
-    return tables.build(_format(edge_path).read_edges(edge_path, columns), node_table, directed, columns)
+    return tables.build(_format(edge_path).read_edges(edge_path, columns), node_table, bool(directed), columns)
 
 
 def _members(folder: Path) -> dict[str, Path]:

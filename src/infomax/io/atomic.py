@@ -94,7 +94,7 @@ def _create(path: Path) -> Path:
     # Random, so that two writers of one path do not share a file; hidden, so that no pattern such as *.csv matches it.
     # The machine and the process tell later whether its writer is still running.
     owner = f"{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
-    temporary = path.with_name(f".{path.stem}-tmp-{owner}{path.suffix}")
+    temporary = path.absolute().with_name(f".{path.stem}-tmp-{owner}{path.suffix}")
     temporary.touch(exist_ok=False)
     return temporary
 

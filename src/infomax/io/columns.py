@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from infomax.arrays.degrees import DEGREE_NAMES
 from infomax.errors import InputError, shorten
-from infomax.graphs.interchange import GROUPS, LABEL, SPLIT
+from infomax.graphs.interchange import GROUPS, LABEL, SPLIT, warn_unused
 
 MATRICES = (".npy", ".npz")
 """Files that hold features."""
@@ -110,6 +110,13 @@ class Columns:
             remedy = "Columns are separated by commas in .csv, by tabs in .tsv and .txt."
             raise InputError(str(path), "two columns, source and target", listed(names), remedy)
         return EdgeColumns(ends[0], ends[1], weight)
+
+    def warn_unused(self, path: Path, names: Sequence[str]) -> None:
+        """Name the columns of an edge table that have no effect."""
+        chosen = self.of_edges(path, names)
+        unused = [name for column, name in enumerate(names) if column not in chosen]
+        hint = " If one holds weights: --weight COLUMN (in Python: weight=)." if chosen.weight is None else ""
+        warn_unused(str(path), unused, "edge columns", hint)
 
     def names_ends(self, ends: Sequence[str]) -> bool:
         """Whether the columns of source and target were found by their names, rather than by their places."""

@@ -16,6 +16,7 @@ from infomax.graphs.graph import Graph
 from infomax.io import parquet, tables
 from infomax.io.columns import Columns
 from infomax.io.features import check_rows, matrix_names, warn_if_ids, with_matrix
+from infomax.io.rows import refuse_unwritable
 from infomax.io.writing import arrow_edges, arrow_nodes
 
 
@@ -84,6 +85,7 @@ def write_frames(graph: Graph, kind: str) -> tuple[Any, Any]:
     """What `Graph.to_frames` returns."""
     parquet.need_pyarrow(Path("to_frames"))
     graph = graph.loaded()
+    refuse_unwritable(graph, "to_frames", "parquet")
     return _from_arrow(arrow_edges(graph), kind), _from_arrow(next(arrow_nodes(graph, graph.num_nodes)), kind)
 
 

@@ -1,15 +1,23 @@
-"""GraphML, read element by element, in a fraction of the memory that the whole document takes as a tree."""
+"""GraphML, read and written element by element, in a fraction of the memory that the document takes as a tree."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
 
-from infomax.errors import InputError
+from scipy import sparse
+
+from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Graph
+from infomax.graphs.interchange import SPLIT, from_networkx
+from infomax.io.atomic import replacing
 from infomax.io.columns import Columns
+from infomax.io.rows import edge_columns, feature_names, flat_marks, node_rows, refuse_too_many
+from infomax.progress import Progress, followed
 
 _SPACE = "http://graphml.graphdrawing.org/xmlns "
 _INSIDE = {
@@ -36,16 +44,22 @@ _TYPES: dict[str | None, Callable[[str], Any]] = {
 }
 
 
-def read_graphml(path: Path, columns: Columns, directed: bool) -> Graph:
+def read_graphml(path: Path, columns: Columns, directed: bool | None) -> Graph:
     """The graph of a GraphML file, as `Graph.from_networkx` makes it, with the attributes that the columns name."""
     labels, features = columns.labels, columns.features
     try:
         graph = _Plain.read(path) or _read_unusual(path)
+        unset = graph.fill(labels) if isinstance(graph, _Plain) else []
+        names = {name for _, values in graph.nodes(data=True) for name in values} | {*unset}
+        unwanted = (names - {*features, *labels} if features is not None else set()) | set(columns.ignore)
         for _, values in graph.nodes(data=True):
-            unwanted = values.keys() - {*features, *labels} if features is not None else set()
-            for name in unwanted | values.keys() & set(columns.ignore):
+            for name in values.keys() & unwanted:
                 del values[name]
-        return Graph.from_networkx(graph, labels=labels, directed=directed)
+        unset = [name for name in unset if name not in unwanted]
+        if directed is None and graph.is_directed():
+            message = f"{path}: edges are directed, as the file says (edgedefault). To change that: --undirected "
+            warnings.warn(message + "(in Python: directed=False).", InputWarning, stacklevel=2)
+        return Graph.from_arrays(**from_networkx(graph, labels, directed, unset, str(path)))
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
     except (SyntaxError, OSError, LookupError, TypeError, ValueError) as error:
@@ -71,9 +85,10 @@ class _Plain:
         self.attributes: dict[str, dict[str, Any]] = {}
         self.links: list[tuple[str, str, dict[str, Any]]] = []
         self.keys: dict[str, tuple[str, Callable[[str], Any]]] = {}
+        self.defaults: dict[str, dict[str, Any]] = {"node": {}, "edge": {}}
         self.open = [""]  # the elements that are being read, from the outermost
         self.values: dict[str, Any] = {}  # of the node or the edge that is being read
-        self.key, self.text = "", ""
+        self.key, self.owner, self.text = "", "", ""
 
     @classmethod
     def read(cls, path: Path) -> _Plain | None:
@@ -95,8 +110,8 @@ class _Plain:
         if tag not in _INSIDE[self.open[-1]]:
             raise ValueError("not a plain file: it has ports, nested graphs or extensions")
         self.open.append(tag)
-        if tag == "data":
-            self.key, self.text = attributes["key"], ""
+        if tag in ("data", "default"):
+            self.key, self.text = attributes.get("key", self.key), ""
         elif tag == "node":
             self.values = self.attributes.setdefault(attributes["id"], {})
         elif tag == "edge":
@@ -110,15 +125,34 @@ class _Plain:
             self.directed = attributes.get("edgedefault") == "directed"
             self.default = str(self.directed).lower()
         elif tag == "key":
-            self.keys[attributes["id"]] = attributes["attr.name"], _TYPES[attributes["attr.type"]]
+            self.key, self.owner = attributes["id"], attributes.get("for", "all")
+            self.keys[self.key] = attributes["attr.name"], _TYPES[attributes["attr.type"]]
 
     def _characters(self, text: str) -> None:
         self.text += text
 
     def _end(self, name: str) -> None:
-        if self.open.pop() == "data" and self.open[-1] != "graph":
+        tag = self.open.pop()
+        if tag == "default" or (tag == "data" and self.open[-1] != "graph"):
             name, convert = self.keys[self.key]
-            self.values[name] = convert(self.text) if self.text else ""
+            value = convert(self.text) if self.text else ""
+            for values in [self.values] if tag == "data" else self._defaults():
+                values[name] = value
+
+    def _defaults(self) -> list[dict[str, Any]]:
+        """The defaults that a key belongs to."""
+        return [values for owner, values in self.defaults.items() if self.owner in (owner, "all")]
+
+    def fill(self, labels: Iterable[str]) -> list[str]:
+        """Give all nodes and edges the defaults of the file, but for zeros of features: the names of these."""
+        zeros = [name for name, value in self.defaults["node"].items() if value == 0 and name not in labels]
+        marks = [name for name in self.defaults["node"] if name not in zeros]
+        for _, values in self.nodes(data=True) if marks else ():
+            for name in marks:
+                values.setdefault(name, self.defaults["node"][name])
+        for *_, values in self.links if self.defaults["edge"] else ():
+            values.update(self.defaults["edge"] | values)
+        return zeros
 
     def is_directed(self) -> bool:
         """Whether edges have a direction."""
@@ -138,6 +172,36 @@ class _Plain:
             self.attributes.setdefault(end, {})
         return self.attributes.items()
 
-    def edges(self, data: str) -> Iterable[tuple[str, str, Any]]:
-        """The ends of every edge, and one of its attributes."""
-        return ((source, target, values.get(data)) for source, target, values in self.links)
+    def edges(self, data: bool) -> Iterable[tuple[str, str, dict[str, Any]]]:
+        """The ends of every edge, and its attributes."""
+        return self.links
+
+
+def write_graphml(graph: Graph, path: Path, progress: Progress) -> None:
+    """Write GraphML: features are attributes of type double, splits are booleans; of sparse features only non-zeros."""
+    refuse_too_many(graph, str(path), "graphml")
+    features, marks, edges = feature_names(graph), flat_marks(graph), edge_columns(graph)
+    zero = "<default>0</default>" if sparse.issparse(graph.features) else ""
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        file.write('<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
+        for key, name in enumerate((*features, *marks)):
+            kind = "double" if key < len(features) else "boolean" if name.startswith(SPLIT) else "string"
+            inside = zero if key < len(features) else ""
+            file.write(f'<key id="d{key}" for="node" attr.name={_attribute(name)} attr.type="{kind}">{inside}</key>\n')
+        if "weight" in edges:
+            file.write('<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n')
+        file.write(f'<graph edgedefault="{"directed" if graph.directed else "undirected"}">\n')
+        places = range(len(features), len(features) + len(marks))
+        for identifier, at, words, cells in followed(node_rows(graph), progress, "nodes", graph.num_nodes):
+            content = zip((*at, *places), (*words, *(escape(cell, {"\r": "&#13;"}) for cell in cells)), strict=True)
+            inside = "".join(f'<data key="d{key}">{word}</data>' for key, word in content)
+            file.write(f"<node id={_attribute(identifier)}>{inside}</node>\n")
+        for source, target, *weight in zip(*(column.tolist() for column in edges.values()), strict=True):
+            inside = "".join(f'<data key="weight">{value}</data>' for value in weight)
+            ends = f"source={_attribute(str(source))} target={_attribute(str(target))}"
+            file.write(f"<edge {ends}>{inside}</edge>\n")
+        file.write("</graph>\n</graphml>\n")
+
+
+def _attribute(word: str) -> str:
+    return quoteattr(word, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})

@@ -198,7 +198,7 @@ def read_arrays(path: Path) -> Arrays:
             _check_sizes(path, archive.zip)
             for key in archive.files:
                 where = f'{path}, key "{key}"'
-                arrays[key] = np.asarray(archive[key])
+                arrays[key] = np.asarray(archive[f"{key}.npy"])  # of the keys x and x.npy, numpy takes one for both
     except InputError:
         raise
     except Exception as error:  # a damaged archive makes zipfile, zlib and numpy raise almost anything

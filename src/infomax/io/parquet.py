@@ -20,6 +20,8 @@ from infomax.io.columns import Columns
 from infomax.io.tables import EdgeTable, NodeTable, Table
 
 _BLOCK_CELLS = 1 << 20
+INDEX = "__index_level_"
+"""How pandas names the column of the row numbers of a filtered frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +52,10 @@ def opened(path: Path) -> Iterator[Any]:
     _, parquet = need_pyarrow(path)
     with (
         telling(path, "a parquet file that can be read"),
-        # Read-ahead would keep all that has been read.
-        parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False, buffer_size=1 << 20) as file,
+        # Read-ahead would keep all that has been read. A relative path may look like an address, as md:x does.
+        parquet.ParquetFile(
+            path.absolute(), page_checksum_verification=True, pre_buffer=False, buffer_size=1 << 20
+        ) as file,
     ):
         yield file
 
@@ -83,18 +87,16 @@ def edge_table(file: Any, path: Path, columns: Columns) -> EdgeTable:
     wanted = [names[column] for column in (source, target, weight) if column is not None]
     data = file.read(columns=wanted)
     table = Table(path, None)
-    ends = [id_column(table, name, data[name]) for name in wanted[:2]]
-    if ends[0].type != ends[1].type:
-        found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, wanted, strict=False))
-        raise InputError(str(path), "ids of one type", found, "Give both columns one type.")
-    ids, codes = _encode(ends)
+    columns.warn_unused(path, names)
+    # Without rows, the types of columns tell nothing: pandas, for one, has none for them.
+    ids, codes = _encode(end_columns(table, wanted, data)) if len(data) else ([], np.empty((2, 0), dtype=np.int64))
     return EdgeTable(
         path=path,
         lines=None,
         names=(names[source], names[target]),
         ids=ids,
         ends=codes,
-        weight=None if weight is None else weight_column(table, names[weight], data[names[weight]]),
+        weight=weight_column(table, names[weight], data[names[weight]]) if weight is not None and len(data) else None,
         named=columns.names_ends((names[source], names[target])),
     )
 
@@ -113,7 +115,7 @@ def node_table(file: Any, path: Path, columns: Columns) -> NodeTable:
     remedy = "" if columns.features is None else tables.FILL_IN
     data = file.read(columns=[names[column] for column in (chosen.identifier, *chosen.marks)])
     identifier = names[chosen.identifier]
-    ids = id_column(table, identifier, data[identifier]).to_pylist()
+    ids = id_column(table, identifier, data[identifier]).to_pylist() if len(data) else []
     tables.check_nodes(table, ids, identifier)
     widths: dict[str, int] = {}
     features = [names[column] for column in chosen.features]
@@ -133,8 +135,7 @@ def node_table(file: Any, path: Path, columns: Columns) -> NodeTable:
 
 def column_names(file: Any, path: Path) -> list[str]:
     """The names of the columns of a file; at least one, and each once."""
-    # pandas writes the row numbers of a filtered frame into a column of this name.
-    names = [name for name in file.schema_arrow.names if not name.startswith("__index_level_")]
+    names = [name for name in file.schema_arrow.names if not name.startswith(INDEX)]
     if not names:
         raise InputError(str(path), "at least one column", "none")
     tables.check_column_names(str(path), names)
@@ -152,6 +153,15 @@ def id_column(table: Table, name: str, column: Any) -> Any:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column.cast(pa.large_string())
     raise InputError(place(table.path, column=name), "ids that are integers or text", f"type {column.type}")
+
+
+def end_columns(table: Table, names: Sequence[str], data: Any) -> list[Any]:
+    """The ids at both ends of edges, of one type; names are those of both columns, and of others."""
+    ends = [id_column(table, name, data[name]) for name in names[:2]]
+    if ends[0].type != ends[1].type:
+        found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, names, strict=False))
+        raise InputError(str(table.path), "ids of one type", found, "Give both columns one type.")
+    return ends
 
 
 def _encode(ends: Sequence[Any]) -> tuple[tables.Ids, NDArray[np.int64]]:

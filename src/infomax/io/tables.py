@@ -255,9 +255,9 @@ def split_column(table: Table, name: str, cells: NDArray[Any]) -> NDArray[np.boo
     """The split ``[N]`` of a column of str objects: 1 or true, and 0, false or nothing."""
     words = [cell.strip().lower() for cell in cells]
     for row, word in enumerate(words):
-        if word not in TRUE and word not in _FALSE:
+        if word not in _TRUE and word not in _FALSE:
             raise InputError(table.place(row, name), "1 or 0, true or false", shorten(cells[row]))
-    return np.array([word in TRUE for word in words], dtype=bool)
+    return np.array([word in _TRUE for word in words], dtype=bool)
 
 
 def _group_column(table: Table, name: str, cells: NDArray[Any]) -> NDArray[np.int64]:
@@ -268,7 +268,7 @@ def _group_column(table: Table, name: str, cells: NDArray[Any]) -> NDArray[np.in
     return number_groups(words)
 
 
-TRUE, _FALSE = ("1", "true"), ("0", "false", "")
+_TRUE, _FALSE = ("1", "true"), ("0", "false", "")
 """What a split may hold, in any case."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import re
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ Row: TypeAlias = tuple[int, list[str]]
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 DELIMITERS |= {f"{suffix}.gz": delimiter for suffix, delimiter in DELIMITERS.items()}
 _BLOCK_CELLS = 1 << 20
+_QUOTED = re.compile('"[^"]*("|$)')
 
 
 def extension(path: Path) -> str:
@@ -39,6 +41,7 @@ def read_edges(path: Path, columns: Columns) -> EdgeTable:
     """The edge table of a text file."""
     names, rows = read_rows(path)
     source, target, weight = columns.of_edges(path, names)
+    columns.warn_unused(path, names)
     position: dict[str, int] = {}
     ends, lines, cells = array("q"), array("q"), []
     for line, row in rows:
@@ -193,7 +196,7 @@ def _rows(path: Path) -> Iterator[Row]:
         header = file.readline()
         if "\0" in header:
             raise InputError(place(path, 1), "UTF-8", "NUL characters, as UTF-16 has them", "Save the file as UTF-8.")
-        spaced = f"{delimiter} " in header
+        spaced = f"{delimiter} " in _QUOTED.sub("", header)
         file.seek(0)
         reader = csv.reader(file, delimiter=delimiter, skipinitialspace=spaced, strict=True)
         try:

@@ -3,49 +3,65 @@
 from __future__ import annotations
 
 import gzip
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, repeat
+from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
-from xml.sax.saxutils import escape, quoteattr
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from infomax.arrays.degrees import DEGREE_NAMES, degree_features
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, shorten
 from infomax.graphs.graph import Graph
-from infomax.graphs.interchange import GROUPS, LABEL, SPLIT
+from infomax.graphs.interchange import GROUPS
 from infomax.io import folder as graph_folder
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, replacing, reporting
+from infomax.io.graphml import write_graphml
 from infomax.io.npz import write_npz
+from infomax.io.rows import (
+    edge_columns,
+    feature_names,
+    flat_marks,
+    id_name,
+    mark_columns,
+    node_rows,
+    refuse_too_many,
+    refuse_unwritable,
+)
 from infomax.io.vectors import quoted
+from infomax.progress import Progress, followed, silent
 
 NAMES = "a .npz, a .graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet), a folder for tables, or NAME.graph"
 _TABLES = (*text.DELIMITERS, ".parquet")
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BLOCK_CELLS = 1 << 23
-_MOST_CELLS = 2_000_000_000
-"""Features that text may have to hold: more would be a file of many gigabytes."""
 
 
-def write_graph(graph: Graph, path: str | Path) -> None:
-    """Write a graph in the format that the name tells; nothing appears before it is whole."""
+def write_graph(graph: Graph, path: str | Path, progress: Progress = silent) -> None:
+    """Write a graph in the format that the name tells; nothing appears before it is whole.
+
+    What would be read back as another graph is refused. ``progress`` is told the nodes that text holds so far.
+    """
     place, name, suffix = Path(path), str(path), text.extension(Path(path))
     graph = graph.loaded()
     if graph.held_out is not None and suffix != ".npz":
         raise InputError(name, "an .npz, for a graph with edges held out", f"the extension {shorten(place.suffix)}")
     if name.count(",") == 1:
         first, second = (Path(part.strip()) for part in name.split(","))
-        _write_tables(graph, first, second)
-    elif suffix in _WRITERS:
-        _WRITERS[suffix](graph, place)
+        _write_tables(graph, first, second, progress)
+    elif suffix == "":
+        _write_in_folder(graph, place, progress)
+    elif suffix in (".npz", ".graphml", ".graph"):
+        refuse_unwritable(graph, name, suffix[1:])
+        if suffix == ".npz":
+            write_npz(graph, place)
+        elif suffix == ".graph":
+            _write_folder(graph, place)
+        else:
+            write_graphml(graph, place, progress)
     elif suffix in _TABLES:
         remedy = f"Name both: {place},{place.with_name(f'nodes{suffix}')}."
         raise InputError(name, "an edge table and a node table", "one of them", remedy)
@@ -53,16 +69,17 @@ def write_graph(graph: Graph, path: str | Path) -> None:
         raise InputError(name, NAMES, f"the extension {shorten(place.suffix)}")
 
 
-def _write_in_folder(graph: Graph, folder: Path) -> None:
+def _write_in_folder(graph: Graph, folder: Path, progress: Progress) -> None:
     """Write edges.csv and nodes.csv into a folder, which is made if there is none."""
     files = (folder / "edges.csv", folder / "nodes.csv")
     for stem in ("edges", "nodes", "features"):
         for other in set(folder.glob(f"{stem}.*")) - set(files):
             raise InputError(str(folder), "a folder without other tables of a graph", other.name, "Choose another one.")
     new = not folder.exists()
+    refuse_unwritable(graph, str(folder), "text")
     make_folder(folder)
     try:
-        _write_tables(graph, *files)
+        _write_tables(graph, *files, progress)
     except BaseException:
         if new:
             folder.rmdir()
@@ -71,7 +88,7 @@ def _write_in_folder(graph: Graph, folder: Path) -> None:
 
 def how_to_read(graph: Graph, path: str | Path) -> str:
     """The option that a file needs to be read as the same graph, or nothing."""
-    tells = Path(path).suffix.lower() in (".npz", ".graph") and "," not in str(path)
+    tells = Path(path).suffix.lower() in (".npz", ".graph", ".graphml") and "," not in str(path)
     return " --directed" if graph.directed and not tells else ""
 
 
@@ -88,115 +105,42 @@ def _write_folder(graph: Graph, place: Path) -> None:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _write_tables(graph: Graph, edges: Path, nodes: Path) -> None:
+def _write_tables(graph: Graph, edges: Path, nodes: Path, progress: Progress) -> None:
     kinds = [text.extension(path) for path in (edges, nodes)]
     for path, kind in zip((edges, nodes), kinds, strict=True):
         if kind not in _TABLES:
             raise InputError(str(path), f"one of {', '.join(_TABLES)}", f"the extension {shorten(path.suffix)}")
     if edges == nodes:
         raise InputError(str(edges), "two files, for edges and for nodes", "one name twice")
+    for path, kind in zip((edges, nodes), kinds, strict=True):
+        refuse_unwritable(graph, str(path), "parquet" if kind == ".parquet" else "text")
     # Both are moved to their places only when both are whole.
     with replacing(edges) as first, replacing(nodes) as second:
         _parquet_edges(graph, first) if kinds[0] == ".parquet" else _write_edges(graph, first, kinds[0])
-        _parquet_nodes(graph, second) if kinds[1] == ".parquet" else _write_nodes(graph, second, kinds[1])
-
-
-def edge_columns(graph: Graph) -> dict[str, NDArray[Any]]:
-    """The columns ``[E]`` of an edge table: ids of both ends and, where edges have weights, the weight."""
-    links = sparse.coo_array(graph.adjacency if graph.directed else sparse.triu(graph.adjacency))
-    columns = {"source": graph.ids[links.coords[0]], "target": graph.ids[links.coords[1]]}
-    return columns | ({"weight": links.data} if graph.weighted else {})
-
-
-def mark_columns(graph: Graph) -> dict[str, NDArray[Any]]:
-    """The columns ``[N]`` or ``[N, C]`` of a node table beside ids and features; an unknown number is ""."""
-    labels = {}
-    for name, column in graph.labels.items():
-        if column.dtype.kind in "iu" and column.ndim == 1 and (column < 0).any():
-            column = np.array([str(value) if value >= 0 else "" for value in column.tolist()], dtype=object)
-        labels[LABEL + name] = column
-    splits = {SPLIT + name: mask for name, mask in graph.splits.items()}
-    return labels | splits | ({} if graph.groups is None else {GROUPS: graph.groups})
-
-
-def id_name(graph: Graph) -> str:
-    """The name of the column of ids, which is read in any case: "id", or "ID" where a feature is called "id"."""
-    return next(name for name in ("id", "ID", "Id", "iD") if name not in graph.feature_names)
-
-
-def feature_names(graph: Graph) -> tuple[str, ...]:
-    """The names of the features to write; those of degrees are counted anew when the graph is read."""
-    for name in graph.feature_names:
-        if name == GROUPS or name.startswith((LABEL, SPLIT)):
-            expected = f'features that are not called "{LABEL}...", "{SPLIT}..." or "{GROUPS}"'
-            raise InputError("graph", expected, shorten(name), "Ignore it when you read the graph, or write an .npz.")
-    if graph.feature_names != DEGREE_NAMES:
-        return graph.feature_names
-    counted, _ = degree_features(graph.degrees())
-    return () if (sparse.csr_array(graph.features) != counted).nnz == 0 else graph.feature_names
-
-
-Row: TypeAlias = tuple[Any, list[str], list[Any]]
-"""An id, the features as text, and labels, splits and groups."""
-
-
-def _node_rows(graph: Graph) -> tuple[list[str], Iterator[Row]]:
-    """The names of labels, splits and groups, and the rows of a node table; a label ``[N, C]`` is C columns."""
-    _refuse_too_many(graph)
-    marks: dict[str, list[Any]] = {}
-    for name, column in mark_columns(graph).items():
-        if column.ndim == 2:
-            marks |= {f"{name}[{at}]": column[:, at].tolist() for at in range(column.shape[1])}
-        else:
-            marks[name] = (column.astype(np.int8) if column.dtype == bool else column).tolist()
-
-    def rows() -> Iterator[Row]:
-        cells = _feature_rows(graph.features) if feature_names(graph) else repeat([], graph.num_nodes)
-        for row, (identifier, words) in enumerate(zip(graph.ids.tolist(), cells, strict=True)):
-            yield identifier, words, [column[row] for column in marks.values()]
-
-    return list(marks), rows()
-
-
-def _feature_rows(features: Any) -> Iterator[list[str]]:
-    """The features of every node as text, each number with the fewest digits that read back as the same float32."""
-    n, width = features.shape
-    for row in range(n):
-        if isinstance(features, np.ndarray):
-            yield features[row].astype(str).tolist()
-            continue
-        words = ["0"] * width
-        entries = slice(features.indptr[row], features.indptr[row + 1])
-        for at, word in zip(
-            features.indices[entries].tolist(), features.data[entries].astype(str).tolist(), strict=True
-        ):
-            words[at] = word.removesuffix(".0")
-        yield words
-
-
-def _refuse_too_many(graph: Graph) -> None:
-    if graph.num_nodes * graph.num_features > _MOST_CELLS:
-        found = f"{graph.num_nodes:,} x {graph.num_features:,}"
-        raise InputError("features", f"at most {_MOST_CELLS:,} numbers in text", found, "Write an .npz or parquet.")
+        _parquet_nodes(graph, second) if kinds[1] == ".parquet" else _write_nodes(graph, second, kinds[1], progress)
 
 
 def _write_edges(graph: Graph, path: Path, kind: str) -> None:
     columns, delimiter = edge_columns(graph), text.DELIMITERS[kind]
     with _opened(path, packed=kind.endswith(".gz")) as file:
         file.write(delimiter.join(columns) + "\n")
-        for cells in zip(*(column.astype(str).tolist() for column in columns.values()), strict=True):
+        # numpy's own text ends before a NUL character, but writes a float32 with the fewest digits that identify it.
+        texts = [column.astype(str) if column.dtype == np.float32 else map(str, column) for column in columns.values()]
+        for cells in zip(*texts, strict=True):
             file.write(delimiter.join(quoted(cell, delimiter) for cell in cells) + "\n")
 
 
-def _write_nodes(graph: Graph, path: Path, kind: str) -> None:
-    delimiter = text.DELIMITERS[kind]
-    marks, rows = _node_rows(graph)
+def _write_nodes(graph: Graph, path: Path, kind: str, progress: Progress) -> None:
+    refuse_too_many(graph, str(path), "text")
+    delimiter, names = text.DELIMITERS[kind], feature_names(graph)
     with _opened(path, packed=kind.endswith(".gz")) as file:
-        file.write(
-            delimiter.join(quoted(name, delimiter) for name in (id_name(graph), *feature_names(graph), *marks)) + "\n"
-        )
-        for identifier, words, cells in rows:
-            first, *last = (quoted(str(cell), delimiter) for cell in (identifier, *cells))
+        head = (id_name(graph), *names, *flat_marks(graph))
+        file.write(delimiter.join(quoted(name, delimiter) for name in head) + "\n")
+        for identifier, at, words, marks in followed(node_rows(graph), progress, "nodes", graph.num_nodes):
+            if len(words) < len(names):
+                filled = dict(zip(at, words, strict=True))
+                words = [filled.get(column, "0") for column in range(len(names))]
+            first, *last = (quoted(cell, delimiter) for cell in (identifier, *marks))
             file.write(delimiter.join([first, *words, *last]) + "\n")
 
 
@@ -211,7 +155,9 @@ def arrow_edges(graph: Graph) -> Any:
     """The edge table as a pyarrow table."""
     import pyarrow as pa
 
-    return pa.table({name: pa.array(column) for name, column in edge_columns(graph).items()})
+    kinds = {"i": pa.int64(), "O": pa.string(), "f": pa.float32()}  # which a column without edges cannot tell
+    columns = edge_columns(graph).items()
+    return pa.table({name: pa.array(column, kinds[column.dtype.kind]) for name, column in columns})
 
 
 def arrow_nodes(graph: Graph, step: int) -> Iterator[Any]:
@@ -224,7 +170,7 @@ def arrow_nodes(graph: Graph, step: int) -> Iterator[Any]:
         columns = {id_name(graph): pa.array(graph.ids[rows])}
         if names:
             block = dense(graph.features[rows])
-            for name, start, stop in _owners(names):
+            for name, start, stop in _owners(names, {id_name(graph), GROUPS, "", *names}):
                 columns[name] = _arrow(block[:, start:stop] if name != names[start] else block[:, start])
         yield pa.table(columns | {name: _arrow(column[rows]) for name, column in marks.items()})
 
@@ -237,11 +183,12 @@ def _arrow(column: NDArray[Any]) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(column).ravel()), column.shape[1])
 
 
-def _owners(names: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+def _owners(names: Sequence[str], taken: set[str]) -> Iterator[tuple[str, int, int]]:
     """Columns of features with their first and last position: ``v`` for the names ``v[0]`` to ``v[W-1]``."""
     at = 0
     while at < len(names):
         owner = names[at].removesuffix("[0]")
+        owner = names[at] if owner in taken else owner
         stop = at + 1
         while owner != names[at] and stop < len(names) and names[stop] == f"{owner}[{stop - at}]":
             stop += 1
@@ -261,41 +208,3 @@ def _parquet_nodes(graph: Graph, path: Path) -> None:
     with writer.ParquetWriter(path, first.schema) as file:
         for block in chain([first], blocks):
             file.write_table(block)
-
-
-def _write_graphml(graph: Graph, path: Path) -> None:
-    """Write GraphML, one element at a time: features are attributes of type double, splits are booleans."""
-    features, edges = feature_names(graph), edge_columns(graph)
-    marks, rows = _node_rows(graph)
-    types = ["double"] * len(features) + ["boolean" if name.startswith(SPLIT) else "string" for name in marks]
-    data = [f'<data key="d{at}">' for at in range(len(types))]
-    with replacing(path) as temporary, _opened(temporary) as file:
-        file.write('<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
-        for at, (name, kind) in enumerate(zip((*features, *marks), types, strict=True)):
-            file.write(f'<key id="d{at}" for="node" attr.name={_attribute(name)} attr.type="{kind}"/>\n')
-        if "weight" in edges:
-            file.write('<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n')
-        file.write(f'<graph edgedefault="{"directed" if graph.directed else "undirected"}">\n')
-        for identifier, words, cells in rows:
-            content = [*words, *(escape(_xml(str(cell))) for cell in cells)]
-            inside = "".join(f"{key}{word}</data>" for key, word in zip(data, content, strict=True))
-            file.write(f"<node id={_attribute(str(identifier))}>{inside}</node>\n")
-        for source, target, *weight in zip(*(column.tolist() for column in edges.values()), strict=True):
-            inside = "".join(f'<data key="weight">{value}</data>' for value in weight)
-            ends = f"source={_attribute(str(source))} target={_attribute(str(target))}"
-            file.write(f"<edge {ends}>{inside}</edge>\n")
-        file.write("</graph>\n</graphml>\n")
-
-
-def _attribute(word: str) -> str:
-    return quoteattr(_xml(word), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
-
-
-def _xml(word: str) -> str:
-    """The text, refused where XML cannot hold it."""
-    if found := _NOT_XML.search(word):
-        raise InputError(shorten(word), "characters that XML can hold", repr(found[0]), "Write an .npz or parquet.")
-    return word
-
-
-_WRITERS = {".npz": write_npz, ".graphml": _write_graphml, ".graph": _write_folder, "": _write_in_folder}

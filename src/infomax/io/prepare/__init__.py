@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -27,7 +28,6 @@ from infomax.io.prepare.database import Database
 from infomax.io.prepare.features import copy_features, feature_writer, rounded, write_degree_features
 from infomax.io.prepare.merging import Counts, merge
 from infomax.io.prepare.sources import Source, find_files
-from infomax.io.tables import TRUE
 from infomax.progress import Progress, silent
 
 __all__ = ["prepare"]
@@ -67,6 +67,9 @@ def prepare(
     place, chosen = Path(out), Columns.of(**columns)
     if place.exists():
         raise InputError(str(place), "a place for a new folder", "one that exists", "Remove it, or choose another.")
+    if os.sep == "/" and (odd := {"\\", "?"} & set(str(place.resolve()))):
+        found = f"one with {' and '.join(sorted(odd))} in it"
+        raise InputError(str(place), "a path that DuckDB can open", found, "Choose another place.")
     if nodes is None:
         chosen.refuse_without_nodes(edges)
     work = place.with_name(f".{place.name}-prepare")
@@ -161,6 +164,7 @@ class Preparation:
                 yield dict(zip(("number", "source", "target", "weight"), (rows.numbers, *rows.columns), strict=False))
 
         count = self.database.create("edges", batches())
+        self.columns.warn_unused(self.edges.path, self.edges.names)
         if not count:
             if self.nodes is None:
                 remedy = "A graph without edges needs a node table."
@@ -308,9 +312,8 @@ class Preparation:
         fields = [pa.field("id", pa.int64() if integers else pa.string())]
         fields += [pa.field(layout.LABEL + name, pa.dictionary(pa.int32(), pa.string())) for name in labels]
         fields += [pa.field(layout.SPLIT + name, pa.bool_()) for name in splits]
-        marks = [f"l{column}" for column in range(len(labels))]
-        masks = [f"lower(trim(l{len(labels) + column})) IN {TRUE}" for column in range(len(splits))]
-        cells = ", ".join(["id", *marks, *masks])
+        marks = [f"l{column}" for column in range(len(labels) + len(splits))]
+        cells = ", ".join(["id", *marks])
         with parquet.ParquetWriter(self.folder / layout.NODES, pa.schema(fields)) as writer:
             for batch in self.database.stream(f"SELECT {cells} FROM nodes ORDER BY node"):  # noqa: S608
                 columns = [

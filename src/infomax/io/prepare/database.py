@@ -32,6 +32,7 @@ class Database:
             remedy = "Install it: pip install 'infomax[big]'."
             raise InputError("infomax prepare", "duckdb, which sorts on disk", "none installed", remedy) from None
         need_pyarrow(folder)
+        folder = folder.resolve()  # a relative path may look like an address, as md:x does
         self.folder, self.failure = folder, duckdb.Error
         settings: dict[str, Any] = {
             "memory_limit": f"{max(int(SHARE * memory), 1 << 26)}B",

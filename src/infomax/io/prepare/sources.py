@@ -70,8 +70,16 @@ class Source:
     schema: Any = None
     """The types of the columns, of a parquet file."""
     widths: dict[str, int] = field(default_factory=dict)
+    kinds: tuple[Path, dict[str, str]] | None = None
+    """The first parquet file with rows, and the kinds of its columns, which are those of all files."""
     integers: bool = True
     """Whether every id so far is an integer, or written as one."""
+
+    def __post_init__(self) -> None:
+        for path in self.files:
+            if (text.extension(path) == ".parquet") == self.lines:
+                expected, remedy = f"a table as {self.path} is", "Give all files one kind."
+                raise InputError(str(path), expected, "one of another kind", remedy)
 
     @property
     def path(self) -> Path:
@@ -95,7 +103,7 @@ class Source:
             yield from reader(path, number * FILE)
 
     def nodes(self) -> Iterator[Rows]:
-        """The rows of a node table: id, then the labels; and the features."""
+        """The rows of a node table: id, then labels and splits; and the features."""
         for number, path in enumerate(self.files):
             reader = self._text_nodes if self.lines else self._parquet_nodes
             yield from reader(path, number * FILE)
@@ -120,8 +128,6 @@ class Source:
         return columns.of_nodes(self.path, self.names)
 
     def _same_names(self, path: Path, names: list[str]) -> None:
-        if (text.extension(path) == ".parquet") == self.lines:
-            raise InputError(str(path), f"a table as {self.path} is", "one of another kind", "Give all files one kind.")
         self.names = self.names or names
         if names != self.names:
             found = ", ".join(map(shorten, names))
@@ -165,9 +171,8 @@ class Source:
             if "" in ids:
                 raise InputError(table.place(ids.index(""), self.names[identifier]), "an id", "an empty cell")
             self._typed(ids)
-            marks = {at: np.array([row[at] for _, row in chunk], dtype=object) for at in chosen.marks}
-            tables.marks(table, self.names, chosen, marks)
-            yield Rows(numbers, [pa.array(cells, pa.large_string()) for cells in (ids, *marks.values())], block)
+            cells = {at: np.array([row[at] for _, row in chunk], dtype=object) for at in chosen.marks}
+            yield Rows(numbers, [pa.array(ids, pa.large_string()), *_marks(table, self.names, chosen, cells)], block)
 
     def _parquet_batches(self, file: Any, path: Path, columns: list[str], width: int) -> Iterator[tuple[Table, Any]]:
         first = 0
@@ -175,45 +180,52 @@ class Source:
             yield PartOfTable(path, None, first), batch
             first += len(batch)
 
-    def _id_column(self, table: Table, name: str, column: Any) -> Any:
-        ids = parquet.id_column(table, name, column)
+    def _same_kinds(self, path: Path, ids: Any, identifier: str, lists: Sequence[str] = ()) -> None:
+        """Refuse columns of another kind than in the files before: 1 and "1" are two ids."""
         self.integers = str(ids.type) == "int64"
-        return ids
+        kinds = dict.fromkeys(lists, "lists") | {identifier: "integer ids" if self.integers else "text ids"}
+        first, known = self.kinds = self.kinds or (path, kinds)
+        for column in kinds | known:
+            here, there = (one.get(column, "single numbers") for one in (kinds, known))
+            if here != there:
+                expected, remedy = f"{there}, as in {first}", "Give the columns of all files one type."
+                raise InputError(place(path, column=column), expected, here, remedy)
 
     def _parquet_edges(self, path: Path, number: int) -> Iterator[Rows]:
         with parquet.opened(path) as file:
             self._same_names(path, parquet.column_names(file, path))
+            if not file.metadata.num_rows:  # pandas has no types for its columns
+                return
             source, target, weight = self.columns.of_edges(path, self.names)
             wanted = [self.names[column] for column in (source, target, weight) if column is not None]
-            kinds = [file.schema_arrow.empty_table()[name] for name in wanted[:2]]
-            ends = [self._id_column(Table(path, None), name, kind) for name, kind in zip(wanted, kinds, strict=False)]
-            if ends[0].type != ends[1].type:
-                found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, wanted, strict=False))
-                raise InputError(str(path), "ids of one type", found, "Give both columns one type.")
             for table, batch in self._parquet_batches(file, path, wanted, 3):
-                columns = [self._id_column(table, name, batch[name]) for name in wanted[:2]]
+                columns = parquet.end_columns(table, wanted, batch)
+                self._same_kinds(path, columns[0], wanted[0])
                 columns += [parquet.weight_column(table, name, batch[name]) for name in wanted[2:]]
                 yield Rows(_numbers(table, batch, number), columns)
 
     def _parquet_nodes(self, path: Path, number: int) -> Iterator[Rows]:
         with parquet.opened(path) as file:
             self._same_names(path, parquet.column_names(file, path))
+            if not file.metadata.num_rows:
+                return
             self.schema = file.schema_arrow
             chosen, names = self.chosen, self.names
             remedy = "" if self.columns.features is None else tables.FILL_IN
             features = [names[column] for column in chosen.features]
             parquet.check_feature_types(path, file.schema_arrow, features, remedy)
+            lists = [name for name in features if parquet.is_list(file.schema_arrow.field(name).type)]
             for at in chosen.marks:
                 if parquet.is_list(file.schema_arrow.field(names[at]).type):
                     expected = "one label per node, in a graph folder"
                     raise InputError(place(path, column=names[at]), expected, "lists", "Give each label its column.")
             wanted = [names[column] for column in (chosen.identifier, *chosen.marks, *chosen.features)]
             for table, batch in self._parquet_batches(file, path, wanted, _width(file, wanted)):
-                ids = self._id_column(table, names[chosen.identifier], batch[names[chosen.identifier]])
+                ids = parquet.id_column(table, names[chosen.identifier], batch[names[chosen.identifier]])
+                self._same_kinds(path, ids, names[chosen.identifier], lists)
                 block = parquet.feature_block(table, batch, features, self.widths, remedy) if features else None
-                marks = {at: parquet.label_column(table, names[at], batch[names[at]]) for at in chosen.marks}
-                tables.marks(table, names, chosen, marks)
-                yield Rows(_numbers(table, batch, number), [ids, *marks.values()], block)
+                cells = {at: parquet.label_column(table, names[at], batch[names[at]]) for at in chosen.marks}
+                yield Rows(_numbers(table, batch, number), [ids, *_marks(table, names, chosen, cells)], block)
 
 
 def _width(file: Any, names: Sequence[str]) -> int:
@@ -227,6 +239,14 @@ def _width(file: Any, names: Sequence[str]) -> int:
 def _numbers(table: Any, batch: Any, number: int) -> NDArray[np.int64]:
     first: int = number + table.first + 1
     return np.arange(first, first + len(batch), dtype=np.int64)
+
+
+def _marks(table: Table, names: list[str], chosen: NodeColumns, cells: dict[int, NDArray[Any]]) -> list[Any]:
+    """The columns of the labels, as text, and of the splits, as booleans."""
+    import pyarrow as pa
+
+    found = tables.marks(table, names, chosen, cells)
+    return [*(pa.array(column, pa.large_string()) for column in found["labels"].values()), *found["splits"].values()]
 
 
 def _text_weight(table: Table, name: str, cells: list[str]) -> NDArray[np.float32]:

@@ -1,0 +1,145 @@
+"""The columns and rows of the tables of a graph; what a format cannot hold is refused before it is written."""
+
+from __future__ import annotations
+
+import csv
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.arrays.degrees import DEGREE_NAMES, degree_features
+from infomax.errors import InputError, InputWarning, shorten
+from infomax.graphs.graph import Graph
+from infomax.graphs.interchange import GROUPS, LABEL, SPLIT
+from infomax.io.parquet import INDEX
+from infomax.io.tables import check_column_names
+
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MANY_CELLS, _MOST_CELLS = 10_000_000, 2_000_000_000
+"""Features that text holds badly: the first many are warned of; more than the second would be many gigabytes."""
+_ELSE = "Write an .npz."
+
+
+def edge_columns(graph: Graph) -> dict[str, NDArray[Any]]:
+    """The columns ``[E]`` of an edge table: ids of both ends and, where edges have weights, the weight."""
+    links = sparse.coo_array(graph.adjacency if graph.directed else sparse.triu(graph.adjacency))
+    columns = {"source": graph.ids[links.coords[0]], "target": graph.ids[links.coords[1]]}
+    return columns | ({"weight": links.data} if graph.weighted else {})
+
+
+def mark_columns(graph: Graph) -> dict[str, NDArray[Any]]:
+    """The columns ``[N]`` or ``[N, C]`` of a node table beside ids and features; an unknown number is ""."""
+    labels = {}
+    for name, column in graph.labels.items():
+        if column.dtype.kind in "iu" and column.ndim == 1 and (column < 0).any():
+            column = np.array([str(value) if value >= 0 else "" for value in column.tolist()], dtype=object)
+        labels[LABEL + name] = column
+    splits = {SPLIT + name: mask for name, mask in graph.splits.items()}
+    return labels | splits | ({} if graph.groups is None else {GROUPS: graph.groups})
+
+
+def flat_marks(graph: Graph) -> dict[str, NDArray[Any]]:
+    """The same columns for formats without lists: a label ``[N, C]`` is C columns ``[N]``."""
+    marks: dict[str, NDArray[Any]] = {}
+    for name, column in mark_columns(graph).items():
+        several = column.ndim == 2
+        marks |= {f"{name}[{at}]": column[:, at] for at in range(column.shape[1])} if several else {name: column}
+    return marks
+
+
+def id_name(graph: Graph) -> str:
+    """The name of the column of ids, which is read in any case: "id", or "ID" where a feature is called "id"."""
+    free = [name for name in ("id", "ID", "Id", "iD") if name not in graph.feature_names]
+    if not free:
+        raise InputError("graph", "a name for the column of ids", 'features called "id", "ID", "Id" and "iD"', _ELSE)
+    return free[0]
+
+
+def feature_names(graph: Graph) -> tuple[str, ...]:
+    """The names of the features to write; those of degrees are counted anew when the graph is read."""
+    for name in graph.feature_names:
+        if name == GROUPS or name.startswith((LABEL, SPLIT)):
+            expected = f'features that are not called "{LABEL}...", "{SPLIT}..." or "{GROUPS}"'
+            raise InputError("graph", expected, shorten(name), "Ignore it when you read the graph, or write an .npz.")
+    if graph.feature_names != DEGREE_NAMES:
+        return graph.feature_names
+    counted, _ = degree_features(graph.degrees())
+    return () if (sparse.csr_array(graph.features) != counted).nnz == 0 else graph.feature_names
+
+
+Row: TypeAlias = tuple[str, Iterable[int], list[str], list[str]]
+"""An id; the positions and the text of features, of sparse ones only of those that are not zero; the marks."""
+
+
+def node_rows(graph: Graph) -> Iterator[Row]:
+    """The rows of a node table, as text."""
+    columns = flat_marks(graph).values()
+    marks = [(column.astype(np.int8) if column.dtype == bool else column).tolist() for column in columns]
+    cells = _feature_rows(graph.features) if feature_names(graph) else repeat(((), []), graph.num_nodes)
+    for row, (identifier, (at, words)) in enumerate(zip(graph.ids.tolist(), cells, strict=True)):
+        yield str(identifier), at, words, [str(column[row]) for column in marks]
+
+
+def _feature_rows(features: Any) -> Iterator[tuple[Iterable[int], list[str]]]:
+    """The features of every node as text, each number with the fewest digits that read back as the same float32."""
+    for row in range(features.shape[0]):
+        if isinstance(features, np.ndarray):
+            yield range(features.shape[1]), features[row].astype(str).tolist()
+        else:
+            entries = slice(features.indptr[row], features.indptr[row + 1])
+            words = features.data[entries].astype(str).tolist()
+            yield features.indices[entries].tolist(), [word.removesuffix(".0") for word in words]
+
+
+def refuse_unwritable(graph: Graph, where: str, kind: str) -> None:
+    """Refuse what would not be read back as it is; kind is npz, graph, graphml, parquet or text."""
+    texts: dict[str, Iterable[str]] = {"names of labels and splits": [*graph.labels, *graph.splits]}
+    if kind == "npz":
+        _refuse(texts, "names without NUL characters, in UTF-8", re.compile("[\0\ud800-\udfff]").search)
+        return
+    texts["feature names"] = graph.feature_names
+    columns = {"ids": graph.ids} | {f"label {shorten(name)}": column for name, column in graph.labels.items()}
+    texts |= {name: column.tolist() for name, column in columns.items() if column.dtype == object}
+    if kind == "graphml":
+        _refuse(texts, "characters that XML can hold", _NOT_XML.search)
+    else:
+        _refuse(texts, "characters that UTF-8 can hold", _NOT_UTF8.search)
+    if kind == "graph":
+        return
+    names = [id_name(graph), *feature_names(graph), *(mark_columns if kind == "parquet" else flat_marks)(graph)]
+    named = {"names of columns": names}
+    if kind == "text":
+        limit = csv.field_size_limit()
+        expected = "names without NUL characters and outer white space"
+        _refuse(named, expected, lambda name: "\0" in name or name.strip() != name)
+        _refuse({"ids": texts.get("ids", ())}, "ids that are not empty", lambda word: not word)
+        _refuse(texts, f"at most {limit:,} characters in a cell", lambda word: len(word) > limit)
+    elif kind == "parquet":
+        _refuse(named, f"names that do not begin with {INDEX}", lambda name: name.startswith(INDEX))
+    check_column_names(where, names)
+
+
+def _refuse(texts: dict[str, Any], expected: str, wrong: Callable[[str], Any]) -> None:
+    for where, words in texts.items():
+        for word in words:
+            if wrong(word):
+                raise InputError(where, expected, shorten(repr(word)), _ELSE)
+
+
+def refuse_too_many(graph: Graph, where: str, kind: str) -> None:
+    """Refuse more features than text can hold in a file of some gigabytes; warn of many, which another format suits."""
+    sparse_cells = kind == "graphml" and sparse.issparse(graph.features)
+    cells = graph.features.nnz if sparse_cells else graph.num_nodes * graph.num_features
+    if cells > _MOST_CELLS:
+        found = f"{graph.num_nodes:,} x {graph.num_features:,}"
+        raise InputError("features", f"at most {_MOST_CELLS:,} numbers in text", found, "Write an .npz or parquet.")
+    if cells > _MANY_CELLS:
+        message = f"{where}: {cells:,} numbers as text take long to write and to read; an .npz holds them as they are."
+        warnings.warn(message, InputWarning, stacklevel=2)
