@@ -14,6 +14,7 @@ Trials = Iterator[tuple[int, list[str]]]
 PRELOADED = [
     "benchmarks.faults.folders",
     "benchmarks.faults.kills",
+    "benchmarks.faults.mixed",
     "benchmarks.faults.mutations",
     "benchmarks.faults.crafted",
     "filelock",

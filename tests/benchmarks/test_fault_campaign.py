@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.faults import crafted, folders, kills, mutations
+from benchmarks.faults import crafted, folders, kills, mixed, mutations
 
 SLOW = {"200 million columns of zeros", "a cell of 50 MB"}  # their files alone take seconds to write
 
@@ -48,6 +48,13 @@ def test_the_campaign_sees_half_of_a_graph_folder(tmp_path: Path) -> None:
 
 def test_damaged_files_are_refused_or_read_as_they_were(tmp_path: Path) -> None:
     assert mutations.examine(tmp_path, seed=1, first=0, last=300) == []
+
+
+def test_mixed_tables_make_one_graph_or_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="prepare sorts with it")
+    for number in range(6):
+        (tmp_path / str(number)).mkdir()
+        assert mixed.examine(tmp_path / str(number), seed=2, number=number) == []
 
 
 @pytest.mark.parametrize("name", [name for name in crafted.CASES if name not in SLOW])

@@ -93,7 +93,7 @@ def read_chosen(
     nodes: str | Path | None,
     columns: Columns,
     *,
-    directed: bool = False,
+    directed: bool | None = None,
     attach_to: Graph | None = None,
 ) -> Graph:
     """What `read_graph` returns for these columns."""
