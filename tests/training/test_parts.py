@@ -54,43 +54,67 @@ class Stopped(KeyboardInterrupt):
     """What ends an embedding early."""
 
 
+class Counted:
+    """Counts the blocks that are pooled, and stops before the block with a number."""
+
+    def __init__(self) -> None:
+        self.count, self.last, self.pool = 0, -1, StoredTable.pool
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.count == self.last:
+            raise Stopped
+        self.count += 1
+        return self.pool(*arguments)
+
+
+@pytest.fixture
+def pooled(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """Three blocks in each pass."""
+    monkeypatch.setattr(blocks, "BLOCK", {"cpu": NODES // 3})
+    counted = Counted()
+    monkeypatch.setattr(StoredTable, "pool", lambda *arguments: counted(*arguments))
+    return counted
+
+
 def test_stopped_at_any_moment_it_ends_in_the_same_bytes_and_nothing_is_computed_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pooled: Counted
 ) -> None:
-    """Two layers and four hops of smoothing are six passes over three blocks; a pass is done again from its begin."""
-    monkeypatch.setattr(blocks, "BLOCK", {"cpu": 10})
+    """Two layers and three hops of smoothing are five passes; a pass is done again from its beginning."""
     graph = stored(tmp_path / "g.graph")
-    model, pool, computed = untrained(graph, encoder=partial(GCN, layers=2)), StoredTable.pool, 0
+    model = untrained(graph, encoder=partial(GCN, layers=2))
 
-    def stop_at(last: int) -> None:
-        def pooled(*arguments: Any) -> Any:
-            nonlocal computed
-            if computed == last:
-                raise Stopped
-            computed += 1
-            return pool(*arguments)
-
-        monkeypatch.setattr(StoredTable, "pool", pooled)
-
-    def written(out: Path) -> dict[str, bytes]:
-        model.write_vectors(graph, out, smooth=4)
+    def written(out: Path, stop: int = -1) -> dict[str, bytes]:
+        pooled.count, pooled.last = 0, stop
+        model.write_vectors(graph, out, smooth=3)
         return {path.name: path.read_bytes() for path in out.iterdir()}
 
     expected = written(tmp_path / "whole")
-    for last in range(6 * 3):
-        stop_at(last)
-        computed = 0
+    for stop in range(5 * 3):
         with pytest.raises(Stopped):
-            written(tmp_path / f"{last}")
-        stop_at(1000)
-        computed = 0
-        assert written(tmp_path / f"{last}") == expected, last
-        assert computed == 6 * 3 - last // 3 * 3
-    memory = Graph.from_scipy(graph.adjacency.loaded(), FEATURES)
-    for smooth in (1, 2, 3):
-        np.testing.assert_allclose(
-            model.transform(graph, smooth=smooth).vectors, model.transform(memory, smooth=smooth).vectors, atol=1e-5
-        )
+            written(tmp_path / f"{stop}", stop)
+        assert written(tmp_path / f"{stop}") == expected, stop
+        assert pooled.count == 5 * 3 - stop // 3 * 3
+
+
+def test_layers_of_an_earlier_attempt_with_another_encoder_are_not_used(tmp_path: Path, pooled: Counted) -> None:
+    graph = stored(tmp_path / "g.graph")
+    first, second = (untrained(graph, encoder=partial(GCN, layers=2), seed=seed) for seed in (0, 1))
+    pooled.last = 3
+    with pytest.raises(Stopped):
+        first.write_vectors(graph, tmp_path / "v.npy")
+    pooled.last = -1
+    for name in ("v.npy", "fresh.npy"):
+        second.write_vectors(graph, tmp_path / name)
+    assert (tmp_path / "v.npy").read_bytes() == (tmp_path / "fresh.npy").read_bytes()
+    assert not list(tmp_path.glob(".v*"))
+
+
+@pytest.mark.parametrize("smooth", [1, 2, 3])
+def test_every_hop_of_smoothing_is_that_of_the_graph_in_memory(tmp_path: Path, smooth: int) -> None:
+    graph = stored(tmp_path / "g.graph")
+    model, memory = untrained(graph), Graph.from_scipy(graph.adjacency.loaded(), FEATURES)
+    found, expected = (model.transform(g, smooth=smooth).vectors for g in (graph, memory))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_parts_that_are_missing_are_written_again(tmp_path: Path) -> None:

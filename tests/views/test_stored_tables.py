@@ -49,9 +49,14 @@ def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mappe
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_parts_take_the_memory_allowed_and_no_more(monkeypatch):
+@pytest.mark.parametrize(
+    ("cap", "expected"),
+    [(6, [4 + 2, 6, 1, 7, 3 + 3, 7, 2]), (4, [4 + 2, 5 + 1, 5, 3 + 3, 5, 2])],
+    ids=["wide", "capped"],
+)
+def test_parts_take_the_memory_allowed_and_no_more(cap, expected, monkeypatch):
     """Nodes whose neighbourhoods, the nodes themselves included, have no node in common; at most 6 rows are read."""
-    counts, cap, most = [3, 1, 5, 0, 9, 2, 2, 6, 1], 6, 6
+    counts, most = [3, 1, 5, 0, 9, 2, 2, 6, 1], 6
     leaves = np.arange(sum(counts)) + len(counts)
     graph = Graph.from_arrays([np.repeat(np.arange(len(counts)), counts), leaves], np.eye(38, 4, dtype=np.float32))
     table, read = StoredTable(graph.features), []
@@ -61,7 +66,7 @@ def test_parts_take_the_memory_allowed_and_no_more(monkeypatch):
     monkeypatch.setattr("infomax.views.stored.BYTES", most * 4 * 4)
     nodes = torch.arange(len(counts))
     table.pool(read_neighbourhoods(graph, "mean", CPU, cap), nodes, torch.zeros(len(nodes)))
-    assert read == [4 + 2, 6, 1, 7, 3 + 3, 7, 2]
+    assert read == expected
 
 
 def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
