@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -51,7 +50,7 @@ class Contender(ABC):
     def scaled(self) -> Graph:
         """The graph with features scaled by the model's scaler."""
         features = self.model.scaler_.transform(self.graph.features)
-        return dataclasses.replace(self.graph, features=features)
+        return self.graph.replace(features=features)
 
     @torch.no_grad()
     def embed(self) -> NDArray[np.float32]:

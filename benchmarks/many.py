@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,10 +11,10 @@ from benchmarks.command import parser, report
 from benchmarks.epoch import COLUMNS
 from benchmarks.measure import race
 from benchmarks.ours import FOREVER, go_on
+from infomax.arrays.scaling import Scaler
 from infomax.datasets import load_dataset
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scaler
 from infomax.kernels import Backend
 from infomax.presets import PRESETS
 from infomax.training.loop import Training
@@ -100,7 +98,7 @@ def main(arguments: list[str] | None = None) -> None:
     torch.set_num_threads(settings.threads)
     torch.set_float32_matmul_precision("high")  # as our training loop does on a GPU
     graph = load_dataset("ppi").seen()
-    graph = dataclasses.replace(graph, features=Scaler.fit(graph.features, PRESET.scale).transform(graph.features))
+    graph = graph.replace(features=Scaler.fit(graph.features, PRESET.scale).transform(graph.features))
     device = torch.device(settings.device)
     contenders = {"ours": Ours(graph, device), "plain torch": Plain(graph, device)}
     rows = race(contenders, settings.repeats, settings.epochs * contenders["ours"].training.views.steps)

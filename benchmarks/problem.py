@@ -13,9 +13,9 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from infomax.arrays.scaling import Scaler
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scaler
 from infomax.kernels.initialisation import glorot
 from infomax.presets import PRESETS, Preset
 from infomax.training.step import Model
@@ -45,7 +45,7 @@ class Problem:
         generator = torch.Generator().manual_seed(seed)
         scaled = Scaler.fit(graph.features).transform(graph.features)
         return cls(
-            dataclasses.replace(graph, features=scaled),
+            graph.replace(features=scaled),
             glorot((graph.num_features, dim), generator=generator).detach(),
             glorot((dim, dim), fans=(dim * dim, dim), generator=generator).detach(),
             torch.device(device),
@@ -77,7 +77,7 @@ class PatchProblem:
         """Make the problem of a graph: its seen part, with scaled features."""
         seen, place = graph.seen(), torch.device(device)
         scaler = Scaler.fit(seen.features)
-        seen = dataclasses.replace(seen, features=scaler.transform(seen.features))
+        seen = seen.replace(features=scaler.transform(seen.features))
         views = partial(Patches, fan_out=tuple(fan_out), batch=min(256, seen.num_nodes))
         encoder = partial(PRESETS["patches"].encoder, layers=len(fan_out))
         preset = dataclasses.replace(PRESETS["patches"], views=views, encoder=encoder, dim=dim)

@@ -13,9 +13,9 @@ import torch
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from infomax.arrays.scaling import Scaler
 from infomax.datasets import load_dataset
 from infomax.evaluation.probes import paper_probe
-from infomax.graphs.scaling import Scaler
 from infomax.paper.baselines.deepwalk import SETTINGS, deepwalk
 from infomax.reports.comparison import labelled
 

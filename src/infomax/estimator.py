@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 
 from infomax.arrays.checks import check_feature_names
+from infomax.arrays.scaling import Scale, Scaler, warn_if_zero
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
 from infomax.graphs import memory
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scale, Scaler, warn_if_zero
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.kernels.initialisation import generators
@@ -178,11 +178,11 @@ class DGI(Parameters):
         model = build(preset, graph.num_features, first).to(device)
         usual = is_replayable(preset.corruption, graph.features) and has_closed_form(model, preset.objective)
         source = graph if preset.regime.reads_folders else graph.loaded()
-        seen, scaler = source.seen(), Scaler.of_seen(source, preset.scale)
-        if folder is not None and graph.folder is None and ranks.rank == 0:  # the report needs all vectors
+        seen, scaler = source.seen(), source.scaler(preset.scale)
+        if folder is not None and not graph.table.mapped and ranks.rank == 0:  # the report needs all vectors
             memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
-        scaled = dataclasses.replace(seen, features=scaler.transform(seen.features))
-        warn_if_zero(scaled.features, scaler)
+        scaled = dataclasses.replace(seen, table=seen.table.scaled(scaler))
+        warn_if_zero(scaled.table, scaler)
         numbers = math.inf if self.one_of_many else preset.work(seen.num_nodes)
         backend = Backend.of_training(device, numbers)
         views = preset.views(scaled, model.encoder.rule, preset.corruption, backend)
@@ -214,7 +214,7 @@ class DGI(Parameters):
         if not hasattr(self, "_course"):
             raise not_fitted("No training has finished yet: call fit(graph).")
         seen = self.graph_.seen()
-        if seen.folder is None:
+        if not seen.table.mapped:
             return self._course | shape(self.transform(seen).vectors)
         rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))  # as `shape` samples in memory
         encoder, smooth = self.model_.encoder, self.preset_.smooth
@@ -235,13 +235,13 @@ class DGI(Parameters):
         check_graph(graph)
         check_feature_names("features", graph.feature_names, self.feature_names_)
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        if graph.folder is not None:
+        if graph.table.mapped:
             vectors = all_vectors(self.model_.encoder, graph, self.scaler_, rows, hops, self.device)
             return Embeddings(vectors, graph.ids[:] if rows is None else graph.ids[rows])
         device = choose_device(self.device)
         encoder = self.model_.to(device).encoder
         memory.require(memory.embedding_bytes(graph, encoder.out_dim), device)
-        scaled = dataclasses.replace(graph, features=self.scaler_.transform(graph.features))
+        scaled = dataclasses.replace(graph, table=graph.table.scaled(self.scaler_))
         numbers = math.inf if self.one_of_many else graph.num_nodes * encoder.out_dim
         view = WholeView.of(scaled, encoder.rule, Backend.of_embedding(device, numbers))
         h = embed(encoder, view)
@@ -335,7 +335,7 @@ class DGI(Parameters):
 
     def _finish(self, folder: Path, config: str) -> None:
         graph, vectors = self.graph_, None
-        if graph.folder is None and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
+        if not graph.table.mapped and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
             vectors = self.transform(graph)
             if "health_" not in self.__dict__:
                 self.health_ = self._course | shape(vectors.vectors)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.blocks import row_blocks
 from infomax.arrays.columns import StoredVectors
 from infomax.arrays.folder import file_hash
-from infomax.arrays.stored import row_blocks
 from infomax.embeddings import Embeddings, StoredEmbeddings, cosines, find_row, nearest, positions
 from infomax.errors import InputError
 from infomax.io.atomic import check_place, replacing

@@ -29,6 +29,13 @@ def free_bytes() -> int:
     return max(0, min(free, default=sys.maxsize))
 
 
+def require(needed: int, use: str, remedy: str = "") -> None:
+    """Refuse to read more of a graph folder into memory than is free."""
+    if needed and needed > (free := free_bytes()):
+        remedy = remedy or "Use --preset batches, which reads a graph folder row by row; or allow more memory."
+        raise InputError("graph folder", f"{size(needed)} free, to {use}", size(free), remedy)
+
+
 def free_address_space() -> int | None:
     """Bytes that this process may still map, if it has a limit (``ulimit -v``)."""
     return min(_free_in_limits(), default=None)

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
+from infomax.arrays.scaling import Scale, check_scale
 from infomax.errors import InputError, whole
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scale, check_scale
 from infomax.parts.corruptions import (
     drop_features,
     flip_and_shuffle,

@@ -24,7 +24,7 @@ def test_generated_tables_make_a_graph(tmp_path: Path, monkeypatch: pytest.Monke
     assert (graph.num_nodes, graph.num_features) == (1000, large.FEATURES)
     assert 4000 < graph.num_edges <= 5000
     whole = read_graph(tmp_path / "edges.parquet", tmp_path / "nodes.parquet", labels="kind")
-    assert (whole.adjacency != graph.adjacency.loaded()).nnz == 0
+    assert (whole.adjacency != graph.adjacency).nnz == 0
     assert len(np.unique(graph.ids[:])) == 1000
 
 

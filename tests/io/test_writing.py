@@ -50,7 +50,7 @@ def sparse_graph(**changes: Any) -> Graph:
     """A graph whose features are stored sparse by every reader."""
     graph = random_graph(**changes)
     features = graph.features.toarray() * (np.arange(12) == 3)
-    return dressed(dataclasses.replace(graph, features=sparse.csr_array(features)))
+    return dressed(graph.replace(features=sparse.csr_array(features)))
 
 
 @pytest.mark.parametrize("name", [*NAMES, "g.graph"])
@@ -64,7 +64,7 @@ def test_a_written_graph_is_read_as_it_was(
         graph.save(name)
         found = read_graph(name).loaded()
         if name.endswith(".graph"):
-            graph = dataclasses.replace(graph, features=dense(graph.features))
+            graph = graph.replace(features=dense(graph.features))
     else:
         graph.save(name)
         if name == "g.graphml":  # which has text ids only

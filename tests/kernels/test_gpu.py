@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -209,7 +208,7 @@ def groups_of(graph, sizes):
     edges = graph.adjacency.tocoo()
     kept = groups[edges.row] == groups[edges.col]
     adjacency = sparse.csr_array((edges.data[kept], (edges.row[kept], edges.col[kept])), shape=edges.shape)
-    return replace(graph, adjacency=adjacency, groups=groups)
+    return graph.replace(adjacency=adjacency, groups=groups)
 
 
 def test_a_seed_gives_the_same_encoder_whatever_ran_before(monkeypatch):
@@ -260,7 +259,7 @@ def test_a_batch_of_all_nodes_is_the_whole_graph_on_the_gpu(dense, layers, gener
 def test_features_that_do_not_fit_stay_on_the_host(scale, preset, monkeypatch):
     """And are read from there, to the same bits; in half precision, and where that is too short."""
     graph = random_graph(300, 20, dense=True)
-    graph = replace(graph, features=graph.features * np.float32(scale))
+    graph = graph.replace(features=graph.features * np.float32(scale))
     settings = {"dim": 16, "preset": preset, "scale": "none", "epochs": 3, "lr": 1e-3, "device": "cuda"}
     there = DGI(**settings).fit(graph).transform(graph).vectors
     monkeypatch.setattr("infomax.views.operands.free_bytes", lambda gpu: 0)

@@ -184,7 +184,7 @@ def test_sparse_features_of_many_graphs_train_as_dense_ones_do():
     losses, vectors = [], []
     for features in (graph.features, sparse.csr_array(graph.features)):
         model = DGI(preset="many-graphs", dim=8, epochs=5, scale="none", device="cpu")
-        vectors.append(model.fit_transform(dataclasses.replace(graph, features=features)).vectors)
+        vectors.append(model.fit_transform(graph.replace(features=features)).vectors)
         losses.append(model.health_["curve"]["loss"])
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
     np.testing.assert_allclose(vectors[1], vectors[0], rtol=1e-3, atol=1e-5)
@@ -199,7 +199,7 @@ def test_training_never_sees_the_unseen(preset):
     features[unseen] = np.nan
     adjacency = graph.adjacency.tolil()
     adjacency[40, :20], adjacency[:20, 40] = 1, 1  # an unseen node reaches into a seen graph
-    poisoned = dataclasses.replace(graph, features=features, adjacency=sparse.csr_array(adjacency))
+    poisoned = graph.replace(features=features, adjacency=sparse.csr_array(adjacency))
     clean, other = (DGI(dim=8, preset=preset, epochs=3).fit(g) for g in (graph, poisoned))
     for a, b in zip(clean.model_.parameters(), other.model_.parameters(), strict=True):
         assert torch.equal(a, b)

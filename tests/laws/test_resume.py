@@ -59,9 +59,7 @@ def test_resumed_within_an_epoch(tmp_path, monkeypatch, preset, after):
     """An epoch of many steps pauses on the way; from there it goes on with the very same batches."""
     monkeypatch.setattr(loop, "PAUSE_SECONDS", 0.0)
     graph = random_graph(dense=True)
-    graph = dataclasses.replace(
-        graph, groups=np.arange(40) // 7, adjacency=sparse.csr_array((40, 40), dtype=np.float32)
-    )
+    graph = graph.replace(groups=np.arange(40) // 7, adjacency=sparse.csr_array((40, 40), dtype=np.float32))
     views = partial(Patches, fan_out=(2, 2, 2), batch=9) if preset == "patches" else None
     settings = {"dim": 8, "preset": preset, "epochs": 3, "lr": 0.01, "views": views}
     DGI(**settings).fit(graph, run=tmp_path / "whole")
@@ -271,7 +269,7 @@ def test_another_graph_does_not_resume(tmp_path, graph, change, other):
     with pytest.raises(KeyboardInterrupt):
         DGI(dim=4, epochs=5).fit(graph, run=tmp_path, progress=Stop(2))
     with pytest.raises(InputError, match=f"of this {other}, found one of another {other}"):
-        DGI(dim=4, epochs=5).fit(dataclasses.replace(graph, **change), run=tmp_path)
+        DGI(dim=4, epochs=5).fit(graph.replace(**change), run=tmp_path)
 
 
 def test_another_format_is_refused(tmp_path, graph):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
@@ -82,7 +80,7 @@ def test_equals_the_paper(layers, weighted, objective, generator):
 def test_readouts_do_not_depend_on_the_order_of_nodes(readout, generator):
     graph = random_graph()
     order = np.random.default_rng(1).permutation(graph.num_nodes)
-    moved = dataclasses.replace(graph, adjacency=graph.adjacency[order][:, order], features=graph.features[order])
+    moved = graph.replace(adjacency=graph.adjacency[order][:, order], features=graph.features[order])
     part = readout(8, generator=generator)
     h = torch.randn(graph.num_nodes, 8, generator=generator)
     views = [WholeView(Products(operand(g.features, CPU)), Propagation.of(g, "symmetric", CPU)) for g in (graph, moved)]

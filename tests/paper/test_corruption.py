@@ -70,8 +70,8 @@ def test_what_a_study_refuses(tmp_path):
     turned = np.roll(np.arange(60), 1)
     for other in (
         {"preset": replace(SMALL, dim=9)},
-        {"graph": replace(GRAPH, features=GRAPH.features[turned])},
-        {"graph": replace(GRAPH, adjacency=GRAPH.adjacency[turned][:, turned])},
+        {"graph": GRAPH.replace(features=GRAPH.features[turned])},
+        {"graph": GRAPH.replace(adjacency=GRAPH.adjacency[turned][:, turned])},
         {"codes": CODES[turned]},
         {"splits": [*SPLITS, *SPLITS]},
         {"splits": [SPLITS[0] | {"train": SPLITS[0]["test"], "test": SPLITS[0]["train"]}]},
@@ -98,7 +98,7 @@ def test_every_entry_of_sigma_or_every_pair_give_the_same_accuracy(rho):
     """The paper draws every entry of the matrix: flips of the same graph with every edge in both directions."""
     graph, encoders = communities(), 5
     codes, found = graph.labels["group"], {}
-    for name, kind in (("pairs", graph), ("entries", replace(graph, directed=True))):
+    for name, kind in (("pairs", graph), ("entries", graph.replace(directed=True))):
         assert (kind.adjacency != graph.adjacency).nnz == 0
         for seed in range(encoders):
             settings = replace(SMALL, epochs=20, corruption=partial(flip_edges, rho=rho), lr=0.02)

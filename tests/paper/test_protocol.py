@@ -13,7 +13,6 @@ from sample_graphs import random_graph
 
 from infomax import DGI, Graph
 from infomax.evaluation.probes import PROBES, Score
-from infomax.graphs.scaling import Scaler
 from infomax.paper import protocol, table
 from infomax.paper.baselines import deepwalk
 from infomax.paper.experiments import EXPERIMENTS
@@ -52,7 +51,7 @@ def row_of_raw_features(graph: Graph) -> Any:
 
 
 SCALED = {
-    "scaler": lambda graph: Scaler.of_seen(graph, "columns").transform(graph.features),
+    "scaler": lambda graph: graph.scaler("columns").transform(graph.features),
     "comparison": row_of_raw_features,
     "table": partial(table.raw_features, codes=None, seed=0, device=CPU, scale="columns"),
     "walks and features": partial(
@@ -67,7 +66,7 @@ def test_scaling_never_looks_at_unseen_nodes(name, small):
     """Huge features at all unseen nodes leave the scaled features of the seen nodes unchanged, bit for bit."""
     seen, features = small.splits["seen"], small.features.copy()
     features[~seen] = 1e6
-    whole, poisoned = (SCALED[name](graph) for graph in (small, dataclasses.replace(small, features=features)))
+    whole, poisoned = (SCALED[name](graph) for graph in (small, small.replace(features=features)))
     rows = slice(None) if len(whole) < len(seen) else seen
     np.testing.assert_array_equal(poisoned[rows], whole[rows])
 

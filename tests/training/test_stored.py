@@ -14,10 +14,9 @@ from pyarrow.parquet import read_table as read
 from sample_graphs import random_graph
 
 from infomax import DGI, Graph, machine
-from infomax.arrays import stored as arrays
-from infomax.arrays.stored import StoredFeatures
+from infomax.arrays import adjacency as arrays
+from infomax.arrays.scaling import Scaler
 from infomax.errors import InputError
-from infomax.graphs.scaling import Scaler
 from infomax.io.folder import finish, write_arrays
 from infomax.kernels import transfer
 from infomax.kernels.device import choose_device
@@ -74,11 +73,11 @@ def test_rows_are_scaled_as_they_are_read(tmp_path: Path, kind: Any, halved: boo
     graph = random_graph(n=50, dense=True)
     disk = folder(tmp_path / "g.graph", graph, halved=halved)
     features = graph.features.astype(np.float16).astype(np.float32) if halved else graph.features
-    scaler = Scaler.fit(disk.features, kind)
+    scaler = Scaler.fit(disk.table, kind)
     whole = Scaler.fit(features, kind)
     assert scaler.kind == whole.kind
-    scaled = scaler.transform(disk.features)
-    assert isinstance(scaled, StoredFeatures)
+    scaled = disk.table.scaled(scaler)
+    assert scaled.mapped
     for rows in (slice(3, 9), np.array([7, 1, 1]), np.arange(50) % 2 == 0):
         np.testing.assert_allclose(scaled[rows], whole.transform(features)[rows], rtol=1e-6)
         assert scaled[rows].dtype == np.float32
@@ -193,9 +192,9 @@ def test_a_file_is_read_in_blocks_and_scaled_as_in_memory(
     graph = random_graph(n=120, dense=True)
     disk = folder(tmp_path / "g.graph", graph)
     scaler, found = Scaler.fit(graph.features, kind), np.empty_like(graph.features)
-    assert transfer.is_mapped(disk.features.array)
+    assert transfer.is_mapped(disk.table.array)
     starts = []
-    for start, block in transfer.read_blocks(disk.features.array, torch.device("cpu")):
+    for start, block in transfer.read_blocks(disk.table.array, torch.device("cpu")):
         found[start : start + len(block)] = scaled(block, scaler).numpy()
         starts.append(start)
     assert len(starts) > 16  # more blocks than page-locked stages

@@ -11,8 +11,8 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import Graph
-from infomax.arrays.stored import StoredFeatures
-from infomax.graphs.scaling import Scaler
+from infomax.arrays.scaling import Scaler
+from infomax.arrays.table import MappedTable
 from infomax.kernels.random import Permutation
 from infomax.views.batches import read_neighbourhoods
 from infomax.views.stored import StoredTable
@@ -35,7 +35,7 @@ def mapped(tmp_path):
 def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mapped, monkeypatch, generator):
     graph, mapped = random_graph(60, weighted=weighted), mapped.astype(precision, copy=False)
     hoods = read_neighbourhoods(graph, "symmetric", CPU, cap)
-    table = StoredTable(StoredFeatures(mapped, scaler=Scaler.fit(np.array(mapped), kind)))
+    table = StoredTable(MappedTable(mapped, scaler=Scaler.fit(np.array(mapped), kind)))
     nodes = torch.randperm(60, generator=generator)[:40]
     offsets = torch.rand(40, generator=generator)
     permutation = Permutation.draw(60, generator)
@@ -76,11 +76,11 @@ def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     scaler = Scaler.fit(np.array(mapped), "columns")
     outcomes = {
-        "float32": StoredTable(StoredFeatures(mapped, scaler=scaler)),
-        "a layer": StoredTable(mapped),
-        "half": StoredTable(StoredFeatures(mapped.astype(np.float16), scaler=scaler)),
-        "by rows": StoredTable(StoredFeatures(mapped, scaler=Scaler("rows"))),
-        "double": StoredTable(StoredFeatures(mapped.astype(np.float64))),
+        "float32": StoredTable(MappedTable(mapped, scaler=scaler)),
+        "a layer": StoredTable(MappedTable(mapped)),
+        "half": StoredTable(MappedTable(mapped.astype(np.float16), scaler=scaler)),
+        "by rows": StoredTable(MappedTable(mapped, scaler=Scaler("rows"))),
+        "double": StoredTable(MappedTable(mapped.astype(np.float64))),
     }
     pooled = {name: table.pool(hoods, nodes, torch.zeros(60)) for name, table in outcomes.items()}
     assert [name for name, found in pooled.items() if isinstance(found, str)] == ["double"]
@@ -92,7 +92,7 @@ def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):
     hoods = read_neighbourhoods(Graph.from_arrays(np.empty((0, 2), np.int64), np.float32(x)), "mean", CPU, 1000)
     monkeypatch.setattr("infomax.kernels.LARGE", 0)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
-    pooled = StoredTable(StoredFeatures(x)).pool(hoods, torch.arange(len(x)), torch.zeros(len(x)))
+    pooled = StoredTable(MappedTable(x)).pool(hoods, torch.arange(len(x)), torch.zeros(len(x)))
     np.testing.assert_array_equal(pooled.numpy(), x.astype(np.float32))
 
 

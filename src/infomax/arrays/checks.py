@@ -119,7 +119,7 @@ def check_sums(matrix: Any, name_of: Callable[[int], Any], where: str = "") -> N
     limit = float(np.finfo(np.float32).max)
     if float(np.max(matrix.data, initial=0)) * len(matrix.indices) < limit:
         return
-    data, n = matrix.data.astype(np.float64), matrix.shape[0]
+    data, n = matrix.data.astype(np.float64), len(matrix.indptr) - 1
     rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
     for sums in (np.bincount(rows, data, n), np.bincount(matrix.indices, data, n)):
         bad = np.flatnonzero(~(sums < limit))

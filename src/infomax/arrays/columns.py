@@ -139,6 +139,14 @@ class StoredIds(StoredRows):
         return found
 
 
+def find_ids(ids: Any, wanted: Iterable[object]) -> dict[str, int]:
+    """The rows of those ids that are among ids ``[N]``, in memory or stored, by their text."""
+    if isinstance(ids, StoredIds):
+        return ids.find(wanted)
+    texts = set(map(str, wanted))
+    return {text: row for row, text in enumerate(map(str, ids.tolist())) if text in texts}
+
+
 class StoredVectors(StoredRows):
     """The vectors ``[N, d]`` of parquet files. Indexing gives rows as float32."""
 

@@ -1,8 +1,6 @@
-"""Degrees of nodes, and the features that a graph without features gets from them."""
+"""The features that a graph without features gets: bins of the degrees of its nodes."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +8,6 @@ from scipy import sparse
 
 DEGREE_NAMES = tuple(f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32))
 """The names of the features of `degree_features`."""
-
-
-def node_degrees(adjacency: Any, directed: bool) -> NDArray[np.int64]:
-    """`Graph.degrees` of an adjacency matrix ``[N, N]``."""
-    if hasattr(adjacency, "degrees"):  # of a graph folder with new nodes
-        return adjacency.degrees(directed)  # type: ignore[no-any-return]
-    degrees: NDArray[np.int64] = np.diff(adjacency.indptr).astype(np.int64)
-    if directed:
-        for first in range(0, len(adjacency.indices), 1 << 24):
-            degrees += np.bincount(adjacency.indices[first : first + (1 << 24)], minlength=len(degrees))
-    return degrees
 
 
 def degree_features(degrees: NDArray[np.int64]) -> tuple[sparse.csr_array, list[str]]:

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.adjacency import MappedAdjacency, Senders
 from infomax.arrays.columns import StoredColumns, StoredIds
 from infomax.arrays.statistics import Statistics
-from infomax.arrays.stored import StoredAdjacency, StoredFeatures
+from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
 
 FORMAT = 1
@@ -53,25 +54,22 @@ def map_folder(path: Path) -> dict[str, Any]:
     """The fields of the `Graph` in a folder, its arrays mapped. File sizes are checked, their hashes are not."""
     about = _read_about(path)
     weighted = WEIGHTS in about["files"]
-    adjacency = StoredAdjacency(
-        _map(path / STARTS), _map(path / NEIGHBOURS), _map(path / WEIGHTS) if weighted else None,
-        "csc" if about["directed"] else "csr",
-    )  # fmt: skip
-    features = StoredFeatures(_map(path / FEATURES), _statistics(path / ABOUT, about))
+    weights = _map(path / WEIGHTS) if weighted else None
+    edges = MappedAdjacency(Senders(_map(path / STARTS), _map(path / NEIGHBOURS), weights), about["directed"])
+    table = MappedTable(_map(path / FEATURES), _statistics(path / ABOUT, about))
     ids = StoredIds(path / NODES)
     n, width = about["nodes"], len(about["feature_names"])
-    if adjacency.shape[0] != n or features.shape != (n, width) or len(ids) != n:
-        found = f"{adjacency.shape[0]}, {len(features)} and {len(ids)} rows"
+    if edges.n != n or table.shape != (n, width) or len(ids) != n:
+        found = f"{edges.n}, {len(table)} and {len(ids)} rows"
         raise InputError(str(path), f"{n} nodes in {STARTS}, {FEATURES} and {NODES}", found, _AGAIN)
     columns = about["edge_columns"]
     return {
-        "adjacency": adjacency,
-        "features": features,
+        "edges": edges,
+        "table": table,
         "ids": ids,  # read when they are asked for
         "feature_names": tuple(about["feature_names"]),
         "labels": StoredColumns(path / NODES, LABEL, tuple(about["labels"])),
         "splits": StoredColumns(path / NODES, SPLIT, tuple(about["splits"])),
-        "directed": about["directed"],
         "dropped": about["dropped"],
         "edge_columns": None if columns is None else tuple(columns),
         "table_columns": {word: str(name) for word, name in about["table_columns"].items()},

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.stored import StoredFeatures, row_blocks
+from infomax.arrays.blocks import row_blocks
 
 
 class Statistics(NamedTuple):
@@ -27,10 +27,7 @@ class Statistics(NamedTuple):
 
     @classmethod
     def of(cls, features: Any) -> Statistics:
-        """Compute them, or return those that a graph folder holds."""
-        if isinstance(features, StoredFeatures) and features.statistics is not None:
-            known: Statistics = features.statistics
-            return known
+        """Compute them, of an array, a sparse matrix, or anything that gives rows when it is indexed."""
         (n, f), total, filled, negative = features.shape, np.zeros(features.shape[1]), 0, False
         if sparse.issparse(features):
             columns, values = features.indices, features.data

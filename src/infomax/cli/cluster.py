@@ -85,7 +85,7 @@ def _read(run: Path, device: str) -> tuple[Embeddings | StoredEmbeddings, Graph]
 
     model = DGI.load(run)
     model.device = device
-    if model.graph_.folder is not None:
+    if model.graph_.table.mapped:
         return written_once(model, run), model.graph_
     return model.transform(model.graph_), model.graph_
 

@@ -135,7 +135,7 @@ def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -
             known = source.table_columns
             source = open_graph(graph, None, source.directed, columns, features=model.feature_names_, known=known)
         except InputError as error:
-            known = source.ids.tolist() if source.folder is None else []
+            known = source.ids.tolist() if not source.table.mapped else []
             if error.found in map(shorten, known):  # an edge to a node of the run's graph
                 remedy = f"{error.remedy} If it has only new nodes, add --attach."
                 raise InputError(error.where, error.expected, error.found, remedy) from error
@@ -211,7 +211,7 @@ def _of_run(run: Path, use_index: bool | None) -> Embeddings | StoredEmbeddings 
 
     model = DGI.load(run)
     graph = model.graph_
-    if graph.folder is not None:
+    if graph.table.mapped:
         return _of_parts(run / "vectors", written_once(model, run), use_index)
     large = graph.num_nodes > index.LIMIT
     if large and use_index is None and not index.installed():

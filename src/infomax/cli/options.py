@@ -152,7 +152,7 @@ def in_memory(model: DGI) -> None:
     from infomax.graphs import memory
     from infomax.kernels.device import choose_device
 
-    if model.graph_.folder is not None:
+    if model.graph_.table.mapped:
         memory.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))
         model.graph_ = model.graph_.loaded()
 
@@ -175,7 +175,7 @@ def sampled_rows(graph: Graph, most: int, seed: int, column: NDArray[Any] | None
     """
     import numpy as np
 
-    if graph.folder is None or graph.num_nodes <= most:
+    if not graph.table.mapped or graph.num_nodes <= most:
         return None
     draws = np.random.default_rng(seed)
     rows = draws.choice(graph.num_nodes, most, replace=False)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.blocks import row_blocks
 from infomax.arrays.columns import StoredVectors
 from infomax.arrays.sparsity import dense
-from infomax.arrays.stored import row_blocks
 
 KS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 ALWAYS = 30

@@ -6,23 +6,23 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from infomax import machine
 from infomax.arrays import checks
-from infomax.arrays.degrees import degree_features, node_degrees
+from infomax.arrays.adjacency import Adjacency, MemoryAdjacency
+from infomax.arrays.degrees import DEGREE_NAMES, degree_features
 from infomax.arrays.folder import is_folder, map_folder
 from infomax.arrays.held_out import check_held_out, split_edges
-from infomax.arrays.stored import require_memory
+from infomax.arrays.scaling import Scale, Scaler
+from infomax.arrays.table import Features, MemoryTable, Table
 from infomax.errors import InputError
 from infomax.graphs import interchange
 from infomax.progress import Progress, silent
-
-Features: TypeAlias = Any
-"""``[N, F]`` float32: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +32,12 @@ class Graph:
     Make one with `from_arrays`, `from_scipy`, `from_frames`, `from_networkx`, `from_pyg`, `open` or
     `infomax.read_graph`.
 
+    What trains and embeds asks ``edges`` and ``table``, which may be mapped from disk. `adjacency` and `features` are
+    the same in memory.
+
     Shapes:
-        adjacency: ``[N, N]`` CSR, float32; ``A[i, j]`` is the weight of the edge i -> j. Symmetric unless ``directed``.
-            No self-loops (the encoders add one to every node), no zero weights, no duplicates. In a graph that was
-            opened from a folder it is a `StoredAdjacency`, and the features are `StoredFeatures`.
-        features: ``[N, F]`` float32, a dense array or CSR.
+        edges: N nodes. No self-loops (the encoders add one to every node), no zero weights, no duplicates.
+        table: ``[N, F]`` float32, dense or sparse.
         ids: ``[N]``, int64 or str objects, unique, in input order.
         feature_names: F names.
         labels: name -> ``[N]`` str objects ("" = unknown; None and NaN become that) or integers (-1 = unknown; NaN
@@ -47,15 +48,14 @@ class Graph:
         held_out: ``[2, H]`` rows, the edges that `hold_out_edges` took out. None: there are none.
     """
 
-    adjacency: Any
-    features: Features
+    edges: Adjacency
+    table: Table
     ids: NDArray[Any]
     feature_names: tuple[str, ...]
     labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     groups: NDArray[np.int64] | None = None
     held_out: NDArray[np.int64] | None = None
-    directed: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many edges were left out as ``self_loops``, ``duplicates`` or ``zero_weights`` (rows of the edge table)."""
     edge_columns: tuple[str, str] | None = None
@@ -66,28 +66,57 @@ class Graph:
     """The graph folder whose arrays it maps, where it was opened from one; see `open`."""
 
     @property
+    def adjacency(self) -> Any:
+        """A ``[N, N]``, CSR of float32: ``A[i, j]`` is the weight of the edge i -> j; symmetric unless ``directed``.
+
+        Of a graph folder it is read into memory at each call.
+        """
+        return self.edges.matrix()
+
+    @property
+    def features(self) -> Features:
+        """X ``[N, F]``, an array of float32 or CSR. Of a graph folder it is read into memory at each call."""
+        return self.table.loaded().values
+
+    @property
     def num_nodes(self) -> int:
         """N."""
-        return int(self.adjacency.shape[0])
+        return self.edges.n
 
     @property
     def num_edges(self) -> int:
         """The number of edges; an undirected edge counts once."""
-        return int(self.adjacency.nnz) if self.directed else int(self.adjacency.nnz) // 2
+        return self.edges.nnz if self.directed else self.edges.nnz // 2
 
     @property
     def num_features(self) -> int:
         """F."""
-        return int(self.features.shape[1])
+        return self.table.shape[1]
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges have directions; messages then run from source to target."""
+        return self.edges.directed
 
     @property
     def weighted(self) -> bool:
         """Whether any edge has a weight other than 1."""
-        return bool((self.adjacency.data != 1).any()) if self.folder is None else bool(self.adjacency.weighted)
+        return self.edges.weighted
 
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
-        return node_degrees(self.adjacency, self.directed)
+        return self.edges.degrees()
+
+    def replace(
+        self, *, adjacency: Any = None, directed: bool | None = None, features: Features | None = None, **fields: Any
+    ) -> Graph:
+        """The same graph with another clean adjacency matrix ``[N, N]``, other features ``[N, F]``, other fields."""
+        if adjacency is not None or directed is not None:
+            matrix = self.adjacency if adjacency is None else adjacency
+            fields["edges"] = MemoryAdjacency(matrix, self.directed if directed is None else directed)
+        if features is not None:
+            fields["table"] = MemoryTable(features)
+        return dataclasses.replace(self, **fields)
 
     def __repr__(self) -> str:
         arrows = "directed edges" if self.directed else "edges"
@@ -98,6 +127,10 @@ class Graph:
         remedy = "Compare settings by their vectors: DGI(dim).fit_transform(graph).vectors has one row per node."
         raise InputError("graph", "an array with one row per node", "a Graph, which cannot be cut into rows", remedy)
 
+    def scaler(self, kind: Scale = "auto") -> Scaler:
+        """The scaler of the features, fitted to the nodes that training may see."""
+        return Scaler.fit(self.table, kind, self.splits.get("seen"))
+
     def seen(self) -> Graph:
         """The part of the graph that training may use: the split "seen", or everything where there is none."""
         return self.part(self.splits["seen"]) if "seen" in self.splits else self
@@ -105,18 +138,16 @@ class Graph:
     def part(self, mask: NDArray[np.bool_]) -> Graph:
         """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
         rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
-        if self.folder is not None:
-            ends = int((self.adjacency.indptr[rows + 1] - self.adjacency.indptr[rows]).sum())
-            use = f"read {len(rows):,} of its nodes"
-            remedy = "Make a graph folder of these nodes alone: infomax prepare."
-            require_memory(use, len(rows), self.num_features, 2 * ends, remedy)
+        use = f"read {len(rows):,} of its nodes"
+        remedy = "Make a graph folder of these nodes alone: infomax prepare."
+        machine.require(self.table.to_read(len(rows)) + self.edges.to_read(rows), use, remedy)
         held_out = self.held_out
         if held_out is not None:
             held_out = np.searchsorted(rows, held_out[:, mask[held_out].all(axis=0)])
         return dataclasses.replace(
             self,
-            adjacency=self.adjacency[rows][:, rows] if self.folder is None else self.adjacency.part(rows),
-            features=self.features[rows],
+            edges=self.edges.part(rows),
+            table=MemoryTable(self.table[rows]),
             ids=self.ids[rows],
             labels={name: column[rows] for name, column in self.labels.items()},
             splits={name: column[rows] for name, column in self.splits.items()},
@@ -145,26 +176,23 @@ class Graph:
         """
         if self.held_out is not None:
             raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
-        if self.folder is not None:
-            remedy = "Take edges out of the table before infomax prepare, and score them with your own tools."
-            ends = 6 * self.adjacency.nnz
-            require_memory("read all of it and hold out edges", self.num_nodes, self.num_features, ends, remedy)
+        remedy = "Take edges out of the table before infomax prepare, and score them with your own tools."
+        use = "read all of it and hold out edges"
+        machine.require(self.table.to_read() + 6 * self.edges.to_read(), use, remedy)
         graph = self.loaded()
         adjacency, held_out = split_edges(graph.adjacency, share, seed)
-        features, names = degree_features(node_degrees(adjacency, graph.directed))
-        if graph.feature_names != tuple(names):
-            features = graph.features
-        return dataclasses.replace(graph, adjacency=adjacency, features=features, held_out=held_out)
+        edges, table = MemoryAdjacency(adjacency, graph.directed), graph.table
+        if graph.feature_names == DEGREE_NAMES:
+            table = table.of_degrees(edges.degrees())
+        return dataclasses.replace(graph, edges=edges, table=table, held_out=held_out)
 
     def loaded(self) -> Graph:
         """The same graph with all of its arrays in memory."""
-        if self.folder is None:
-            return self
-        require_memory("read all of it", self.num_nodes, self.num_features, self.adjacency.nnz)
+        machine.require(self.table.to_read() + self.edges.to_read(), "read all of it")
         return dataclasses.replace(
             self,
-            adjacency=self.adjacency.loaded(),
-            features=np.asarray(self.features),
+            edges=self.edges.loaded(),
+            table=self.table.loaded(),
             ids=self.ids[:],
             labels=dict(self.labels),
             splits=dict(self.splits),
@@ -237,10 +265,11 @@ class Graph:
             raise InputError("adjacency", "a square matrix", found)
         n = int(shape[0])
         matrix, dropped = checks.clean(adjacency, directed, binary)
+        edges = MemoryAdjacency(matrix, directed)
         if features is None:
             if feature_names is not None:
                 raise InputError("feature_names", "features that have these names", "none")
-            features, feature_names = degree_features(node_degrees(matrix, directed))
+            features, feature_names = degree_features(edges.degrees())
         known = np.arange(n) if ids is None else checks.check_ids(ids, n)
         checks.check_sums(matrix, known.__getitem__)
         values = checks.check_features(features, n)
@@ -249,15 +278,14 @@ class Graph:
         if len(feature_names) != values.shape[1]:
             raise InputError("feature_names", f"{values.shape[1]} names", str(len(feature_names)))
         return cls(
-            adjacency=matrix,
-            features=values,
+            edges=edges,
+            table=MemoryTable(values),
             ids=known,
             feature_names=tuple(map(str, feature_names)),
             labels=checks.check_columns("labels", labels, n, checks.check_labels),
             splits=checks.check_columns("splits", splits, n, checks.check_mask),
             groups=None if groups is None else checks.check_groups(groups, matrix),
             held_out=None if held_out is None else check_held_out(held_out, matrix),
-            directed=directed,
             dropped=dropped,
         )
 

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.arrays.adjacency import MemoryAdjacency
 from infomax.arrays.sparsity import stack
+from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
@@ -36,9 +38,10 @@ def join(graphs: Mapping[str, Graph]) -> dict[str, Any]:
     dropped: Counter[str] = Counter()
     for graph in graphs.values():
         dropped.update(graph.dropped)
+    blocks = sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")
     return {
-        "adjacency": sparse.csr_array(sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")),
-        "features": stack([graph.features for graph in graphs.values()]),
+        "edges": MemoryAdjacency(sparse.csr_array(blocks), one.directed),
+        "table": MemoryTable(stack([graph.features for graph in graphs.values()])),
         "ids": np.array([f"{name}/{node}" for name, graph in graphs.items() for node in graph.ids], dtype=object),
         "feature_names": one.feature_names,
         "labels": {label: _joined(label, [graph.labels[label] for graph in graphs.values()]) for label in one.labels},
@@ -49,7 +52,6 @@ def join(graphs: Mapping[str, Graph]) -> dict[str, Any]:
             for split in splits
         },
         "groups": np.repeat(np.arange(len(sizes)), sizes),
-        "directed": one.directed,
         "dropped": dict(dropped),
         "edge_columns": one.edge_columns,
         "table_columns": one.table_columns,

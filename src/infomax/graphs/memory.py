@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scipy import sparse
-
 from infomax import machine
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
@@ -32,17 +30,17 @@ def training_bytes(graph: Graph, dim: int, layers: int = 1, out_dim: int | None 
 def features_bytes(graph: Graph) -> int:
     """Estimate the bytes of the features that a training holds."""
     # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
-    return 52 * int(graph.features.nnz) if sparse.issparse(graph.features) else 7 * graph.num_nodes * graph.num_features
+    return 52 * graph.table.statistics.filled if graph.table.sparse else 7 * graph.num_nodes * graph.num_features
 
 
 def gathered_bytes(graph: Graph, device: torch.device) -> int:
     """Estimate the bytes of features whose rows a step gathers; dense ones that do not fit a GPU stay on the host."""
-    return 0 if device.type == "cuda" and not sparse.issparse(graph.features) else features_bytes(graph)
+    return 0 if device.type == "cuda" and not graph.table.sparse else features_bytes(graph)
 
 
 def edges_bytes(graph: Graph, each: int) -> int:
     """Return the bytes of all edges and self-loops, from those of each."""
-    return each * (int(graph.adjacency.nnz) + graph.num_nodes)
+    return each * (graph.edges.nnz + graph.num_nodes)
 
 
 def weights_bytes(graph: Graph, dim: int) -> int:
@@ -56,8 +54,8 @@ def embedding_bytes(graph: Graph, out_dim: int) -> int:
     The layers are the one before, the one that is computed, a product and a block. Sorting the edges takes more than
     keeping them, but is over when the first layer begins.
     """
-    n, f, edges = graph.num_nodes, graph.num_features, int(graph.adjacency.nnz) + graph.num_nodes
-    features = 24 * int(graph.features.nnz) if sparse.issparse(graph.features) else 7 * n * f
+    n, f, edges = graph.num_nodes, graph.num_features, graph.edges.nnz + graph.num_nodes
+    features = 24 * graph.table.statistics.filled if graph.table.sparse else 7 * n * f
     return features + max(64 * edges, 28 * edges + 15 * n * out_dim)
 
 
@@ -68,7 +66,7 @@ def stored_bytes(graph: Graph) -> int:
 
 def resident_bytes(graph: Graph) -> int:
     """Estimate the peak bytes of a graph folder on a GPU, without its features: neighbours, and numbers per node."""
-    return (8 if graph.weighted else 4) * int(graph.adjacency.nnz) + 40 * graph.num_nodes
+    return (8 if graph.weighted else 4) * graph.edges.nnz + 40 * graph.num_nodes
 
 
 def available_bytes(device: torch.device) -> int:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from infomax.arrays import folder as layout
+from infomax.arrays.blocks import row_blocks
 from infomax.arrays.statistics import Statistics
-from infomax.arrays.stored import StoredFeatures, row_blocks
+from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.json import to_json
@@ -82,7 +83,7 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
             files[name] |= {"dtype": str(array.dtype), "shape": list(array.shape)}
     if "statistics" not in about:
-        features = StoredFeatures(np.load(folder / layout.FEATURES, mmap_mode="r", allow_pickle=False))
+        features = MappedTable(np.load(folder / layout.FEATURES, mmap_mode="r", allow_pickle=False))
         about = about | {"statistics": Statistics.of(features).to_json()}
     described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
     (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")

@@ -33,8 +33,9 @@ from scipy import sparse
 
 from infomax import machine
 from infomax.arrays.checks import MOST_FEATURES
+from infomax.arrays.table import Features
 from infomax.errors import InputError
-from infomax.graphs.graph import Features, Graph
+from infomax.graphs.graph import Graph
 from infomax.io.atomic import replacing
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import pack, stack
+from infomax.arrays.table import Features
 from infomax.errors import InputError, place
-from infomax.graphs.graph import Features
 from infomax.io import tables
 from infomax.io.columns import Columns
 from infomax.io.tables import EdgeTable, NodeTable, Table

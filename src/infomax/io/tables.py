@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from infomax.arrays.checks import check_feature_names
-from infomax.arrays.sparsity import dense
+from infomax.arrays.columns import find_ids
+from infomax.arrays.degrees import DEGREE_NAMES
+from infomax.arrays.table import Features
 from infomax.errors import InputError, place, shorten
-from infomax.graphs.graph import Features, Graph
+from infomax.graphs.graph import Graph
 from infomax.graphs.grown import grow
 from infomax.graphs.interchange import number_groups
 from infomax.io.columns import Columns, NodeColumns
@@ -127,34 +128,14 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
     position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
     _refuse_missing_header(edges, position)
     ends = _find(edges, nodes, position, f"of the known graph, or listed in {nodes.path}")
-    if known.folder is not None:
-        grown = grow(known, ends, edges.weight, nodes.ids, None if nodes.features is None else dense(nodes.features))
-        check_feature_names(
-            where, grown.feature_names if nodes.features is None else tuple(nodes.feature_names), known.feature_names
-        )
-        return grown
-    ids = [*known.ids.tolist(), *nodes.ids]
-    links = known.adjacency.tocoo()
-    grown = Graph.from_arrays(
-        np.hstack([links.coords, ends]),
-        None if nodes.features is None else _below(known.features, nodes.features),
-        weight=None if edges.weight is None else np.concatenate([links.data, edges.weight]),
-        num_nodes=len(ids),
-        directed=known.directed,
-        ids=ids if _kind(ids) == _kind(nodes.ids) else list(position),
-        feature_names=None if nodes.features is None else nodes.feature_names,
-        splits={"new": np.arange(len(ids)) >= known.num_nodes},
-    )
-    check_feature_names(where, grown.feature_names, known.feature_names)
-    return grown
+    names = DEGREE_NAMES if nodes.features is None else tuple(nodes.feature_names)
+    check_feature_names(where, names, known.feature_names)
+    return grow(known, ends, edges.weight, nodes.ids, nodes.features)
 
 
 def _known(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> dict[str, int]:
-    """The rows of the known ids, by their text; of a graph folder only of those that the tables mention."""
-    if known.folder is None:
-        return {str(identifier): row for row, identifier in enumerate(known.ids.tolist())}
-    found: dict[str, int] = known.ids.find([*edges.names, *edges.ids, *(nodes.ids if nodes else ())])  # type: ignore[attr-defined]
-    return found
+    """The rows of those known ids that the tables mention, by their text."""
+    return find_ids(known.ids, [*edges.names, *edges.ids, *(nodes.ids if nodes else ())])
 
 
 def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
@@ -165,12 +146,6 @@ def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
         if identifier in position:
             found = f"{shorten(identifier)}, already row {position[identifier] + 1} of the known graph"
             raise InputError(f"{nodes.path}, {nodes.name(row)}", "the id of a new node", found, "Remove the row.")
-
-
-def _below(known: Features, new: Features) -> Features:
-    """The rows of both; dense or sparse as the known ones are."""
-    both: Features = sparse.vstack([known, new]) if sparse.issparse(known) else np.vstack([known, dense(new)])
-    return both
 
 
 def _find(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int], listed: str) -> NDArray[np.int64]:

@@ -136,7 +136,7 @@ def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE, rows: NDArray[
     """
     graph, preset, device = model.graph_.seen(), model.preset_, choose_device(model.device)
     parts = model.model_.to(device)
-    scaled = dataclasses.replace(graph, features=model.scaler_.transform(graph.features))
+    scaled = dataclasses.replace(graph, table=graph.table.scaled(model.scaler_))
     views = preset.views(scaled, parts.encoder.rule, preset.corruption, device)
     views.prepare(parts.encoder.depth)
     if rows is not None:

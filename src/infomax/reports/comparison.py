@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from infomax.arrays.scaling import Scale
 from infomax.errors import InputError
 from infomax.estimator import DGI
 from infomax.evaluation.metrics import accuracy, micro_f1
@@ -18,7 +19,6 @@ from infomax.evaluation.probes import Probe, Score
 from infomax.evaluation.results import Printed, Row, summarise
 from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scale, Scaler
 
 
 def compare(
@@ -29,7 +29,7 @@ def compare(
     With ``smooth``, the vectors of both encoders are also scored after smoothing over this many hops.
     """
     graph, nodes = model.graph_, None
-    if graph.folder is not None:  # only the labelled nodes are read
+    if graph.table.mapped:  # only the labelled nodes are read
         nodes = np.flatnonzero(known(codes))
         codes, splits = codes[nodes], [{name: mask[nodes] for name, mask in split.items()} for split in splits]
     untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit(graph)
@@ -69,7 +69,7 @@ def raw_features(
     ``rows`` are the nodes to which codes and splits refer; None: all nodes.
     """
     began = time.perf_counter()
-    features = Scaler.of_seen(graph, scale).transform(graph.features)
+    features = graph.scaler(scale).transform(graph.features)
     features = features if rows is None else features[rows]
     scores = [probe(features, codes, split, device=device) for split in splits]
     values = np.mean([score.values for score in scores], axis=0)

@@ -9,7 +9,6 @@ from typing import Any
 from infomax.arrays.stored import StoredAdjacency
 from infomax.estimator import DGI
 from infomax.evaluation.links import common_neighbours, cosines, draw_pairs, regression, score
-from infomax.graphs.scaling import Scaler
 
 
 def compare_links(model: DGI, smooth: int | None = None, *, seed: int = 0) -> tuple[list[dict[str, Any]], int]:
@@ -39,4 +38,4 @@ def _vectors(model: DGI, smooth: int | None) -> Iterator[tuple[str, Any]]:
         yield method, part.transform(graph).vectors
         if smooth:
             yield f"{method}, smoothed over {smooth} hops", part.transform(graph, smooth=smooth).vectors
-    yield "Raw features", Scaler.of_seen(graph, model.preset_.scale).transform(graph.features)
+    yield "Raw features", graph.scaler(model.preset_.scale).transform(graph.features)

@@ -13,7 +13,6 @@ from scipy import sparse
 from infomax.arrays.folder import folder_hash
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.graphs.grown import GrownAdjacency
 from infomax.io.json import to_json
 
 
@@ -26,7 +25,7 @@ def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) 
 
 def graph_fingerprint(graph: Graph) -> dict[str, str]:
     """Hash each part of a graph that a training uses."""
-    if isinstance(graph.adjacency, GrownAdjacency):
+    if graph.table.mapped and graph.folder is None:
         remedy = "Add them to the tables, and make the folder again: infomax prepare."
         raise InputError("graph", "one that a folder holds", "a graph folder with attached nodes", remedy)
     if graph.folder is not None:

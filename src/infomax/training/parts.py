@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from infomax.arrays.scaling import Scaler
 from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import make_folder, remove_leftovers, replacing
 from infomax.io.folder import ArrayWriter
 from infomax.io.json import to_json, write_json

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from infomax.arrays.folder import file_hash, folder_hash, is_folder
+from infomax.arrays.scaling import Scaler
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scaler
 from infomax.io import locking
 from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import read_json, to_json, write_json

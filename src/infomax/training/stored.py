@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from infomax.arrays.scaling import Scaler
+from infomax.arrays.table import MappedTable
 from infomax.graphs import memory
 from infomax.graphs.graph import Graph
-from infomax.graphs.grown import GrownAdjacency
-from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import replacing
 from infomax.io.folder import ArrayWriter
 from infomax.kernels.device import choose_device
@@ -44,7 +44,7 @@ def folder_device(graph: Graph, name: str) -> torch.device:
     New nodes that are attached to a folder are embedded on the CPU, which reads only what they need.
     """
     device = choose_device(name)
-    if device.type == "cuda" and not isinstance(graph.adjacency, GrownAdjacency):
+    if device.type == "cuda" and graph.edges.senders is not None:
         needed = memory.resident_bytes(graph) + 4 * graph.num_nodes * graph.num_features
         if name != "auto" or needed < memory.available_bytes(device):
             memory.require(needed, device)
@@ -62,7 +62,7 @@ class StoredEncoder:
     def __init__(self, encoder: Encoder, graph: Graph, scaler: Scaler, device: torch.device) -> None:
         self.encoder, self.graph, self.device = deepcopy(encoder).to(device).eval(), graph, device
         self.hoods = read_neighbourhoods(graph, encoder.rule, device, max(graph.num_nodes, 1))
-        features = scaler.transform(graph.features)
+        features = graph.table.scaled(scaler)
         self.table: Table = StoredTable(features) if device.type == "cpu" else to_gather(features, self.hoods.backend)  # type: ignore[assignment]
         self.block = BLOCK[device.type]
 
@@ -123,7 +123,7 @@ class StoredEncoder:
                     for start, stop in self.blocks(self.block, n):
                         writer.append(rows(start, stop).cpu().numpy())
         array = np.load(path, mmap_mode="c", allow_pickle=False)
-        return StoredTable(array) if self.device.type == "cpu" else to_device(array, self.device)
+        return StoredTable(MappedTable(array)) if self.device.type == "cpu" else to_device(array, self.device)
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Split start to stop into ranges of at most a block."""

@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from infomax.arrays.stored import StoredAdjacency, StoredFeatures
 from infomax.errors import whole
 from infomax.graphs import memory
 from infomax.graphs.graph import Graph
-from infomax.graphs.grown import GrownAdjacency
 from infomax.kernels import Backend, Place
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation, uniform
@@ -224,10 +222,10 @@ class Batches(Views):
         device = backend.device
         self.neighbourhoods = read_neighbourhoods(graph, rule, backend, whole("cap", cap, 1))
         self.features: Any  # an Operand or a StoredTable
-        if isinstance(graph.features, StoredFeatures) and device.type == "cpu":
-            self.features = StoredTable(graph.features)
+        if graph.table.mapped and device.type == "cpu":
+            self.features = StoredTable(graph.table)
         else:
-            self.features = to_gather(graph.features, backend, dense_share=0, dense_bytes=DENSE_BYTES)
+            self.features = to_gather(graph.table, backend, dense_share=0, dense_bytes=DENSE_BYTES)
         self.corruption = corruption
         self.prepare(1)
         self.n, self.batch = graph.num_nodes, min(whole("batch", batch, 1), graph.num_nodes)
@@ -243,10 +241,10 @@ class Batches(Views):
         """Estimate the peak bytes of a training."""
         n, f, d = graph.num_nodes, graph.num_features, sizes.dim
         batch, weights = min(whole("batch", batch, 1), n), memory.weights_bytes(graph, d)
-        if graph.folder is not None:
+        if graph.table.mapped:
             held = memory.resident_bytes(graph) if device.type == "cuda" else memory.stored_bytes(graph)
             return held + 4 * batch * (18 * d + 8 * f) + weights
-        inputs = 16 * n * d if sparse.issparse(graph.features) else 16 * batch * f
+        inputs = 16 * n * d if graph.table.sparse else 16 * batch * f
         held = memory.gathered_bytes(graph, device) + memory.edges_bytes(graph, 24)
         return held + 4 * batch * 18 * d + inputs + weights
 
@@ -305,24 +303,19 @@ def read_neighbourhoods(graph: Graph, rule: Rule, place: Place, cap: int) -> Nei
     """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
     backend = Backend.of(place)
     device = backend.device
-    grown = isinstance(graph.adjacency, GrownAdjacency)  # its rows are those that send to a node already
-    received = graph.adjacency.T.tocsr() if graph.directed and not grown else graph.adjacency
-    stored = grown or isinstance(received, StoredAdjacency)
-    starts = to_device(np.asanyarray(received.indptr, dtype=np.int64), device)  # mapped where it is
+    senders, weighted = graph.edges.senders, graph.weighted
+    indptr = np.append(0, graph.edges.counts().cumsum()) if senders is None else senders.indptr
+    starts = to_device(np.asanyarray(indptr, dtype=np.int64), device)  # mapped where it is
     counts = starts.diff()
-    if graph.weighted:
-        sums = received.sums() if stored else received.sum(axis=1, dtype=np.float64)
-        degree = 1 + torch.from_numpy(sums).to(device)
-    else:
-        degree = 1 + counts.double()
+    degree = 1 + (torch.from_numpy(graph.edges.sums()).to(device) if weighted else counts.double())
     left = (degree**-0.5 if rule == "symmetric" else 1 / degree).float()
     right = left if rule == "symmetric" else torch.ones_like(left)
-    if grown:
-        return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, backend, received)
+    if senders is None:
+        return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, backend, graph.edges)
     return Neighbourhoods(
         starts,
-        to_device(received.indices, device),
-        to_device(received.data, device) if graph.weighted else None,
+        to_device(senders.indices, device),
+        None if senders.data is None else to_device(senders.data, device),
         left,
         right,
         cap,

@@ -1,4 +1,4 @@
-"""Neighbourhoods of a graph folder with new nodes."""
+"""Neighbourhoods of a graph whose edges are not in one array, as those of a graph folder with new nodes."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from infomax.graphs.grown import GrownAdjacency
+from infomax.arrays.adjacency import Adjacency
 from infomax.kernels.neighbourhoods import Neighbourhoods
 
 
 @dataclass(frozen=True)
 class GrownNeighbourhoods(Neighbourhoods):
-    """As `Neighbourhoods`, whose rows are read from a `GrownAdjacency`; no neighbours are sampled."""
+    """As `Neighbourhoods`, whose rows are asked for one by one; no neighbours are sampled."""
 
-    adjacency: GrownAdjacency
+    edges: Adjacency
 
     def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return rows of P, each node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``."""
         itself = nodes.cpu().numpy()
-        place, columns, weights = self.adjacency.rows(itself)
+        place, columns, weights = self.edges.received(itself)
         owner = np.concatenate([np.arange(len(itself)), place])
         order = np.argsort(owner, kind="stable")  # a node comes before its neighbours
         senders = torch.from_numpy(np.concatenate([itself, columns])[order]).to(nodes.device)

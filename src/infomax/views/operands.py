@@ -9,13 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import pad
 
-from infomax.arrays.stored import StoredFeatures
-from infomax.graphs.graph import Features
+from infomax.arrays.table import Features, MemoryTable, Table
 from infomax.kernels import Backend, Place
 from infomax.kernels.host import row_product, transposed_product
 from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device
@@ -106,14 +104,14 @@ DENSE_SHARE, DENSE_BYTES = 0.03, 1 << 30
 """Sparse features become dense on a GPU above this share of non-zeros and up to these bytes, since that is faster."""
 
 
-def to_multiply(features: Features, backend: Backend) -> Operand:
+def to_multiply(table: Table, backend: Backend) -> Operand:
     """Put features on the device for products; on a GPU dense rows are zero-padded to 32 bytes for tensor cores."""
-    x = operand(_laid_out(features, backend.device, DENSE_SHARE, DENSE_BYTES), backend)
+    x = operand(_laid_out(table.loaded().values, backend.device, DENSE_SHARE, DENSE_BYTES), backend)
     return pad(x, (0, -x.shape[1] % 8)) if isinstance(x, Tensor) and x.is_cuda else x
 
 
 def to_gather(
-    features: Features, backend: Backend, *, dense_share: float = DENSE_SHARE, dense_bytes: int = DENSE_BYTES
+    table: Table, backend: Backend, *, dense_share: float = DENSE_SHARE, dense_bytes: int = DENSE_BYTES
 ) -> Operand:
     """Put features where rows can be gathered from them.
 
@@ -121,14 +119,15 @@ def to_gather(
     both have ten bits of mantissa, but half precision ends at 65,504 and loses bits below 6e-5. If they would take more
     than half of the free GPU memory, they stay in page-locked host memory, and the GPU reads them from there.
     """
-    features = _laid_out(features, backend.device, dense_share, dense_bytes)
-    if backend.device.type != "cuda" or sparse.issparse(features):
-        return operand(features, backend)
-    half, close = _table(features, backend, torch.half)
-    return half if close else _table(features, backend, torch.float32)[0]
+    if not table.mapped:
+        table = MemoryTable(_laid_out(table.loaded().values, backend.device, dense_share, dense_bytes))
+    if backend.device.type != "cuda" or table.sparse:
+        return operand(table.loaded().values, backend)
+    half, close = _table(table, backend, torch.half)
+    return half if close else _table(table, backend, torch.float32)[0]
 
 
-def _table(features: NDArray[np.float32] | StoredFeatures, backend: Backend, dtype: torch.dtype) -> tuple[Tensor, bool]:
+def _table(features: Table, backend: Backend, dtype: torch.dtype) -> tuple[Tensor, bool]:
     """Return a table ``[N, F]`` of a dtype, padded as in `to_multiply`, and whether rounding changed it little."""
     n, width, device = len(features), features.shape[1] + -features.shape[1] % 8, backend.device
     fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or not backend.reaches_host
@@ -142,10 +141,11 @@ def _table(features: NDArray[np.float32] | StoredFeatures, backend: Backend, dty
     return out, bool((error <= 2.0**-10 * largest).all())
 
 
-def _blocks(features: NDArray[np.float32] | StoredFeatures, device: torch.device) -> Iterator[tuple[int, Tensor]]:
-    """Yield blocks of dense features on a GPU, float32, each with its first row; stored ones are scaled there."""
-    if isinstance(features, StoredFeatures) and is_mapped(features.array):
-        yield from ((start, scaled(block, features.scaler)) for start, block in read_blocks(features.array, device))
+def _blocks(features: Table, device: torch.device) -> Iterator[tuple[int, Tensor]]:
+    """Yield blocks of dense features on a GPU, float32, each with its first row; mapped ones are scaled there."""
+    if features.source is not None and is_mapped(features.source[0]):
+        array, scaler = features.source
+        yield from ((start, scaled(block, scaler)) for start, block in read_blocks(array, device))
         return
     for start in range(0, len(features), BLOCK):
         yield start, to_device(features[start : start + BLOCK], device)

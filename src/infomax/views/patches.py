@@ -135,7 +135,7 @@ class Patches(Views):
         self.batch, self.corruption = whole("batch", batch, 1), corruption
         self.backend = Backend.of(place)
         self.neighbours = Neighbours.of(graph, self.backend.device)
-        self.features = to_gather(graph.features, self.backend)
+        self.features = to_gather(graph.table, self.backend)
         self.n = graph.num_nodes
         self.steps = -(-self.n // self.batch)
         self.ranks = ALONE

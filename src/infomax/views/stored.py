@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from infomax import machine
+from infomax.arrays.scaling import Scaler
+from infomax.arrays.table import Table
 from infomax.graphs.memory import BYTES
-from infomax.graphs.scaling import Scaler
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
 
@@ -22,15 +23,12 @@ ROOM = 0.8
 
 
 class StoredTable:
-    """A table ``[N, F]`` on disk whose rows are read when a batch needs them.
+    """A table ``[N, F]`` on disk whose rows are read when a batch needs them."""
 
-    Indexing ``array`` reads rows into memory: it is `StoredFeatures` or a memory-mapped array.
-    """
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        self.raw: Any = getattr(array, "array", array)
-        self.scaler: Scaler = getattr(array, "scaler", None) or Scaler("none")
+    def __init__(self, table: Table) -> None:
+        assert table.source is not None  # noqa: S101  only tables on disk are read this way
+        self.table, self.raw = table, table.source[0]
+        self.scaler = table.source[1] or Scaler("none")
         mapped: Any = getattr(self.raw, "base", None)
         self.large = isinstance(mapped, mmap.mmap) and len(mapped) > ROOM * machine.free_bytes()
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
@@ -40,11 +38,11 @@ class StoredTable:
     @property
     def shape(self) -> tuple[int, int]:
         """``(N, F)``."""
-        return self.array.shape[0], self.array.shape[1]
+        return self.table.shape
 
     def gather(self, rows: Tensor) -> Tensor:
         """Read rows ``[n, F]``, float32."""
-        return torch.from_numpy(np.asarray(self.array[rows.numpy()], dtype=np.float32))
+        return torch.from_numpy(self.table[rows.numpy()])
 
     def pool(
         self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None = None

@@ -55,7 +55,7 @@ class WholeView:
     def of(cls, graph: Graph, rule: Rule, place: Place) -> WholeView:
         """Build the view of a graph on the device."""
         backend = Backend.of(place)
-        return cls(Products(to_multiply(graph.features, backend)), Propagation.of(graph, rule, backend))
+        return cls(Products(to_multiply(graph.table, backend)), Propagation.of(graph, rule, backend))
 
     @property
     def backend(self) -> Backend:

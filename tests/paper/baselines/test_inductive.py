@@ -216,7 +216,7 @@ def test_training_is_blind_to_the_unseen(row, separate, monkeypatch):
     features[unseen] = np.nan
     codes[~graph.splits["train"]] ^= 1
     run(graph, graph.labels["y"], 0, CPU, settings)
-    run(dataclasses.replace(graph, adjacency=other.adjacency, features=features), codes, 0, CPU, settings)
+    run(graph.replace(adjacency=other.adjacency, features=features), codes, 0, CPU, settings)
     run(graph, graph.labels["y"], 1, CPU, settings)
     first, poisoned, reseeded = (torch.cat([p.flatten() for p in model.parameters()]) for model in models)
     assert torch.isfinite(first).all()
@@ -249,7 +249,7 @@ def test_vectors_of_unseen_nodes_hear_their_neighbours():
     features = graph.features.copy()
     features[near] += 1
     before = sage.vectors(model, graph, SAGE, 0, CPU)
-    after = sage.vectors(model, dataclasses.replace(graph, features=features), SAGE, 0, CPU)
+    after = sage.vectors(model, graph.replace(features=features), SAGE, 0, CPU)
     assert node not in near
     assert not graph.splits["seen"][[node, *near]].any()
     assert not np.allclose(before[node], after[node])

@@ -131,7 +131,7 @@ def test_new_nodes_find_their_place_among_the_old():
     inductive = dataclasses.replace(graph, splits={**graph.splits, "seen": seen})
     vectors = deepwalk.deepwalk(inductive, codes, 0, CPU, WALK)
     # What was seen is as if the rest were not there; the rest is near its own community's.
-    without = dataclasses.replace(inductive, adjacency=sparse.csr_array(graph.adjacency.multiply(np.outer(seen, seen))))
+    without = inductive.replace(adjacency=sparse.csr_array(graph.adjacency.multiply(np.outer(seen, seen))))
     assert torch.equal(vectors[seen], deepwalk.deepwalk(without, codes, 0, CPU, WALK)[seen])
     assert nearest(vectors, codes, seen) > 0.8
 
@@ -145,7 +145,7 @@ def test_features_of_length_one_stand_beside_the_vectors():
     lengths = np.linalg.norm(features, axis=1)
     assert features.shape == (60, 6)
     assert ((np.abs(lengths - 1) < 1e-5) | (lengths == 0)).all()
-    dense = dataclasses.replace(graph, features=graph.features.toarray())
+    dense = graph.replace(features=graph.features.toarray())
     np.testing.assert_allclose(deepwalk.with_features(dense, codes, 0, CPU, "rows", WALK), both.toarray(), atol=1e-6)
 
 
@@ -189,7 +189,7 @@ CHOOSERS = {
 def test_validation_nodes_choose_and_test_nodes_do_not(row):
     """Other labels at validation nodes select another model; other labels at test nodes change nothing."""
     graph, codes = communities()
-    graph = dataclasses.replace(graph, features=graph.features.toarray())
+    graph = graph.replace(features=graph.features.toarray())
     kept, same, other = (
         CHOOSERS[row](graph, np.where(graph.splits[part], 1 - codes, codes) if part else codes, 0, CPU)
         for part in ("", "test", "validation")

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays import folder as layout
+from infomax.arrays.adjacency import Senders
 from infomax.arrays.checks import check_sums
-from infomax.arrays.stored import StoredAdjacency
 from infomax.errors import InputError
 from infomax.io.atomic import make_folder, reporting
 from infomax.io.columns import Columns
@@ -280,8 +280,8 @@ class Preparation:
             starts.append(np.full(n + 1 - starts.rows, entries))
         if counts.weighted:
             parts = (layout.STARTS, layout.NEIGHBOURS, layout.WEIGHTS)
-            matrix = StoredAdjacency(*(np.load(self.folder / name, mmap_mode="r") for name in parts))
-            check_sums(matrix, self._id, f"{self.edges.path}, ")
+            senders = Senders(*(np.load(self.folder / name, mmap_mode="r") for name in parts))
+            check_sums(senders, self._id, f"{self.edges.path}, ")
         else:
             (self.folder / layout.WEIGHTS).unlink()
         dropped = {"self_loops": loops, "duplicates": counts.duplicates, "zero_weights": zeros}

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays import folder as layout
-from infomax.arrays.degrees import degree_features, node_degrees
+from infomax.arrays.adjacency import MappedAdjacency, Senders
+from infomax.arrays.blocks import row_blocks
+from infomax.arrays.degrees import degree_features
 from infomax.arrays.sparsity import dense
-from infomax.arrays.stored import StoredAdjacency, row_blocks
 from infomax.io.features import check_rows, finite, matrix_names, read_matrix
 from infomax.io.folder import GROUP, ArrayWriter, half
 
@@ -29,7 +30,7 @@ def rounded(block: NDArray[np.float32], where: str, first: int, *, halved: bool)
 def write_degree_features(folder: Path, *, directed: bool, halved: bool) -> list[str]:
     """Write the features of a graph that has none; returns their names."""
     starts, neighbours = (np.load(folder / name, mmap_mode="r") for name in (layout.STARTS, layout.NEIGHBOURS))
-    degrees = node_degrees(StoredAdjacency(starts, neighbours), directed)
+    degrees = MappedAdjacency(Senders(starts, neighbours, None), directed).degrees()
     names: list[str] = []
     with feature_writer(folder, 32, halved=halved) as writer:
         for first in range(0, len(degrees), GROUP):

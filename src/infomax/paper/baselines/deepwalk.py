@@ -13,8 +13,8 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 
+from infomax.arrays.scaling import Scale
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scale, Scaler
 from infomax.kernels.initialisation import generators
 from infomax.paper.baselines.walks import closeness, random_walks, skip_gram_loss
 from infomax.views.sampling import Neighbours
@@ -116,7 +116,7 @@ def with_features(
     The features are scaled as for DGI and then to length 1; the vectors are left as they were learnt. Of four ways to
     scale the two, this was the best on validation nodes. (A probe of 100 steps relies on whatever is large.)
     """
-    features = normalize(Scaler.of_seen(graph, scale).transform(graph.features))
+    features = normalize(graph.scaler(scale).transform(graph.features))
     vectors = deepwalk(graph, codes, seed, device, settings).cpu().numpy()
     if sparse.issparse(features):
         return sparse.csr_array(sparse.hstack([vectors, features]), dtype=np.float32)

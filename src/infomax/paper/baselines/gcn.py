@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, prelu
 
+from infomax.arrays.scaling import Scale
 from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scale
 from infomax.kernels.initialisation import generators, glorot
 from infomax.paper.baselines.shared import (
     Drop,

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+from infomax.arrays.scaling import Scale
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scale, Scaler
 
 Drop = Callable[[Tensor], Tensor]
 
 
 def rescaled(graph: Graph, scale: Scale) -> Graph:
     """The graph with scaled features; the scaler is fitted to the nodes that training sees."""
-    return dataclasses.replace(graph, features=Scaler.of_seen(graph, scale).transform(graph.features))
+    return dataclasses.replace(graph, table=graph.table.scaled(graph.scaler(scale)))
 
 
 def dropout(rate: float, generator: torch.Generator) -> Drop:

@@ -26,7 +26,6 @@ from infomax.evaluation.probes import Probe
 from infomax.evaluation.results import summarise
 from infomax.evaluation.splits import Splits, known
 from infomax.graphs.graph import Graph
-from infomax.graphs.scaling import Scaler
 from infomax.io.atomic import make_folder, replacing
 from infomax.io.json import read_json, write_json
 from infomax.kernels.device import choose_device
@@ -50,7 +49,7 @@ def embed(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **
 
 def raw_features(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any) -> Any:
     """The features ``[N, F]``, scaled as for DGI."""
-    return Scaler.of_seen(graph, DGI(**settings).settings().scale).transform(graph.features)
+    return graph.scaler(DGI(**settings).settings().scale).transform(graph.features)
 
 
 def _ours(run: Callable[..., Any], seeded: bool = True, **change: Any) -> Baseline:

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.statistics import Statistics
-from infomax.arrays.stored import StoredFeatures, row_blocks
+from infomax.arrays.table import Features, Table
 from infomax.errors import InputError, InputWarning
-from infomax.graphs.graph import Features, Graph
 
 Scale = Literal["auto", "rows", "columns", "none"]
 
@@ -35,28 +34,27 @@ class Scaler:
     deviation: NDArray[np.float32] | None = None
 
     @classmethod
-    def fit(cls, features: Features, kind: Scale = "auto") -> Scaler:
-        """Fit to ``[N, F]``. ``auto`` means rows if nothing is negative and half the entries are zero, else columns."""
+    def fit(cls, features: Table | Features, kind: Scale = "auto", seen: NDArray[np.bool_] | None = None) -> Scaler:
+        """Fit to ``[N, F]``, or to the rows of a mask ``[N]``, such as the split "seen".
+
+        ``auto`` means rows if nothing is negative and half the entries are zero, else columns.
+        """
         if check_scale(kind) in ("rows", "none"):
             return cls(kind)
-        mean, variance, filled, negative = Statistics.of(features)
+        if seen is not None:
+            features = features[seen]
+        known = features.statistics if isinstance(features, Table) else Statistics.of(features)
+        mean, variance, filled, negative = known
         if kind == "auto" and not negative and filled <= 0.5 * features.shape[0] * features.shape[1]:
             return cls("rows")
         # A column that is constant to float32 precision is centred, not divided: its deviation is 0 or rounding.
         deviation = np.where(variance > 1e-14 * np.maximum(mean**2, 1e-28), np.sqrt(variance), 1)
-        centre = np.zeros_like(mean) if sparse.issparse(features) else mean
+        is_sparse = features.sparse if isinstance(features, Table) else sparse.issparse(features)
+        centre = np.zeros_like(mean) if is_sparse else mean
         return cls("columns", centre.astype(np.float32), deviation.astype(np.float32))
 
-    @classmethod
-    def of_seen(cls, graph: Graph, kind: Scale = "auto") -> Scaler:
-        """Fit to the nodes that training sees: the split "seen", or all nodes where there is none."""
-        seen = graph.splits.get("seen")
-        return cls.fit(graph.features if seen is None else graph.features[seen], kind)
-
     def transform(self, features: Features) -> Features:
-        """Scaled features ``[N, F]``; sparse features stay sparse, and stored ones are scaled as they are read."""
-        if isinstance(features, StoredFeatures):
-            return StoredFeatures(features.array, scaler=self)
+        """Scaled features ``[N, F]``; sparse features stay sparse."""
         if self.kind == "rows":
             total = np.asarray(features.sum(axis=1)).reshape(-1, 1)
             factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(np.float32)
@@ -69,10 +67,9 @@ class Scaler:
         return features
 
 
-def warn_if_zero(features: Features, scaler: Scaler) -> None:
+def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
     """Warn where scaled features ``[N, F]`` are all zero: so will be all vectors."""
-    blocks = [features.data] if sparse.issparse(features) else row_blocks(features)
-    if any(block.any() for block in blocks):
+    if not scaled.is_zero():
         return
     reason, remedy = "all features are zero", ""
     if scaler.kind == "columns":

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError
+from infomax.arrays.scaling import Scaler
 from infomax.errors import InputWarning
-from infomax.graphs.scaling import Scaler
 
 RNG = np.random.default_rng(0)
 TABLE = (RNG.normal(3, 2, (50, 4)) * [1, 10, 0.1, 0]).astype(np.float32)

@@ -1,0 +1,330 @@
+"""The edges of a graph: in memory, mapped from disk, or either with the edges of new nodes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax import machine
+from infomax.arrays.blocks import BLOCK_BYTES
+
+Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+
+
+class Senders(NamedTuple):
+    """Who sends to each node: node i receives from ``indices[indptr[i] : indptr[i + 1]]``.
+
+    Shapes:
+        indptr: ``[N + 1]``
+        indices: ``[E]``
+        data: ``[E]`` float32; None where all are 1
+    """
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[np.float32] | None
+
+    def of(self, nodes: NDArray[np.int64]) -> Entries:
+        """The entries of some nodes: the place of each among ``nodes``, the sender, and the weight."""
+        first = self.indptr[nodes].astype(np.int64)
+        count = self.indptr[nodes + 1] - first
+        owner = np.repeat(np.arange(len(nodes)), count)
+        at = np.arange(len(owner)) + np.repeat(first - (np.cumsum(count) - count), count)
+        weights = np.ones(len(at), np.float32) if self.data is None else self.data[at]
+        return owner, self.indices[at].astype(np.int64), weights
+
+
+class Adjacency(ABC):
+    """The edges among N nodes: no self-loops, no zero weights, no duplicates."""
+
+    directed: bool
+    senders: Senders | None
+    """Who sends to each node, in memory or mapped; None where there are no such arrays, only `received`."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """N."""
+
+    @property
+    @abstractmethod
+    def nnz(self) -> int:
+        """The number of entries; an undirected edge has two."""
+
+    @property
+    @abstractmethod
+    def weighted(self) -> bool:
+        """Whether any edge has a weight other than 1."""
+
+    @abstractmethod
+    def received(self, nodes: NDArray[np.int64]) -> Entries:
+        """Who sends to some nodes: the place of each among ``nodes``, the sender, and the weight."""
+
+    @abstractmethod
+    def counts(self) -> NDArray[np.int64]:
+        """How many send to each node, ``[N]``."""
+
+    @abstractmethod
+    def sums(self) -> NDArray[np.float64]:
+        """The sum of the weights that each node receives, ``[N]``."""
+
+    @abstractmethod
+    def degrees(self) -> NDArray[np.int64]:
+        """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
+
+    @abstractmethod
+    def matrix(self) -> sparse.csr_array:
+        """A ``[N, N]`` in memory; ``A[i, j]`` is the weight of the edge i -> j."""
+
+    @abstractmethod
+    def part(self, rows: NDArray[np.int64]) -> MemoryAdjacency:
+        """The edges among some nodes, ascending, in memory; the others are not read."""
+
+    def to_read(self, rows: NDArray[np.int64] | None = None) -> int:
+        """The bytes that it takes to have the edges of some nodes, or all, in memory; 0 where they are there."""
+        return 20 * (self.nnz if rows is None else 2 * int(self.counts()[rows].sum()))
+
+    def loaded(self) -> MemoryAdjacency:
+        """The same edges in memory."""
+        return MemoryAdjacency(self.matrix(), self.directed)
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryAdjacency(Adjacency):
+    """Edges in a CSR matrix A ``[N, N]`` of float32, symmetric unless ``directed``."""
+
+    values: sparse.csr_array
+    directed: bool = False
+
+    @property
+    def n(self) -> int:
+        """N."""
+        return int(self.values.shape[0])
+
+    @property
+    def nnz(self) -> int:
+        """The number of entries."""
+        return int(self.values.nnz)
+
+    @cached_property
+    def weighted(self) -> bool:
+        """Whether any edge has a weight other than 1."""
+        return bool((self.values.data != 1).any())
+
+    @cached_property
+    def senders(self) -> Senders:  # type: ignore[override]
+        """Who sends to each node."""
+        turned = self.values.T.tocsr() if self.directed else self.values
+        return Senders(turned.indptr, turned.indices, turned.data if self.weighted else None)
+
+    def received(self, nodes: NDArray[np.int64]) -> Entries:
+        """Who sends to some nodes."""
+        return self.senders.of(nodes)
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many send to each node."""
+        return np.diff(self.senders.indptr).astype(np.int64)
+
+    def sums(self) -> NDArray[np.float64]:
+        """The sum of the weights that each node receives."""
+        return np.asarray(self.values.sum(axis=0 if self.directed else 1, dtype=np.float64))
+
+    def degrees(self) -> NDArray[np.int64]:
+        """The number of edges at each node."""
+        return count_ends(self.values, self.directed)
+
+    def matrix(self) -> sparse.csr_array:
+        """A."""
+        return self.values
+
+    def part(self, rows: NDArray[np.int64]) -> MemoryAdjacency:
+        """The edges among some nodes."""
+        return MemoryAdjacency(self.values[rows][:, rows], self.directed)
+
+    def to_read(self, rows: NDArray[np.int64] | None = None) -> int:
+        """0."""
+        return 0
+
+    def loaded(self) -> MemoryAdjacency:
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class MappedAdjacency(Adjacency):
+    """Edges in mapped files of the arrays of `Senders`; an undirected edge is there twice."""
+
+    senders: Senders
+    directed: bool = False
+
+    @property
+    def n(self) -> int:
+        """N."""
+        return len(self.senders.indptr) - 1
+
+    @property
+    def nnz(self) -> int:
+        """The number of entries."""
+        return len(self.senders.indices)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether any edge has a weight other than 1; else there is no file of weights."""
+        return self.senders.data is not None
+
+    def received(self, nodes: NDArray[np.int64]) -> Entries:
+        """Who sends to some nodes."""
+        return self.senders.of(nodes)
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many send to each node."""
+        return np.diff(self.senders.indptr)
+
+    def sums(self) -> NDArray[np.float64]:
+        """The sum of the weights that each node receives."""
+        (indptr, _, data), counts = self.senders, self.counts()
+        if data is None:
+            return counts.astype(np.float64)
+        out = np.zeros(len(counts))
+        step = BLOCK_BYTES // 8
+        for first in range(0, len(counts), step):
+            last = min(first + step, len(counts))
+            owner = np.repeat(np.arange(last - first), counts[first:last])
+            out[first:last] = np.bincount(owner, data[indptr[first] : indptr[last]], last - first)
+        return out
+
+    def degrees(self) -> NDArray[np.int64]:
+        """The number of edges at each node."""
+        return count_ends(self.senders, self.directed)
+
+    def matrix(self) -> sparse.csr_array:
+        """A, read into memory."""
+        machine.require(self.to_read(), "read all of its edges")
+        indptr, indices, data = self.senders
+        values = np.ones(self.nnz, np.float32) if data is None else data
+        kind = sparse.csc_array if self.directed else sparse.csr_array
+        matrix = sparse.csr_array(kind((values, indices, indptr), shape=(self.n, self.n), copy=True))
+        matrix.sort_indices()
+        return matrix
+
+    def part(self, rows: NDArray[np.int64]) -> MemoryAdjacency:
+        """The edges among some nodes, read in blocks."""
+        place = np.full(self.n, -1, np.int32)
+        place[rows] = np.arange(len(rows), dtype=np.int32)
+        counts = np.cumsum(self.senders.indptr[rows + 1] - self.senders.indptr[rows])
+        step, found = BLOCK_BYTES // 8, []
+        for block in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(counts // step)) + 1):
+            owner, columns, values = self.received(rows[block])
+            kept = place[columns] >= 0
+            found.append((values[kept], block[owner[kept]], place[columns[kept]]))
+        values, owner, columns = map(np.concatenate, zip(*found, strict=True))
+        ends = (columns, owner) if self.directed else (owner, columns)
+        matrix = sparse.csr_array((values, ends), shape=(len(rows), len(rows)))
+        matrix.sort_indices()
+        return MemoryAdjacency(matrix, self.directed)
+
+
+@dataclass(frozen=True, eq=False)
+class GrownAdjacency(Adjacency):
+    """Known edges and further ones in memory, some of them of M new nodes; an edge in both has the sum of its weights.
+
+    Shapes:
+        known: ``[N, N]``
+        extra: ``[N + M, N + M]``, a row per node that receives
+        shared: those entries of ``extra`` that are known, too
+    """
+
+    known: Adjacency
+    extra: sparse.csr_array
+    shared: sparse.csr_array
+    duplicates: int
+    """How many of the new entries were known."""
+
+    senders = None
+
+    @classmethod
+    def of(cls, known: Adjacency, new: sparse.csr_array, *, binary: bool) -> GrownAdjacency:
+        """Known edges and those of a clean matrix A ``[N + M, N + M]``; if ``binary``, an edge in both counts as 1."""
+        extra = sparse.csr_array(new.T) if known.directed else new
+        links, n = extra.tocoo(), extra.shape[0]
+        nodes = np.unique(links.row[links.row < known.n]).astype(np.int64)
+        owner, columns, _ = known.received(nodes)
+        twice = np.isin(links.row.astype(np.int64) * n + links.col, nodes[owner] * n + columns)
+
+        def entries(kept: NDArray[np.bool_]) -> sparse.csr_array:
+            return sparse.csr_array((links.data[kept], (links.row[kept], links.col[kept])), shape=extra.shape)
+
+        duplicates = int(twice.sum())
+        if binary:
+            return cls(known, entries(~twice), entries(np.zeros_like(twice)), duplicates)
+        return cls(known, extra, entries(twice), duplicates)
+
+    @property
+    def directed(self) -> bool:  # type: ignore[override]
+        """As the known edges."""
+        return self.known.directed
+
+    @property
+    def n(self) -> int:
+        """N + M."""
+        return int(self.extra.shape[0])
+
+    @property
+    def nnz(self) -> int:
+        """The number of entries."""
+        return self.known.nnz + int(self.extra.nnz) - int(self.shared.nnz)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether any edge has a weight other than 1."""
+        return self.known.weighted or bool((self.extra.data != 1).any())
+
+    def received(self, nodes: NDArray[np.int64]) -> Entries:
+        """Who sends to some nodes; an edge in both is listed twice."""
+        old = np.flatnonzero(nodes < self.known.n)
+        place, columns, values = self.known.received(nodes[old])
+        late, others, weights = Senders(self.extra.indptr, self.extra.indices, self.extra.data).of(nodes)
+        places = np.concatenate([old[place], late])
+        return places, np.concatenate([columns, others]), np.concatenate([values, weights])
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many send to each node; an edge in both counts twice."""
+        return self._added(np.diff(self.extra.indptr).astype(np.int64), self.known.counts())
+
+    def sums(self) -> NDArray[np.float64]:
+        """The sum of the weights that each node receives."""
+        return self._added(np.asarray(self.extra.sum(axis=1, dtype=np.float64)), self.known.sums())
+
+    def degrees(self) -> NDArray[np.int64]:
+        """The number of edges at each node."""
+        new = count_ends(self.extra, self.directed) - count_ends(self.shared, self.directed)
+        return self._added(new, self.known.degrees())
+
+    def matrix(self) -> sparse.csr_array:
+        """A, in memory."""
+        known = self.known.matrix().copy()
+        known.resize((self.n, self.n))
+        return sparse.csr_array(known + (self.extra.T if self.directed else self.extra))
+
+    def part(self, rows: NDArray[np.int64]) -> MemoryAdjacency:
+        """The edges among some nodes."""
+        return self.loaded().part(rows)
+
+    def _added(self, total: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
+        total[: self.known.n] += known
+        return total
+
+
+def count_ends(matrix: Any, directed: bool) -> NDArray[np.int64]:
+    """The entries in each row of a matrix in scipy's arrays, ``[N]``; if ``directed``, those in its column as well."""
+    degrees: NDArray[np.int64] = np.diff(matrix.indptr).astype(np.int64)
+    if directed:
+        for first in range(0, len(matrix.indices), 1 << 24):
+            degrees += np.bincount(matrix.indices[first : first + (1 << 24)], minlength=len(degrees))
+    return degrees
