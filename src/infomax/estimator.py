@@ -176,7 +176,7 @@ class DGI(Parameters):
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         first, draws = generators(self.seed, device)
         model = build(preset, graph.num_features, first).to(device)
-        usual = is_replayable(preset.corruption, graph.features) and has_closed_form(model, preset.objective)
+        usual = is_replayable(preset.corruption, graph.table.sparse) and has_closed_form(model, preset.objective)
         source = graph if preset.regime.reads_folders else graph.loaded()
         seen, scaler = source.seen(), source.scaler(preset.scale)
         if folder is not None and not graph.table.mapped and ranks.rank == 0:  # the report needs all vectors

@@ -113,7 +113,7 @@ def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
 
     return [
         ", ".join(graph.feature_names[f] if apart > 0 else f"less of {graph.feature_names[f]}" for f, apart in columns)
-        for columns in distinctive(graph.features, clusters, top=NAMED)
+        for columns in distinctive(graph.table, clusters, top=NAMED)
     ]
 
 

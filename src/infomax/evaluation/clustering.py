@@ -114,7 +114,7 @@ def distinctive(features: Any, clusters: NDArray[Any], *, top: int) -> list[list
 
     sizes, first = np.bincount(clusters), 0
     sums, squares = np.zeros((2, len(sizes), features.shape[1]))
-    for block in [features] if sparse.issparse(features) else row_blocks(features):
+    for block in row_blocks(features):
         here = clusters[first : first + block.shape[0]]
         member = sparse.csr_array((np.ones(len(here)), (here, np.arange(len(here)))), shape=(len(sizes), len(here)))
         for total, power in ((sums, 1), (squares, 2)):

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, TypeVar
 
 import torch
-from scipy import sparse
 from torch import Tensor
 
 from infomax.errors import InputError
@@ -79,11 +78,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real)
 
 
-def is_replayable(corruption: Any, features: Any) -> bool:
+def is_replayable(corruption: Any, sparse_features: bool) -> bool:
     """Whether all negatives of a graph with such features have the same shape, so that a GPU can replay the step."""
     function = corruption.func if isinstance(corruption, partial) else corruption
     if function is drop_features:
-        return not sparse.issparse(features)
+        return not sparse_features
     return function in (shuffle_features, shuffle_within_patches)
 
 

@@ -93,7 +93,7 @@ def analyse(
     start = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit(graph)
     untrained, learnt = (one.transform(graph, rows=rows).vectors for one in (start, model))
     some: Any = slice(None) if rows is None else rows
-    nodes, scaled = pairs.nodes, model.scaler_.transform(graph.features[some])
+    nodes, scaled = pairs.nodes, model.scaler_.transform(graph.table[some])
     # The map shows the vectors that are scored: those of the graph that training has seen, sampled where it sampled.
     seen = graph.splits.get("seen")
     before = untrained if seen is None else start.transform(graph.seen()).vectors[np.cumsum(seen) - 1]

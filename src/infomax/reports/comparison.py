@@ -69,8 +69,7 @@ def raw_features(
     ``rows`` are the nodes to which codes and splits refer; None: all nodes.
     """
     began = time.perf_counter()
-    features = graph.scaler(scale).transform(graph.features)
-    features = features if rows is None else features[rows]
+    features = graph.table.scaled(graph.scaler(scale))[slice(None) if rows is None else rows]
     scores = [probe(features, codes, split, device=device) for split in splits]
     values = np.mean([score.values for score in scores], axis=0)
     return _with_splits(summarise("Raw features", values.tolist(), time.perf_counter() - began, paper, metric), scores)

@@ -35,7 +35,7 @@ def node_columns(
         columns["graph"] = _text(map(str, graph.groups[some].tolist()))
     columns["degree"] = degree
     if feature in graph.feature_names and feature not in columns:
-        values = graph.features[some][:, [graph.feature_names.index(feature)]]
+        values = graph.table[some][:, [graph.feature_names.index(feature)]]
         columns[feature] = (values.toarray() if sparse.issparse(values) else values).ravel()
     return columns
 
