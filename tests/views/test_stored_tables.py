@@ -59,7 +59,7 @@ def test_parts_take_the_memory_allowed_and_no_more(cap, expected, monkeypatch):
     counts, most = [3, 1, 5, 0, 9, 2, 2, 6, 1], 6
     leaves = np.arange(sum(counts)) + len(counts)
     graph = Graph.from_arrays([np.repeat(np.arange(len(counts)), counts), leaves], np.eye(38, 4, dtype=np.float32))
-    table, read = StoredTable(graph.features), []
+    table, read = StoredTable(MappedTable(graph.features)), []
     monkeypatch.setattr(
         StoredTable, "gather", lambda self, rows, gather=table.gather: read.append(len(rows)) or gather(rows)
     )

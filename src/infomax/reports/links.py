@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from infomax.arrays.stored import StoredAdjacency
 from infomax.estimator import DGI
 from infomax.evaluation.links import common_neighbours, cosines, draw_pairs, regression, score
 
@@ -19,7 +18,7 @@ def compare_links(model: DGI, smooth: int | None = None, *, seed: int = 0) -> tu
     and Random-Init are shown smoothed over so many hops as well.
     """
     graph = model.graph_
-    adjacency = graph.adjacency.loaded() if isinstance(graph.adjacency, StoredAdjacency) else graph.adjacency
+    adjacency = graph.adjacency
     pairs = draw_pairs(adjacency, graph.held_out, graph.groups, seed=seed)
     rows = []
     for method, vectors in _vectors(model, smooth):
