@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from infomax.errors import whole
 from infomax.kernels.initialisation import glorot
-from infomax.views import View
+from infomax.views import LayerView, View
 from infomax.views.propagation import Rule
 
 
@@ -29,11 +29,14 @@ class Encoder(nn.Module):
     depth: int
     out_dim: int
 
-    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
-        """Return the output of layer k, from h, the output of the layer before; None stands for the features."""
+    def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
+        """Return the output of layer k, from 0, given h, the output of the layer before; None stands for the features.
+
+        The view is that of layer k: its ``own`` and ``pooled`` read the features, too, in every layer.
+        """
         raise NotImplementedError
 
-    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+    def linear(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """Return the output of layer k before bias and activation."""
         raise NotImplementedError
 
@@ -43,12 +46,13 @@ class Encoder(nn.Module):
 
     def before_activation(self, *views: View) -> tuple[Tensor, ...]:
         """Return H of each view without the last bias and activation."""
-        return tuple(self.linear(self.depth - 1, view, self._through(self.depth - 1, view)) for view in views)
+        last = self.depth - 1
+        return tuple(self.linear(last, view.at(last), self._through(last, view)) for view in views)
 
     def _through(self, layers: int, view: View) -> Any:
         h = None
         for k in range(layers):
-            h = self.layer(k, view, h)
+            h = self.layer(k, view.at(k), h)
         return h
 
 
@@ -63,11 +67,11 @@ class GCN(Encoder):
         self.weights = nn.ParameterList(glorot((dim if k else in_dim, dim), generator=generator) for k in range(layers))
         self.biases, self.slopes = _activations(layers, dim)
 
-    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+    def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """One convolution."""
         return view.backend.bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
 
-    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+    def linear(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """P H Θ."""
         return view.pooled(h, self.weights[k])
 
@@ -94,15 +98,15 @@ class SkipMeanPool(Encoder):
         self.pooled = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
         self.biases, self.slopes = _activations(layers, 2 * dim)
 
-    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+    def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """The node itself and its neighbourhood, side by side."""
         return view.backend.bias_prelu(self.biases[k], self.slopes[k], *self._sides(k, view, h))
 
-    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+    def linear(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """H Θ' || P H Θ."""
         return torch.cat(self._sides(k, view, h), dim=1)
 
-    def _sides(self, k: int, view: View, h: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _sides(self, k: int, view: LayerView, h: Tensor | None) -> tuple[Tensor, Tensor]:
         return view.own(h, self.own[k]), view.pooled(h, self.pooled[k])
 
 
@@ -123,14 +127,14 @@ class DenseSkipMeanPool(Encoder):
         self.skip = glorot((in_dim, dim), generator=generator)
         self.biases, self.slopes = _activations(3, dim)
 
-    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+    def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """Return the running sum including this layer's output; for the last layer, only its output."""
         outcome = view.backend.bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
         if k == self.depth - 1:
             return outcome
         return outcome + (view.own(None, self.skip) if h is None else view.carry(h))
 
-    def linear(self, k: int, view: View, h: Tensor | None) -> Tensor:
+    def linear(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """P H Θ."""
         return view.pooled(h, self.weights[k])
 

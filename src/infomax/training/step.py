@@ -64,7 +64,7 @@ def _closed_form(model: Model, positive: View, negative: View) -> Tensor:
     last = (encoder.biases[-1], encoder.slopes[-1], discriminator.weight, discriminator.bias)
     shuffle = shuffle_of(positive, negative)
     if shuffle is not None and type(encoder) in (GCN, MeanPool) and encoder.depth == 1:
-        p, y = shuffle[0].operand, positive.own(None, encoder.weights[0])
+        p, y = shuffle[0].operand, positive.at(0).own(None, encoder.weights[0])
         kernel = partial(positive.backend.shuffle_loss, p.prepared, p.transpose.prepared, shuffle[1])
         return _ClosedForm.apply(kernel, y, *last)  # type: ignore[no-any-return, no-untyped-call]
     both = side_by_side(positive, negative)

@@ -11,7 +11,7 @@
 from infomax.views.batches import Batches, BatchView
 from infomax.views.many import ManyGraphs, PaddedView
 from infomax.views.patches import Patches, PatchView
-from infomax.views.view import Corruption, Sizes, View, Views
+from infomax.views.view import Corruption, LayerView, Sizes, View, Views
 from infomax.views.whole import BlockView, WholeGraph, WholeView
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Batches",
     "BlockView",
     "Corruption",
+    "LayerView",
     "ManyGraphs",
     "PaddedView",
     "PatchView",

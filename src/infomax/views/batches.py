@@ -57,10 +57,7 @@ class Hops:
         levels = [self.nodes]
         for _ in range(self.depth - 1):
             senders = self.graph.rows(levels[-1], self.offsets(levels[-1]))[1]
-            nodes = torch.unique(senders)
-            # A hop without further nodes has its last one again: `step` tells hops by their size.
-            again = max(0, len(levels[-1]) + 1 - len(nodes))
-            levels.append(torch.cat([nodes, nodes[-1:].expand(again)]))
+            levels.append(torch.unique(senders))
         return levels
 
     def rows(self, level: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -82,10 +79,6 @@ class Hops:
             for level, (inner, outer) in enumerate(pairwise(self.levels))
         ]
 
-    def step(self, h: Tensor) -> tuple[SparseOperand, Tensor]:
-        """Find the step that starts from H's hop, by its size: no two hops have the same."""
-        return next(self.steps[k] for k, level in enumerate(self.levels[1:]) if len(level) == len(h))
-
 
 @dataclass(frozen=True, eq=False)
 class BatchView:
@@ -102,8 +95,8 @@ class BatchView:
     """Node i has the features of node ``permutation(i)``; None: its own."""
     portion: Portion | None = None
     """Where these nodes are one rank's part of a batch: which part."""
-    inputs: dict[bool, Tensor] = field(default_factory=dict, init=False)
-    """Cached inputs of the first layer, pooled or not; a changed copy of the view starts with an empty cache."""
+    inputs: dict[int, Tensor] = field(default_factory=dict, init=False)
+    """Cached P X of the nodes of a hop; a changed copy of the view starts with an empty cache."""
 
     @property
     def features(self) -> Any:
@@ -120,53 +113,59 @@ class BatchView:
         drawn = Permutation.draw(len(self.hops.graph.left), generator, self.backend)
         return dataclasses.replace(self, permutation=drawn)
 
-    def carry(self, h: Tensor) -> Tensor:
-        """H of the inner hop."""
-        return h[self.hops.step(h)[1]]
+    def at(self, k: int) -> BatchLayer:
+        """The hop that layer k computes: the outermost one for the first, the batch itself for the last."""
+        return BatchLayer(self, self.hops.depth - 1 - k)
 
-    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """H Θ of the inner hop."""
-        return self._first(weight, pooled=False) if h is None else self.carry(h) @ weight
+    def pool(self, level: int) -> Tensor:
+        """Return P X of the nodes of a hop, for dense features; the next hop is never stored."""
+        if level not in self.inputs:
+            nodes = self.hops.levels[level]
+            offsets = self.hops.offsets(nodes)
+            self.inputs[level] = pool_rows(self.features, self.hops.graph, nodes, offsets, self.permutation)
+        return self.inputs[level]
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """P H Θ of the inner hop."""
-        return self._first(weight, pooled=True) if h is None else self.hops.step(h)[0] @ (h @ weight)
-
-    def read(self) -> None:
-        """Read what the first layer pools, of dense features."""
-        nodes = self.hops.levels[-1]
-        offsets = self.hops.offsets(nodes)
-        self.inputs[True] = pool_rows(self.features, self.hops.graph, nodes, offsets, self.permutation)
-
-    def _first(self, weight: Tensor, *, pooled: bool) -> Tensor:
-        """X Θ or P X Θ of the nodes that the first layer computes."""
-        nodes, x = self.hops.levels[-1], self.features
-        if isinstance(x, SparseOperand):
-            return self._first_sparse(nodes, x, weight, pooled=pooled)
-        # Pool dense features before the product, so that the outermost hop is never stored.
-        if pooled not in self.inputs:
-            if pooled:
-                self.read()
-            else:
-                self.inputs[pooled] = gather_rows(x, self._carried(nodes)).to(weight.dtype)
-        return multiply(self.inputs[pooled], weight, self.backend)
-
-    def _first_sparse(self, nodes: Tensor, x: SparseOperand, weight: Tensor, *, pooled: bool) -> Tensor:
-        """As `_first` with sparse features: X Θ of the nodes needed, or of all nodes if that is little more."""
-        if pooled:
-            starts, senders, values = self.hops.rows(self.hops.depth - 1)
-        else:
-            starts, senders = torch.arange(len(nodes) + 1, device=nodes.device), nodes
-            values = weight.new_ones(len(nodes))
-        carried = self._carried(senders)
-        if (n := len(self.hops.graph.left)) <= len(senders):
-            return _matrix(starts, carried, values, n, self.backend) @ self.products.of(None, weight, self.backend)
-        needed = torch.unique(carried)
-        return _matrix(starts, carried, values, needed, self.backend) @ (x.gather(needed) @ weight)
-
-    def _carried(self, nodes: Tensor) -> Tensor:
+    def carried(self, nodes: Tensor) -> Tensor:
         """The rows of X that belong to nodes, after the shuffle."""
         return nodes if self.permutation is None else self.permutation(nodes)
+
+
+class BatchLayer:
+    """One hop of a batch, which a layer computes from the next one."""
+
+    def __init__(self, view: BatchView, level: int) -> None:
+        self.view, self.hops, self.level, self.backend = view, view.hops, level, view.backend
+
+    def carry(self, h: Tensor) -> Tensor:
+        """H of this hop."""
+        return h[self.hops.steps[self.level][1]]
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ of this hop."""
+        if h is not None:
+            return self.carry(h) @ weight
+        nodes, x = self.hops.levels[self.level], self.view.features
+        if not isinstance(x, SparseOperand):
+            return multiply(gather_rows(x, self.view.carried(nodes)).to(weight.dtype), weight, self.backend)
+        starts = torch.arange(len(nodes) + 1, device=nodes.device)
+        return self._sparse(starts, nodes, weight.new_ones(len(nodes)), weight)
+
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ of this hop."""
+        if h is not None:
+            return self.hops.steps[self.level][0] @ (h @ weight)
+        if not isinstance(self.view.features, SparseOperand):
+            return multiply(self.view.pool(self.level), weight, self.backend)
+        return self._sparse(*self.hops.rows(self.level), weight)
+
+    def _sparse(self, starts: Tensor, senders: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+        """Multiply rows of a matrix by X Θ, for sparse X: X Θ of the nodes needed, or of all if that is little more."""
+        carried, n = self.view.carried(senders), len(self.hops.graph.left)
+        if n <= len(senders):
+            return _matrix(starts, carried, values, n, self.backend) @ self.view.products.of(None, weight, self.backend)
+        needed = torch.unique(carried)
+        rows: SparseOperand = self.view.features.gather(needed)
+        return _matrix(starts, carried, values, needed, self.backend) @ (rows @ weight)
 
 
 class Ahead:
@@ -184,7 +183,7 @@ class Ahead:
         try:
             for view in self.pair:
                 if isinstance(view, BatchView):
-                    view.read()
+                    view.pool(view.hops.depth - 1)
         except BaseException as error:
             self.failure = error
 

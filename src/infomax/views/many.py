@@ -108,6 +108,10 @@ class PaddedView:
         order = torch.where(self.real > 0, keys, 2).argsort(dim=1, stable=True)
         return self.with_features(self.features.take_along_dim(order[..., None], dim=1))
 
+    def at(self, k: int) -> PaddedView:
+        """Itself: all layers read the whole graphs."""
+        return self
+
     def carry(self, h: Tensor) -> Tensor:
         """All of H."""
         return h

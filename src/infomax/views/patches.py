@@ -53,9 +53,6 @@ class PatchView:
     """Trees by the sizes of their levels; all batches share them."""
     portion: Portion | None = None
     """Where these patches are one rank's part of a batch: which part."""
-    inputs: dict[int, tuple[Any, ...]] = field(default_factory=dict, init=False)
-    """Cache by H: each inner node's own row and the mean over its neighbourhood, which both sides of a layer need. A
-    changed copy of the view starts with an empty cache."""
 
     def shuffled(self, generator: torch.Generator) -> PatchView:
         """The same patches with the features shuffled among the nodes of each patch."""
@@ -63,9 +60,22 @@ class PatchView:
         order = self.backend.permutations(portion.nodes, self.rows.shape[1], generator, portion.rows)
         return dataclasses.replace(self, rows=self.rows.gather(1, order))
 
+    def at(self, k: int) -> PatchLayer:
+        """The levels that layer k reads: all of them for the first, one less for each layer."""
+        return PatchLayer(self, len(self.fan_out) + 1 - k)
+
+
+class PatchLayer:
+    """The first levels of a batch of patches; a layer computes all of them but the outermost."""
+
+    def __init__(self, view: PatchView, levels: int) -> None:
+        self.view, self.levels, self.backend = view, levels, view.backend
+        self.sizes = tuple(level_sizes(len(view.rows), view.fan_out)[:levels])
+        self._last: tuple[Any, tuple[Tensor, Tensor]] | None = None
+
     def carry(self, h: Tensor) -> Tensor:
         """H without the outermost level."""
-        return h[: sum(self._levels(h)[:-1])]
+        return h[: sum(self.sizes[:-1])]
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ without the outermost level."""
@@ -78,29 +88,22 @@ class PatchView:
     def _side(self, side: int, h: Tensor | None, weight: Tensor) -> Tensor:
         # Dense features are averaged before the product, so the outermost level is never stored. Sparse ones are
         # multiplied first: that costs little, and gives dense rows to gather.
-        if h is None and not isinstance(self.features, Tensor):
-            return self._gather(self.features @ weight)[side]
-        if id(h) not in self.inputs:
-            sides = self._gather(self.features) if h is None else self._pool(h)
-            self.inputs[id(h)] = (h, *sides)  # H is kept alive, so that no other tensor gets its id
-        return multiply(self.inputs[id(h)][1 + side], weight, self.backend)
-
-    def _pool(self, h: Tensor) -> tuple[Tensor, Tensor]:
-        return self.backend.pool_tree(h, *self._tree(self._levels(h)))
+        x = self.view.features
+        if h is None and not isinstance(x, Tensor):
+            return self._gather(x @ weight)[side]
+        if self._last is None or self._last[0] is not h:  # both sides of a layer need the same two tensors
+            self._last = h, self._gather(x) if h is None else self.backend.pool_tree(h, *self._tree())
+        return multiply(self._last[1][side], weight, self.backend)
 
     def _gather(self, table: Any) -> tuple[Tensor, Tensor]:
-        sizes = level_sizes(len(self.rows), self.fan_out)
-        return self.backend.gather_tree(table, torch.cat(by_level(self.rows, self.fan_out)), *self._tree(sizes))
+        rows = torch.cat(by_level(self.view.rows, self.view.fan_out)[: self.levels])
+        return self.backend.gather_tree(table, rows, *self._tree())
 
-    def _tree(self, sizes: list[int]) -> tuple[Tree, Tensor]:
-        if tuple(sizes) not in self.trees:
-            self.trees[tuple(sizes)] = Tree.of(tuple(sizes), self.rows.device)
-        return self.trees[tuple(sizes)], self.share[: sum(sizes[:-1])]
-
-    def _levels(self, h: Tensor) -> list[int]:
-        """The sizes of the levels in H."""
-        sizes = level_sizes(len(self.rows), self.fan_out)
-        return next(sizes[:count] for count in range(1, len(sizes) + 1) if sum(sizes[:count]) == len(h))
+    def _tree(self) -> tuple[Tree, Tensor]:
+        trees = self.view.trees
+        if self.sizes not in trees:
+            trees[self.sizes] = Tree.of(self.sizes, self.view.rows.device)
+        return trees[self.sizes], self.view.share[: sum(self.sizes[:-1])]
 
 
 class Patches(Views):

@@ -17,11 +17,11 @@ from infomax.kernels import Backend
 from infomax.kernels.ranks import Ranks
 
 
-class View(Protocol):
-    """Features and edges as an encoder's layer reads them.
+class LayerView(Protocol):
+    """Features and edges as one layer of an encoder reads them.
 
-    H is ``[n, d]``, the output of the layer before; None stands for the features X. A layer computes m of the n nodes:
-    all of them on a whole graph, all but the outermost level in patches.
+    H is ``[n, d]``, the output of the layer before. The layer computes m of these n nodes: all of them on a whole
+    graph, all but the outermost level in patches. In every layer, None stands for the features X.
     """
 
     @property
@@ -36,6 +36,17 @@ class View(Protocol):
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ of those nodes, ``[m, d']``: pooled over their neighbourhoods, which include the nodes themselves."""
+
+
+class View(Protocol):
+    """Features and edges of the nodes of a step."""
+
+    @property
+    def backend(self) -> Backend:
+        """The kernels that compute it, and an encoder's layers on it."""
+
+    def at(self, k: int) -> LayerView:
+        """As layer k of the encoder reads them, from 0."""
 
 
 Corruption = Callable[..., View]

@@ -26,15 +26,14 @@ class Products:
 
     def __init__(self, features: Operand) -> None:
         self.features = features
-        self._last: dict[int, tuple[Tensor | None, Tensor, Tensor]] = {}
+        self._last: dict[Tensor, tuple[Tensor | None, Tensor]] = {}  # tensors are told apart by identity
 
     def of(self, h: Tensor | None, weight: Tensor, backend: Backend) -> Tensor:
         """Return H Θ, or X Θ if H is None; the same tensor again for the same H and Θ."""
-        known = self._last.get(id(weight))  # Θ is kept alive below, so no other tensor gets its id
+        known = self._last.get(weight)
         if known is None or known[0] is not h:
-            known = h, weight, multiply(self.features if h is None else h, weight, backend)
-            self._last[id(weight)] = known
-        return known[-1]
+            known = self._last[weight] = h, multiply(self.features if h is None else h, weight, backend)
+        return known[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +82,10 @@ class WholeView:
         """The same graph with the rows of X in random order."""
         rows = self.backend.permutation(self.propagation.n, generator)
         return dataclasses.replace(self, rows=rows if self.rows is None else self.rows[rows])
+
+    def at(self, k: int) -> WholeView:
+        """Itself: all layers read the whole graph."""
+        return self
 
     def carry(self, h: Tensor) -> Tensor:
         """All of H."""

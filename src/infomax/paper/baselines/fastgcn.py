@@ -15,7 +15,7 @@ from infomax.kernels.initialisation import generators, glorot
 from infomax.paper.baselines.shared import classes, decide, known_rows, label_loss, rescaled, training_codes
 from infomax.parts.encoders import Encoder
 from infomax.training.embedding import embed
-from infomax.views import View, WholeView
+from infomax.views import LayerView, WholeView
 from infomax.views.propagation import Propagation, Rule
 
 
@@ -51,7 +51,7 @@ class TwoLayers(Encoder):
         widths = ((in_dim, dim), (dim, outputs))
         self.weights = nn.ParameterList(glorot(shape, generator=generator) for shape in widths)
 
-    def layer(self, k: int, view: View, h: Tensor | None) -> Tensor:
+    def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """One convolution, with ReLU after the first."""
         outcome: Tensor = view.pooled(h, self.weights[k])
         return outcome.relu() if k == 0 else outcome
