@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from sample_graphs import random_graph
 from infomax import DGI, Graph, InputError, kernels
 from infomax.kernels.ranks import SMALL, Portion, Ranks
 from infomax.parts.encoders import GCN, SkipMeanPool
+from infomax.training import parts
 from infomax.views import Batches, Patches
 from infomax.views import stored as tables
 from infomax.views.batches import Ahead
@@ -132,6 +136,25 @@ def share_rows() -> None:
         assert {last - first for first, last in found} <= {n // ranks.count, n // ranks.count + 1}
 
 
+def share_parts(folder: Path, out: Path) -> None:
+    """Each part of the vectors is written once, by one of the ranks, and every rank writes one."""
+    parquet, ranks, names = pytest.importorskip("pyarrow.parquet"), Ranks.current(), []
+
+    class Recorded(parquet.ParquetWriter):
+        def __init__(self, where: Path, *arguments: Any, **options: Any) -> None:
+            names.extend(re.findall(r"part-\d+", Path(where).name))
+            super().__init__(where, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "ParquetWriter", Recorded)
+        patch.setattr(parts, "PART", NODES // RANKS)
+        graph = Graph.open(folder)
+        DGI(dim=4, epochs=0, preset="batches").fit(graph).write_vectors(graph, out)
+    found = [text.split() for text in ranks.texts(" ".join(names))]
+    assert all(found)
+    assert sorted(chain.from_iterable(found)) == [f"part-{number:05d}" for number in range(RANKS + 1)]
+
+
 def read_ahead(folder: Path) -> None:
     """A training on a graph folder ends in the same bits whether a thread reads the next batch or not."""
     found, ahead = [], []
@@ -152,8 +175,11 @@ def outcomes(tmp_path_factory):
     tasks += [(refuse, (settings,)) for settings in REFUSED.values()] + [(interrupt_one_rank, (place / "run",))]
     random_graph(NODES, dense=True).save(place / "g.graph")
     tasks += [(add_in_order, ()), (add_in_double_precision, ()), (share_rows, ()), (read_ahead, (place / "g.graph",))]
+    tasks += [(share_parts, (place / "g.graph", place / "vectors"))]
     results = in_processes(RANKS, tasks)
-    return dict(zip([*CASES, *REFUSED, "interrupt", "sums", "precision", "rows", "ahead"], results, strict=True))
+    return dict(
+        zip([*CASES, *REFUSED, "interrupt", "sums", "precision", "rows", "ahead", "parts"], results, strict=True)
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -185,6 +211,10 @@ def test_sums_are_added_in_double_precision(outcomes):
 
 def test_rows_are_shared(outcomes):
     assert outcomes["rows"] == (None,) * RANKS
+
+
+def test_parts_are_shared(outcomes):
+    assert outcomes["parts"] == (None,) * RANKS
 
 
 def test_reading_ahead_changes_nothing(outcomes):
