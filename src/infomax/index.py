@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -28,6 +29,8 @@ LIMIT = runs.STORED
 
 INDEX, NOTES = "neighbours.usearch", "neighbours.json"
 NEAREST, SAMPLE = 10, 100
+BLOCKS, BLOCK = 64, 1 << 16
+"""How many blocks of an index are hashed each time that it is opened, and their bytes."""
 BUILT_FROM, CANDIDATES = 64, 1024
 """How many nodes are kept in view when one is added, and when the index is searched.
 
@@ -81,7 +84,7 @@ def open_index(folder: Path, ids: NDArray[Any], embed: Callable[[], Embeddings])
     """
     source = [file_hash(folder / name) for name in (runs.MODEL, runs.GRAPH) if (folder / name).exists()]
     files = folder / INDEX, folder / NOTES
-    if (known := _read(*files, source)) is not None:
+    if (known := _read(*files, source, len(ids))) is not None:
         return NeighbourIndex(known[0], ids, known[1])
     kept = _writable(files[0])
     vectors = embed().vectors
@@ -102,14 +105,14 @@ def open_stored_index(
     files = folder / f"_{INDEX}", folder / f"_{NOTES}"  # readers of parquet folders skip such names
     source: list[Any] = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in stored.vectors.paths]
     source += [file_hash(folder / ABOUT)] if (folder / ABOUT).is_file() else []
-    if (known := _read(*files, source)) is None:
+    if (known := _read(*files, source, *stored.vectors.shape)) is None:
         if not make:
             return None
         check_place(files[0])
         graph = build(stored.vectors.blocks(), stored.vectors.shape[1], "f16", progress)
         _write(graph, measure_recall(graph, stored.vectors, stored.vectors.blocks), *files, source)
         del graph
-        known = _read(*files, source)
+        known = _read(*files, source, *stored.vectors.shape)
     assert known is not None  # noqa: S101  it was written above
     return NeighbourIndex(known[0], stored.ids, known[1], vectors=stored.vectors)
 
@@ -163,32 +166,43 @@ def _write(graph: Any, recall: float, index: Path, notes: Path, source: list[Any
             graph.save(str(temporary))
         except RuntimeError as error:  # so the library tells of a full disk
             raise OSError(errno.ENOSPC, str(error)) from error
-    told = {"source": source, "sha256": file_hash(index), "stamp": _stamp(index)}
+    told = {"source": source, "sha256": file_hash(index), "state": _state(index)}
     write_json(notes, told | {"recall": recall, "k": NEAREST, "sampled": SAMPLE})
 
 
-def _read(index: Path, notes: Path, source: list[Any]) -> tuple[Any, float] | None:
+def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 0) -> tuple[Any, float] | None:
     """The mapped index that was made from these files, and its recall; None where none can be trusted."""
     from usearch.index import Index
 
-    if not (index.is_file() and notes.is_file()):
-        return None
     try:
-        told = read_json(notes)
-    except InputError:
+        told, state = read_json(notes), _state(index)
+        if told.get("source") != source or not 0 <= (recall := float(told["recall"])) <= 1:
+            return None
+        # The library would read outside a damaged file's memory, so only the file that was written is loaded: it is in
+        # the same state, or has the same hash, which takes seconds per gigabyte.
+        if told.get("state") != state:
+            if told.get("sha256") != file_hash(index):
+                return None
+            if _writable(notes):
+                write_json(notes, told | {"state": state})
+        graph: Any = Index.restore(str(index), view=True)
+        sound = (len(graph), graph.ndim) == (nodes, width or graph.ndim)
+    except Exception:  # of notes or an index that are missing or damaged, almost anything
         return None
-    recall = told.get("recall")
-    if told.get("source") != source or not isinstance(recall, float) or not 0 <= recall <= 1:
-        return None
-    # The library would read outside a damaged file's memory, so only the file that was written is loaded: it has the
-    # same size and time, or the same hash, which takes seconds per gigabyte.
-    if told.get("stamp") != _stamp(index) and told.get("sha256") != file_hash(index):
-        return None
-    return Index.restore(str(index), view=True), recall
+    return (graph, recall) if sound else None
 
 
-def _stamp(path: Path) -> list[int]:
-    return [path.stat().st_size, path.stat().st_mtime_ns]
+def _state(path: Path) -> list[Any]:
+    """The size and the times of a file, and the hash of blocks of it, which are all of a small one.
+
+    On Linux and macOS a write changes a time that no program sets back. The blocks find wide damage by the disk itself.
+    """
+    stat, content = path.stat(), hashlib.sha256()
+    with path.open("rb") as file:
+        for at in range(BLOCKS):
+            file.seek(max(stat.st_size - BLOCK, 0) * at // (BLOCKS - 1))
+            content.update(file.read(BLOCK))
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, content.hexdigest()]
 
 
 def _writable(path: Path) -> bool:

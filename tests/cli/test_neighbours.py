@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -192,3 +194,56 @@ def test_index_of_parts_is_built_when_asked_for_and_mapped_from_then_on(clustere
     part = folder / "part-00001.parquet"
     part.write_bytes(part.read_bytes())  # other vectors, as far as one can tell
     assert index.open_stored_index(folder, disk, make=False) is None
+
+
+def test_a_damaged_or_foreign_index_of_parts_is_none(clustered, tmp_path):
+    """Whatever its notes say: one that is loaded all the same ends the process, or answers for other vectors."""
+    folder, other = (write_parts(tmp_path / name, clustered) for name in ("parts", "other"))
+    turned = Embeddings(np.roll(clustered.vectors, 1, axis=0), clustered.ids)
+    third = write_parts(tmp_path / "third", turned.part(np.arange(1500) < 1499))
+    for place in (folder, other, third):
+        index.open_stored_index(place, StoredEmbeddings.open(place), make=True)
+    kept, notes = folder / f"_{index.INDEX}", folder / f"_{index.NOTES}"
+    good, said, stat = kept.read_bytes(), notes.read_text(), kept.stat()
+    flipped = bytearray(good)
+    flipped[1000::97] = bytes(255 - byte for byte in flipped[1000::97])
+    forged = json.loads(said) | {"sha256": hashlib.sha256(b"").hexdigest()}
+    for content, claimed in (
+        (b"", said),
+        (good[: len(good) // 2], said),
+        (bytes(len(good)), said),
+        (bytes(flipped), said),
+        (bytes(flipped), {}),  # the state of the file, with the samples of another
+        ((third / f"_{index.INDEX}").read_bytes(), said),
+        (good, "{"),
+        (good, "[" * 100_000),
+        (good, '{"source": 1, "state": {"a": []}}'),
+        (b"", json.dumps(forged)),  # the hash of a file that cannot be loaded
+        ((third / f"_{index.INDEX}").read_bytes(), None),  # all is as it should be, but for the number of vectors
+    ):
+        kept.write_bytes(content)
+        os.utime(kept, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        if claimed is None:
+            claimed = json.dumps(forged | {"state": index._state(kept), "sha256": index.file_hash(kept)})
+        elif claimed == {}:
+            times = index._state(kept)[:-1]
+            claimed = json.dumps(json.loads(said) | {"state": [*times, json.loads(said)["state"][-1]]})
+        notes.write_text(claimed)
+        assert index.open_stored_index(folder, StoredEmbeddings.open(folder), make=False) is None
+    assert infomax("neighbours", folder, 42, "-k", 1).out == infomax("neighbours", other, 42, "-k", 1, "--exact").out
+    again = infomax("neighbours", folder, 42, "-k", 1, "--index")
+    assert again.code == 0, again.err
+    assert "index: recall@10" in again.out
+    assert infomax("neighbours", folder, 42, "-k", 1).out == again.out
+
+
+def test_an_index_with_other_times_is_hashed_once(clustered, tmp_path, monkeypatch):
+    folder = write_parts(tmp_path / "parts", clustered)
+    disk = StoredEmbeddings.open(folder)
+    first = index.open_stored_index(folder, disk, make=True)
+    os.utime(folder / f"_{index.INDEX}", ns=(1, 1))
+    hashed, real = [], index.file_hash
+    monkeypatch.setattr(index, "file_hash", lambda path: hashed.append(path.name) or real(path))
+    for _ in range(3):
+        assert index.open_stored_index(folder, disk, make=False).neighbours(42) == first.neighbours(42)
+    assert hashed == [f"_{index.INDEX}"]
