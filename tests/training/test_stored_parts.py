@@ -112,7 +112,7 @@ def test_layers_of_an_earlier_attempt_with_another_encoder_are_not_used(tmp_path
 @pytest.mark.parametrize("smooth", [1, 2, 3])
 def test_every_hop_of_smoothing_is_that_of_the_graph_in_memory(tmp_path: Path, smooth: int) -> None:
     graph = stored(tmp_path / "g.graph")
-    model, memory = untrained(graph), Graph.from_scipy(graph.adjacency.loaded(), FEATURES)
+    model, memory = untrained(graph), Graph.from_scipy(graph.adjacency, FEATURES)
     found, expected = (model.transform(g, smooth=smooth).vectors for g in (graph, memory))
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
