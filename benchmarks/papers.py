@@ -113,7 +113,15 @@ def generate(folder: Path, n: int, edges: int, seed: int = 0) -> None:
             ids.write_table(pa.table([rows.cpu().numpy() * 7 + 3], schema=schema), row_group_size=GROUP)
     mean = (total / n).cpu().numpy()
     known = Statistics(mean, (squares / n).cpu().numpy() - mean**2, n * FEATURES, negative=True)
-    about = {"nodes": n, "edges": entries // 2, "directed": False, "labels": [], "splits": [], "edge_columns": None}
+    about = {
+        "nodes": n,
+        "edges": entries // 2,
+        "directed": False,
+        "weighted": False,
+        "labels": [],
+        "splits": [],
+        "edge_columns": None,
+    }
     about |= {"feature_names": [f"x{column}" for column in range(FEATURES)], "statistics": known.to_json()}
     finish(folder, about | {"dropped": {"self_loops": 0, "duplicates": edges - entries // 2, "zero_weights": 0}})
     torch.cuda.empty_cache()

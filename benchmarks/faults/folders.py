@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from benchmarks.faults.children import Trials, run, start
 from infomax import DGI, Graph, InputError
+from infomax.arrays import integrity
 from infomax.io.prepare import prepare
 from infomax.training import parts, resuming, runs, stored
 
@@ -150,8 +151,8 @@ def _disk(place: Path, room: int) -> Iterator[Callable[[int], None] | None]:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    """The files that count: not the lock, nor what tells when and for how long it ran."""
-    left_out = {runs.LOCK, runs.HEALTH, runs.CONFIG}
+    """The files that count: not the lock, nor what tells when and for how long it ran, or the times of files."""
+    left_out = {runs.LOCK, runs.HEALTH, runs.CONFIG, integrity.CHECKED}
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in left_out)
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -65,6 +66,19 @@ def test_a_moved_graph_folder_is_known_by_its_hash(place: Path, tmp_path: Path) 
 def test_a_preset_that_follows_from_an_option_is_told(place: Path, tmp_path: Path, option: str) -> None:
     words = ("train", place / "tables", "--labels", "kind", "--dim", 4, "--out", tmp_path / "run", option, 5)
     assert f"preset batches: {option} was given" in infomax(*words).err
+
+
+def test_all_of_a_graph_folder_is_compared_with_its_hashes(place: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(place / "g.graph", tmp_path / "g.graph"))
+    outcome = infomax("info", folder, "--check")
+    assert outcome.code == 0, outcome.err
+    assert "all as they were written" in outcome.out
+    about = json.loads((folder / "graph.json").read_text())
+    about["files"]["features.npy"]["sha256"] = "0" * 64
+    (folder / "graph.json").write_text(json.dumps(about))
+    assert infomax("info", folder).code == 0
+    refused(infomax("info", folder, "--check"), "features.npy", "the file that graph.json describes")
+    refused(infomax("info", place / "tables", "--check"), "a graph folder, for --check")
 
 
 def test_a_process_ends_without_a_word_of_its_libraries(place: Path, tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ import pytest
 import torch
 from sample_graphs import random_graph
 
-from infomax import Graph
+from infomax import Graph, InputError
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import MappedTable
+from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
+from infomax.views import operands
 from infomax.views.batches import read_neighbourhoods
 from infomax.views.stored import StoredTable
 
@@ -84,6 +86,28 @@ def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
     }
     pooled = {name: table.pool(hoods, nodes, torch.zeros(60)) for name, table in outcomes.items()}
     assert [name for name, found in pooled.items() if isinstance(found, str)] == ["double"]
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float16])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_refused_where_it_is_read(precision, value, mapped, tmp_path, monkeypatch):
+    x = np.array(mapped, precision)
+    x[17, 3] = value
+    np.save(tmp_path / "y.npy", x)
+    scaler = Scaler.fit(np.array(mapped), "columns")
+    features = MappedTable(np.load(tmp_path / "y.npy", mmap_mode="c"), scaler=scaler)
+    hoods = read_neighbourhoods(random_graph(60), "mean", CPU, 1000)
+    monkeypatch.setattr("infomax.kernels.LARGE", 0)
+    monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
+    monkeypatch.setattr(operands, "free_bytes", lambda device: 1 << 30)  # the table for a GPU, made here
+    ways = {
+        "numba": lambda: StoredTable(features).pool(hoods, torch.arange(60), torch.zeros(60)),
+        "for a GPU": lambda: operands._table(features, Backend(CPU), torch.half),
+        "rows": lambda: features[15:20],
+    }
+    for read in ways.values():
+        with pytest.raises(InputError, match=r"y.npy, row 18, column 4: expected a finite number"):
+            read()
 
 
 def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):

@@ -50,6 +50,11 @@ class StoredRows:
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        return list(self._files[0].schema_arrow.names)
+
+    @property
     def type(self) -> Any:
         """The type of the column, of pyarrow."""
         return self._files[0].schema_arrow.field(self.column).type
@@ -179,7 +184,9 @@ class StoredColumns(Mapping[str, Any]):
         if name not in self.names:
             raise KeyError(name)
         column = f"{self.prefix}{name}"
-        return _as_array(parquet.read_table(self.path, columns=[column])[column].combine_chunks())
+        with _told(self.path):
+            table = parquet.read_table(self.path, columns=[column], page_checksum_verification=True)
+        return _as_array(table[column].combine_chunks())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

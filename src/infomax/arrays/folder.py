@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.adjacency import MappedAdjacency, Senders
 from infomax.arrays.columns import StoredColumns, StoredIds
+from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.statistics import Statistics
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
@@ -30,9 +32,6 @@ ABOUT, STARTS, NEIGHBOURS, WEIGHTS = "graph.json", "indptr.npy", "indices.npy", 
 FEATURES, NODES = "features.npy", "nodes.parquet"
 LABEL, SPLIT = "label:", "split:"
 
-_LISTS = ("labels", "splits", "edge_columns")
-_AGAIN = "Restore a copy, or make it again: infomax prepare."
-
 
 def is_folder(path: Path) -> bool:
     """Whether a path is a graph folder."""
@@ -40,7 +39,7 @@ def is_folder(path: Path) -> bool:
 
 
 def folder_hash(path: Path) -> str:
-    """SHA-256 of graph.json, which holds the hashes of all other files."""
+    """SHA-256 of graph.json, which holds the hashes of all other files: `check_hashes` compares them."""
     return file_hash(path / ABOUT)
 
 
@@ -51,21 +50,21 @@ def file_hash(path: Path) -> str:
 
 
 def map_folder(path: Path) -> dict[str, Any]:
-    """The fields of the `Graph` in a folder, its arrays mapped. File sizes are checked, their hashes are not."""
+    """The fields of the `Graph` in a folder, its arrays mapped; see `check_once` for what is checked."""
     about = _read_about(path)
-    weighted = WEIGHTS in about["files"]
-    weights = _map(path / WEIGHTS) if weighted else None
-    edges = MappedAdjacency(Senders(_map(path / STARTS), _map(path / NEIGHBOURS), weights), about["directed"])
-    table = MappedTable(_map(path / FEATURES), _statistics(path / ABOUT, about))
-    ids = StoredIds(path / NODES)
-    n, width = about["nodes"], len(about["feature_names"])
-    if edges.n != n or table.shape != (n, width) or len(ids) != n:
-        found = f"{edges.n}, {len(table)} and {len(ids)} rows"
-        raise InputError(str(path), f"{n} nodes in {STARTS}, {FEATURES} and {NODES}", found, _AGAIN)
+    arrays, ids = _map_arrays(path, about), StoredIds(path / NODES)
+    statistics = _statistics(path / ABOUT, about)
+    wanted = {"id", *(LABEL + name for name in about["labels"]), *(SPLIT + name for name in about["splits"])}
+    if len(ids) != about["nodes"] or not wanted <= set(ids.names) or str(ids.type) not in ("int64", "string"):
+        expected = f"{about['nodes']} rows of {', '.join(sorted(wanted))}, with ids of int64 or string"
+        raise InputError(str(path / NODES), expected, f"{len(ids)} of {', '.join(ids.names)}", AGAIN)
+    features = arrays.pop(FEATURES)
+    check_once(path, about["files"], arrays, folder_hash(path))
+    senders = Senders(arrays[STARTS], arrays[NEIGHBOURS], arrays.get(WEIGHTS))
     columns = about["edge_columns"]
     return {
-        "edges": edges,
-        "table": table,
+        "edges": MappedAdjacency(senders, about["directed"]),
+        "table": MappedTable(features, statistics),
         "ids": ids,  # read when they are asked for
         "feature_names": tuple(about["feature_names"]),
         "labels": StoredColumns(path / NODES, LABEL, tuple(about["labels"])),
@@ -77,6 +76,15 @@ def map_folder(path: Path) -> dict[str, Any]:
     }
 
 
+def check_hashes(path: Path) -> None:
+    """Refuse a folder in which any file has another SHA-256 than graph.json says; all of it is read."""
+    files = _read_about(path)["files"]
+    with ThreadPoolExecutor(len(files)) as pool:
+        for name, found in zip(files, pool.map(lambda name: file_hash(path / name), files), strict=True):
+            if found != files[name].get("sha256"):
+                raise InputError(str(path / name), "the file that graph.json describes", "another", AGAIN)
+
+
 def _read_about(path: Path) -> dict[str, Any]:
     """What graph.json says, refused where the files beside it are others."""
     file = path / ABOUT
@@ -84,22 +92,58 @@ def _read_about(path: Path) -> dict[str, Any]:
         about = json.loads(file.read_text(encoding="utf-8"))
         found = about["format"]
         if found == FORMAT:
-            sizes = {name: entry["bytes"] for name, entry in about["files"].items()}
             about["table_columns"] = {**about.get("table_columns", {})}  # older folders have none
-            if missing := {"nodes", "directed", "dropped", "feature_names", "statistics", *_LISTS} - set(about):
-                raise ValueError(f"no {', '.join(sorted(missing))}")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(str(file), "the description of a graph folder", str(error), _AGAIN) from None
+            _check_kinds(about)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(str(file), "the description of a graph folder", str(error), AGAIN) from None
     if found != FORMAT:
         raise InputError(str(file), f"format {FORMAT}", f"format {found}", "Make the folder again: infomax prepare.")
-    for name, size in sizes.items():
-        if Path(name).name != name or not (path / name).is_file():
-            raise InputError(str(path / name), "a file of the graph folder", "no such file", _AGAIN)
-        if (path / name).stat().st_size != size:
-            raise InputError(str(path / name), f"{size:,} bytes", f"{(path / name).stat().st_size:,}", _AGAIN)
-    if missing := {STARTS, NEIGHBOURS, FEATURES, NODES} - set(sizes):
-        raise InputError(str(file), f"an entry for {', '.join(sorted(missing))}", "none", _AGAIN)
+    files = about["files"]
+    weighted = about.get("weighted") or WEIGHTS in files or (path / WEIGHTS).exists()
+    expected = {STARTS, NEIGHBOURS, FEATURES, NODES} | ({WEIGHTS} if weighted else set())
+    if set(files) != expected:
+        differ = ", ".join(sorted(expected ^ set(files)))
+        raise InputError(str(file), f"entries for {', '.join(sorted(expected))}", f"a difference in {differ}", AGAIN)
+    for name, entry in files.items():
+        if not (path / name).is_file():
+            raise InputError(str(path / name), "a file of the graph folder", "no such file", AGAIN)
+        if (size := (path / name).stat().st_size) != entry["bytes"]:
+            raise InputError(str(path / name), f"{entry['bytes']:,} bytes", f"{size:,}", AGAIN)
     return about  # type: ignore[no-any-return]
+
+
+def _check_kinds(about: dict[str, Any]) -> None:
+    """Raise an error for what is missing in graph.json or is not what it should be."""
+    texts = {name: about[name] for name in ("feature_names", "labels", "splits")}
+    texts["edge_columns"] = about["edge_columns"] or []
+    numbers = {name: about[name] for name in ("nodes", "edges")} | about["dropped"]
+    numbers |= {f"bytes of {name}": entry["bytes"] for name, entry in about["files"].items()}
+    wrong = [name for name, value in numbers.items() if type(value) is not int or value < (name == "nodes")]
+    wrong += [name for name, value in texts.items() if type(value) is not list or not {str} >= set(map(type, value))]
+    wrong += [] if type(about["directed"]) is bool else ["directed"]
+    if wrong or not about["feature_names"]:
+        raise TypeError(f"others for {', '.join(wrong) or 'feature_names'}")
+
+
+def _map_arrays(path: Path, about: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """The arrays of a folder by the names of their files, of the types and shapes that graph.json tells."""
+    n, entries = about["nodes"], about["edges"] * (1 if about["directed"] else 2)
+    layout = {
+        STARTS: ([n + 1], ["int64"]),
+        NEIGHBOURS: ([entries], ["int32"]),
+        WEIGHTS: ([entries], ["float32"]),
+        FEATURES: ([n, len(about["feature_names"])], ["float32", "float16"]),
+    }
+    arrays = {}
+    for name, (shape, kinds) in layout.items():
+        if entry := about["files"].get(name):
+            array = arrays[name] = map_array(path / name)
+            found = [list(array.shape), str(array.dtype)]
+            told = [entry.get("shape", found[0]), entry.get("dtype", found[1])]
+            if found[0] != shape or found[1] not in kinds or told != found or not array.flags.c_contiguous:
+                expected = f"{' or '.join(kinds)} of shape {shape}, and the same told in {ABOUT}"
+                raise InputError(str(path / name), expected, f"{found[1]} of shape {found[0]}", AGAIN)
+    return arrays
 
 
 def _statistics(file: Path, about: dict[str, Any]) -> Statistics:
@@ -108,16 +152,18 @@ def _statistics(file: Path, about: dict[str, Any]) -> Statistics:
         known = Statistics.from_json(about["statistics"])
         if {known.mean.shape, known.variance.shape} != {(len(about["feature_names"]),)}:
             raise ValueError(f"{known.mean.size} and {known.variance.size} numbers")
-    except (ValueError, LookupError, TypeError) as error:
+        if not np.isfinite([known.mean, known.variance]).all():
+            raise ValueError("infinity, or what is not a number")
+    except (ValueError, LookupError, TypeError, OverflowError) as error:
         expected = f"the statistics of {len(about['feature_names'])} features"
-        raise InputError(str(file), expected, str(error), _AGAIN) from None
+        raise InputError(str(file), expected, str(error), AGAIN) from None
     return known
 
 
-def _map(path: Path) -> NDArray[Any]:
+def map_array(path: Path) -> NDArray[Any]:
     """The array of an .npy file, mapped; writing to it would change memory only."""
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(str(path), "an .npy file", str(error), _AGAIN) from None
+    except Exception as error:  # a damaged header makes numpy raise almost anything
+        raise InputError(str(path), "an .npy file", str(error), AGAIN) from None
     return array

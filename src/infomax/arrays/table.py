@@ -14,6 +14,7 @@ from scipy import sparse
 from infomax import machine
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.degrees import degree_features
+from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.sparsity import dense
 from infomax.arrays.statistics import Statistics
 
@@ -158,6 +159,8 @@ class MappedTable(Table):
     def __getitem__(self, rows: Any) -> NDArray[np.float32]:
         """Rows ``[n, F]``."""
         block = np.asarray(self.array[rows], dtype=np.float32)
+        if not np.isfinite(block).all():
+            refuse_not_finite(self.array)
         scaled: NDArray[np.float32] = block if self.scaler is None else self.scaler.transform(block)
         return scaled
 

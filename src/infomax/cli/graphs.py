@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.options import COLUMNS, GROUPS, Directed, GraphArgument, Labels, choosing, open_graph
+from infomax.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,6 +27,7 @@ def info(
     labels: Labels = None,
     directed: Directed = None,
     dim: Annotated[int, typer.Option(metavar="N", help="Width of the vectors, for the memory estimate.", min=1)] = 512,
+    check: Annotated[bool, typer.Option("--check", help="Read a graph folder and compare its hashes first.")] = False,
     *,
     columns: dict[str, Any],
 ) -> None:
@@ -32,10 +35,17 @@ def info(
     import numpy as np
     from scipy import sparse
 
+    from infomax.arrays.folder import check_hashes, is_folder
     from infomax.arrays.statistics import Statistics
     from infomax.graphs.memory import training_bytes
     from infomax.machine import size
 
+    if check:
+        if not is_folder(Path(graph)):
+            raise InputError(
+                graph, "a graph folder, for --check", "none", "Other graphs are checked when they are read."
+            )
+        check_hashes(Path(graph))
     source = open_graph(graph, labels, directed, columns)
     degree = source.degrees()
     stored = "sparse" if sparse.issparse(source.features) else "dense"
@@ -43,6 +53,7 @@ def info(
     kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
     classes = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
     rows: list[tuple[str, object]] = [
+        *([("files", "all as they were written")] if check else []),
         *([] if source.groups is None else [("graphs", _sizes(source.groups))]),
         ("nodes", f"{source.num_nodes:,}"),
         ("edges", f"{source.num_edges:,}{kind}"),

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from infomax.arrays import folder as layout
 from infomax.arrays.blocks import row_blocks
+from infomax.arrays.integrity import check_values, sample_hash
 from infomax.arrays.statistics import Statistics
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
@@ -73,17 +74,18 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
 
     The statistics of the features are computed here unless ``about`` has them.
     """
-    files: dict[str, Any] = {}
-    for name in (layout.STARTS, layout.NEIGHBOURS, layout.WEIGHTS, layout.FEATURES, layout.NODES):
+    files, arrays = dict[str, Any](), dict[str, NDArray[Any]]()
+    weights = [layout.WEIGHTS] if about["weighted"] else []
+    for name in (layout.STARTS, layout.NEIGHBOURS, *weights, layout.FEATURES, layout.NODES):
         path = folder / name
-        if not path.exists():
-            continue
-        files[name] = {"bytes": path.stat().st_size, "sha256": layout.file_hash(path)}
+        size, sample = path.stat().st_size, sample_hash(path)
+        files[name] = {"bytes": size, "sha256": layout.file_hash(path), "sample": sample}
         if path.suffix == ".npy":
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            array = arrays[name] = layout.map_array(path)
             files[name] |= {"dtype": str(array.dtype), "shape": list(array.shape)}
+    features = MappedTable(arrays.pop(layout.FEATURES))
+    check_values(folder, arrays)
     if "statistics" not in about:
-        features = MappedTable(np.load(folder / layout.FEATURES, mmap_mode="r", allow_pickle=False))
         about = about | {"statistics": Statistics.of(features).to_json()}
     described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
     (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
@@ -114,6 +116,7 @@ def write_arrays(graph: Graph, folder: Path, *, halved: bool = False) -> dict[st
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
         "directed": graph.directed,
+        "weighted": graph.weighted,
         "feature_names": list(graph.feature_names),
         "labels": list(graph.labels),
         "splits": list(graph.splits),
@@ -135,4 +138,4 @@ def write_nodes(path: Path, graph: Graph) -> None:
             else:
                 column = pyarrow.array(values)
                 columns[prefix + name] = column.dictionary_encode() if values.dtype == object else column
-    parquet.write_table(pyarrow.table(columns), path, row_group_size=GROUP)
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=GROUP, write_page_checksum=True)

@@ -88,6 +88,8 @@ def _pool_rows(
                 shares[place] *= _inverse_sum(table[rows[place]])
         out[i] = 0
         _add_rows(out[i], rows, shares, table, centre)
+        if not _finite(table[rows[count]]):
+            out[i] = np.nan
 
 
 def _number(x):
@@ -102,6 +104,21 @@ def _number_of(x):
         return np.uint32(moved).view(np.float32) * np.float32(2.0**112)  # half precision has a smaller exponent
 
     return halved if isinstance(x, types.Integer) else lambda x: x
+
+
+def _finite(row):
+    """Return whether a row in half precision is finite, which its numbers do not show; those of others do."""
+
+
+@overload(_finite)
+def _finite_row(row):
+    def halved(row):
+        most = np.uint16(0)
+        for k in range(len(row)):
+            most = max(most, np.uint16(row[k] << 1))
+        return most < np.uint16(0xF800)
+
+    return halved if isinstance(row.dtype, types.Integer) else lambda row: True
 
 
 @_compiled

@@ -13,6 +13,7 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import pad
 
+from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.table import Features, MemoryTable, Table
 from infomax.kernels import Backend, Place
 from infomax.kernels.host import row_product, transposed_product
@@ -138,6 +139,8 @@ def _table(features: Table, backend: Backend, dtype: torch.dtype) -> tuple[Tenso
         rounded = x.to(dtype)
         out[start : start + len(x)] = rounded
         error, largest = torch.maximum(error, (rounded - x).abs().amax(0)), torch.maximum(largest, x.abs().amax(0))
+    if features.source is not None and not largest.isfinite().all():
+        refuse_not_finite(features.source[0])
     return out, bool((error <= 2.0**-10 * largest).all())
 
 

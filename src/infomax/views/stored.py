@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from infomax import machine
+from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import Table
 from infomax.graphs.memory import BYTES
@@ -61,6 +62,8 @@ class StoredTable:
             self._read_ahead(graph, nodes, offsets, permutation)
         scaler, table = self.scaler, torch.from_numpy(self.raw)
         pooled = pool_rows(graph, nodes, offsets, table, permutation, scaler.mean, scaler.kind == "rows")
+        if not np.isfinite(pooled.numpy()).all():
+            refuse_not_finite(self.raw)
         return pooled if scaler.deviation is None else pooled.div_(torch.from_numpy(scaler.deviation))
 
     def _read_ahead(

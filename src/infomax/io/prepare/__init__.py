@@ -24,7 +24,7 @@ from infomax.io.features import warn_if_ids
 from infomax.io.folder import GROUP, ArrayWriter, finish
 from infomax.io.locking import locked
 from infomax.io.prepare.checks import refuse_other_ids, refuse_twice, refuse_unknown
-from infomax.io.prepare.database import Database
+from infomax.io.prepare.database import ANEW, Database
 from infomax.io.prepare.features import copy_features, feature_writer, rounded, write_degree_features
 from infomax.io.prepare.merging import Counts, merge
 from infomax.io.prepare.sources import Source, find_files
@@ -33,6 +33,8 @@ from infomax.progress import Progress, silent
 __all__ = ["prepare"]
 
 MEMORY = 4 << 30
+GRAPH = "graph"
+"""The folder among the work files that becomes the graph folder."""
 LARGEST = 1 << 31
 """There are fewer nodes than this."""
 
@@ -65,23 +67,29 @@ def prepare(
         columns: labels, features, ignore, id, source, target and weight as in `infomax.read_graph`.
     """
     place, chosen = Path(out), Columns.of(**columns)
+    work = place.with_name(f".{place.name}-prepare")
     if place.exists():
+        if work.exists() and not (work / GRAPH).exists():  # stopped between moving the graph and cleaning up
+            shutil.rmtree(work, ignore_errors=True)
         raise InputError(str(place), "a place for a new folder", "one that exists", "Remove it, or choose another.")
     if os.sep == "/" and (odd := {"\\", "?"} & set(str(place.resolve()))):
         found = f"one with {' and '.join(sorted(odd))} in it"
         raise InputError(str(place), "a path that DuckDB can open", found, "Choose another place.")
     if nodes is None:
         chosen.refuse_without_nodes(edges)
-    work = place.with_name(f".{place.name}-prepare")
     make_folder(work)
     with locked(work.with_name(f"{work.name}.lock"), place), reporting(place, "a place where a folder can be written"):
         try:
             Preparation(work, edges, nodes, chosen, directed, half, memory).run(progress)
         except InputError as error:
-            if error.__cause__ is None:  # a fault in the tables: there is nothing to go on with
+            if error.__cause__ is None:  # a fault in the tables or in work files: there is nothing to go on with
                 shutil.rmtree(work)
             raise
-        (work / "graph").replace(place)
+        except FileNotFoundError as error:
+            shutil.rmtree(work, ignore_errors=True)
+            found = f"no {error.filename}"
+            raise InputError(str(place), "all work files of an earlier call", found, ANEW) from None
+        (work / GRAPH).replace(place)
         shutil.rmtree(work)
 
 
@@ -106,7 +114,7 @@ class Preparation:
         stamps = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
         asked = json.dumps([stamps, len(self.edges.files), asdict(columns), directed, halved], default=str)
         _keep_if_same(work, asked)
-        self.folder = work / "graph"
+        self.folder = work / GRAPH
         self.folder.mkdir(exist_ok=True)
         self.database = Database(work, memory)
 
@@ -141,6 +149,7 @@ class Preparation:
             "nodes": notes["numbers"]["nodes"],
             "edges": entries if self.directed else entries // 2,
             "directed": self.directed,
+            "weighted": rows["weighted"],
             "feature_names": notes["features"],
             "labels": self._marks(notes, "labels"),
             "splits": self._marks(notes, "splits"),
@@ -285,7 +294,7 @@ class Preparation:
         else:
             (self.folder / layout.WEIGHTS).unlink()
         dropped = {"self_loops": loops, "duplicates": counts.duplicates, "zero_weights": zeros}
-        return {"entries": entries, **dropped}
+        return {"entries": entries, "weighted": counts.weighted, **dropped}
 
     def _id(self, node: int) -> Any:
         return self.database.execute("SELECT id FROM nodes WHERE node = ?", [node]).fetchone()[0]
@@ -314,7 +323,7 @@ class Preparation:
         fields += [pa.field(layout.SPLIT + name, pa.bool_()) for name in splits]
         marks = [f"l{column}" for column in range(len(labels) + len(splits))]
         cells = ", ".join(["id", *marks])
-        with parquet.ParquetWriter(self.folder / layout.NODES, pa.schema(fields)) as writer:
+        with parquet.ParquetWriter(self.folder / layout.NODES, pa.schema(fields), write_page_checksum=True) as writer:
             for batch in self.database.stream(f"SELECT {cells} FROM nodes ORDER BY node"):  # noqa: S608
                 columns = [
                     pa.array(column).cast(field.type) for column, field in zip(batch.columns, fields, strict=True)
@@ -333,10 +342,10 @@ class Preparation:
 
 
 def _keep_if_same(work: Path, asked: str) -> None:
-    """Empty a work folder that was begun for other tables or with other options."""
+    """Empty a work folder that was begun for other tables or with other options, or whose graph was moved away."""
     note = work / "asked.json"
-    if note.exists() and note.read_text(encoding="utf-8") == asked:
+    if note.exists() and note.read_bytes() == asked.encode() and (work / GRAPH).exists():
         return
     for path in work.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    note.write_text(asked, encoding="utf-8")
+    note.write_bytes(asked.encode())

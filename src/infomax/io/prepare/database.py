@@ -16,6 +16,7 @@ SHARE = 0.6
 """The part of the memory that DuckDB's buffers get; it needs more beside them, and so does Python."""
 THREADS = 4
 BATCH = 1 << 18
+ANEW = "The work files are removed: the same command starts anew."
 
 
 class Database:
@@ -59,10 +60,10 @@ class Database:
 
     def stage(self, name: str, work: Callable[[], str]) -> str:
         """Do a stage unless it is done; either all that it changes in the database stays, or nothing. Its note."""
-        known = self.note(name)
-        if known is not None:
-            return known
         try:
+            known = self.note(name)
+            if known is not None:
+                return known
             self.execute("BEGIN")
             note = work()
             self.execute("INSERT INTO done VALUES (?, ?)", [name, note])
@@ -120,7 +121,7 @@ class Database:
             cursor.close()
 
     def explained(self, error: Exception) -> InputError:
-        """An error of DuckDB in plain words."""
+        """An error of DuckDB in plain words; raised here where its cause stays, and there is no use in going on."""
         message = re.sub(r"\s+", " ", str(error)).strip()
         where = str(self.folder.parent)
         if re.search(
@@ -131,4 +132,4 @@ class Database:
         if "out of memory" in message.lower():
             remedy = "Raise --memory; the same command goes on where it stopped."
             return InputError(where, "memory to sort and join the tables", message, remedy)
-        return InputError(where, "tables that DuckDB can sort and join", message)
+        raise InputError(where, "tables and work files that DuckDB can read, sort and join", message, ANEW) from None

@@ -1,0 +1,108 @@
+"""Whether the arrays of a graph folder hold what they must: no value in them leads outside another array.
+
+Compiled code reads these arrays without looking. So their values are checked when a folder is first opened in a state:
+the size and the times of each file, and the hash of a sample of it. The state is remembered in a file beside them (by
+the process alone, where the folder cannot be written), and later openings compare states.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError
+
+CHECKED = ".checked.json"
+AGAIN = "Restore a copy, or make it again: infomax prepare."
+FINITE = 0x7F800000
+"""Bits of float32 from here on are infinite, not a number or negative."""
+
+_BLOCKS, _BLOCK = 64, 1 << 14
+_PIECE = 1 << 20
+_known = set[str]()
+
+
+def sample_hash(path: Path) -> str:
+    """SHA-256 of 64 blocks of a file, its first and its last among them; of a file up to 1 MiB that is all of it."""
+    content, last = hashlib.sha256(), max(path.stat().st_size - _BLOCK, 0)
+    with path.open("rb") as file:
+        for block in range(_BLOCKS):
+            file.seek(last * block // (_BLOCKS - 1))
+            content.update(file.read(_BLOCK))
+    return content.hexdigest()
+
+
+def check_once(folder: Path, files: dict[str, dict[str, Any]], arrays: dict[str, NDArray[Any]], described: str) -> None:
+    """Check the values of a graph folder, and compare samples of its files, unless both was done in this state.
+
+    Args:
+        folder: the graph folder.
+        files: what graph.json says of each file.
+        arrays: as in `check_values`.
+        described: the hash of graph.json.
+    """
+    samples = {name: sample_hash(folder / name) for name in files}
+    stats = {name: (folder / name).stat() for name in files}
+    times = {name: [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns] for name, stat in stats.items()}
+    state = json.dumps([described, samples, times], sort_keys=True)
+    with suppress(OSError):
+        if state in _known or (folder / CHECKED).read_bytes() == state.encode():
+            return
+    check_values(folder, arrays)
+    for name, entry in files.items():
+        if entry.get("sample", samples[name]) != samples[name]:
+            raise InputError(str(folder / name), "the file that graph.json describes", "another", AGAIN)
+    _known.add(state)
+    with suppress(OSError):
+        (folder / CHECKED).write_text(state, encoding="utf-8")
+
+
+def check_values(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse values that lead outside of an array, and weights that are negative or not finite.
+
+    Args:
+        folder: where the arrays are.
+        arrays: by the names of their files: starts ``[N + 1]``, neighbours ``[E]``, and weights ``[E]`` if there are.
+    """
+    (name, starts), *others = arrays.items()
+    n, entries = len(starts) - 1, len(others[0][1])
+    limits = {np.dtype(np.int32): (n, f"a node, from 0 to {n - 1}"), np.dtype(np.float32): (FINITE, "a finite weight")}
+
+    def falls(at: int) -> bool:
+        part = starts[at : at + _PIECE + 1]
+        return bool((part[1:] < part[:-1]).any())
+
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        if starts[0] != 0 or starts[-1] != entries or any(pool.map(falls, range(0, n, _PIECE))):
+            expected = f"numbers that ascend from 0 to {entries}, the number of entries"
+            raise InputError(str(folder / name), expected, "others", AGAIN)
+        for name, array in others:
+            limit, expected = limits[array.dtype]
+            bits = array.view(np.uint32)  # negative numbers are larger than all others
+            highest = pool.map(lambda at, bits=bits: bits[at : at + _PIECE].max(), range(0, entries, _PIECE))
+            for at, found in zip(range(0, entries, _PIECE), highest, strict=True):
+                if found >= limit:
+                    at += int(np.argmax(bits[at : at + _PIECE] >= limit))
+                    raise InputError(f"{folder / name}, entry {at + 1}", expected, str(array[at]), AGAIN)
+
+
+def refuse_not_finite(array: Any) -> None:
+    """Refuse a mapped array ``[N, F]`` that holds NaN or infinity; for when what was computed from it does."""
+    array = getattr(array, "known", array)  # rows of new nodes may follow
+    if not isinstance(array, np.memmap):
+        return
+    step = max(1, _PIECE // array.shape[1])
+    for first in range(0, len(array), step):
+        right = np.isfinite(array[first : first + step])
+        if not right.all():
+            row, column = divmod(int(np.argmin(right)), array.shape[1])
+            where = f"{array.filename}, row {first + row + 1}, column {column + 1}"
+            raise InputError(where, "a finite number", str(array[first + row, column]), AGAIN)

@@ -1,0 +1,257 @@
+"""What a graph folder holds is checked when it is opened: no value leads outside an array, and a change is noticed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from infomax import DGI, Graph, InputError
+from infomax.arrays import folder as layout
+from infomax.arrays import integrity
+
+pytest.importorskip("pyarrow", reason="a graph folder has a parquet file")
+
+NODES = 300
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph folder with weights, opened by nobody."""
+    rng = np.random.default_rng(0)
+    graph = Graph.from_arrays(
+        rng.integers(0, NODES, (2, 900)), rng.normal(size=(NODES, 8)), weight=rng.random(900) + 0.5,
+        labels={"kind": rng.integers(0, 3, NODES)},
+    )  # fmt: skip
+    graph.save(tmp_path_factory.mktemp("whole") / "g.graph")
+    return next(tmp_path_factory.getbasetemp().glob("whole*/g.graph"))
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(whole, tmp_path / "g.graph"))
+
+
+def put(folder: Path, name: str, at: Any, value: float) -> None:
+    """Change a value of an array and what graph.json says of it, as in a folder that is wrong from the start."""
+    array = np.load(folder / name, mmap_mode="r+")
+    array[at] = value
+    array.flush()
+    redescribe(folder, name)
+
+
+def redescribe(folder: Path, name: str) -> None:
+    entry = {"bytes": (folder / name).stat().st_size, "sha256": layout.file_hash(folder / name)}
+    entry["sample"] = integrity.sample_hash(folder / name)
+    rewrite(folder, lambda about: about["files"][name].update(entry))
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    about = json.loads((folder / layout.ABOUT).read_text())
+    change(about)
+    (folder / layout.ABOUT).write_text(json.dumps(about))
+
+
+def refused(folder: Path, *words: str) -> None:
+    with pytest.raises(InputError) as told:
+        Graph.open(folder)
+    for word in (*words, "Restore a copy, or ", "infomax prepare"):
+        assert word in str(told.value)
+
+
+VALUES = {
+    "a neighbour behind the last": ("indices.npy", 17, NODES),
+    "a neighbour far outside": ("indices.npy", -1, 2**30),
+    "a negative neighbour": ("indices.npy", 0, -3),
+    "rows that begin late": ("indptr.npy", 0, 7),
+    "rows that end early": ("indptr.npy", -1, 7),
+    "rows that end late": ("indptr.npy", -1, 10**6),
+    "rows that descend": ("indptr.npy", 5, 10**6),
+    "a descent that overflows": ("indptr.npy", slice(5, 7), [2**63 - 1, -(2**63)]),
+    "a negative weight": ("weights.npy", 3, -1.0),
+    "an infinite weight": ("weights.npy", 3, np.inf),
+    "no weight": ("weights.npy", 3, np.nan),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_that_lead_outside_are_refused(name: str, folder: Path) -> None:
+    file, at, value = VALUES[name]
+    put(folder, file, at, value)
+    refused(folder, file)
+    assert not (folder / integrity.CHECKED).exists()
+
+
+@pytest.mark.parametrize("name", ["indptr.npy", "indices.npy", "weights.npy", "features.npy", "nodes.parquet"])
+def test_a_file_other_than_graph_json_describes_is_refused(name: str, folder: Path) -> None:
+    """A bit of the last value, or of the footer of a parquet file: in bounds, but not what was written."""
+    content = bytearray((folder / name).read_bytes())
+    content[-4] ^= 1
+    (folder / name).write_bytes(content)
+    refused(folder, name)
+
+
+def test_a_changed_folder_is_noticed_after_it_was_opened(folder: Path) -> None:
+    Graph.open(folder)
+    put(folder, "indices.npy", 17, NODES)
+    refused(folder, "indices.npy, entry 18", f"from 0 to {NODES - 1}", f"found {NODES}")
+
+
+def test_values_are_checked_once_in_a_state(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[Path] = []
+    monkeypatch.setattr(integrity, "check_values", lambda path, arrays: checked.append(path))
+    monkeypatch.setattr(integrity, "_known", set())
+    for _ in range(2):
+        Graph.open(folder)
+    assert len(checked) == 1
+    integrity._known.clear()  # as in another process
+    Graph.open(folder)
+    assert len(checked) == 1
+    os.utime(folder / "indices.npy", ns=(0, 0))
+    Graph.open(folder)
+    assert len(checked) == 2
+    rewrite(folder, lambda about: about.update(infomax="another"))
+    Graph.open(folder)
+    assert len(checked) == 3
+    (folder / integrity.CHECKED).unlink()
+    (folder / integrity.CHECKED).mkdir()  # cannot be written
+    Graph.open(folder)
+    assert len(checked) == 3
+    integrity._known.clear()
+    for _ in range(2):
+        Graph.open(folder)
+    assert len(checked) == 4
+
+
+def test_times_alone_do_not_hide_a_change(folder: Path) -> None:
+    Graph.open(folder)
+    times = (folder / "indices.npy").stat()
+    put(folder, "indices.npy", 17, -1)
+    os.utime(folder / "indices.npy", ns=(times.st_atime_ns, times.st_mtime_ns))
+    refused(folder, "indices.npy, entry 18")
+
+
+def test_pieces_leave_nothing_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the size of a piece, the first and the last value of each is looked at."""
+    monkeypatch.setattr(integrity, "_PIECE", 7)
+    starts, neighbours = (np.array(np.load(folder / name)) for name in ("indptr.npy", "indices.npy"))
+    integrity.check_values(folder, {"indptr.npy": starts, "indices.npy": neighbours})
+    for at in (*range(20), len(neighbours) - 1):
+        wrong = neighbours.copy()
+        wrong[at] = NODES
+        with pytest.raises(InputError, match=f"entry {at + 1}:"):
+            integrity.check_values(folder, {"indptr.npy": starts, "indices.npy": wrong})
+    for at in (*range(1, 20), len(starts) - 2):
+        wrong = starts.copy()
+        wrong[at] = len(neighbours) + 1
+        with pytest.raises(InputError, match="ascend"):
+            integrity.check_values(folder, {"indptr.npy": wrong, "indices.npy": neighbours})
+
+
+def test_a_sample_is_all_of_a_small_file_and_blocks_of_a_large_one(tmp_path: Path) -> None:
+    content = bytearray(1 << 20)
+    for at in (0, 16_383, 16_384, 600_001, (1 << 20) - 1):
+        (tmp_path / "file").write_bytes(content)
+        before = integrity.sample_hash(tmp_path / "file")
+        content[at] ^= 1
+        (tmp_path / "file").write_bytes(content)
+        assert integrity.sample_hash(tmp_path / "file") != before
+    large = bytearray(1 << 22)
+    (tmp_path / "file").write_bytes(large)
+    before = integrity.sample_hash(tmp_path / "file")
+    for at in (0, (1 << 22) - 1):
+        large[at] = 1
+        (tmp_path / "file").write_bytes(large)
+        assert integrity.sample_hash(tmp_path / "file") != before
+        large[at] = 0
+
+
+@pytest.mark.parametrize("file", ["indptr.npy", "indices.npy", "weights.npy", "features.npy"])
+def test_arrays_of_another_type_or_shape_are_refused(file: str, folder: Path) -> None:
+    array = np.load(folder / file)
+    other = {"int64": np.float64, "int32": np.float32, "float32": np.int32}[str(array.dtype)]
+    for changed in (array.astype(other), array.reshape(-1, 1), array[:-1], array.astype(array.dtype.newbyteorder())):
+        np.save(folder / file, changed)
+        redescribe(folder, file)
+        refused(folder, file)
+
+
+DESCRIPTIONS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "directed": lambda about: about.update(directed=True),
+    "directed as text": lambda about: about.update(directed="no"),
+    "nodes": lambda about: about.update(nodes=NODES + 1),
+    "nodes as text": lambda about: about.update(nodes="many"),
+    "no nodes": lambda about: about.update(nodes=-1),
+    "edges": lambda about: about.update(edges=None),
+    "names": lambda about: about.update(feature_names=5),
+    "names of another type": lambda about: about.update(feature_names=[1] * 8),
+    "no names": lambda about: about.update(feature_names=[]),
+    "labels": lambda about: about.update(labels="kind"),
+    "other labels": lambda about: about.update(labels=["nobody"]),
+    "dropped": lambda about: about.update(dropped=[]),
+    "columns": lambda about: about.update(edge_columns=7),
+    "statistics": lambda about: about.update(statistics=[]),
+    "statistics of other numbers": lambda about: about["statistics"].update(mean=[float("nan")] * 8),
+    "files": lambda about: about.update(files=[]),
+    "a file": lambda about: about["files"].update({"indices.npy": "all of it"}),
+    "a size": lambda about: about["files"]["indices.npy"].update(bytes="all"),
+    "a dtype": lambda about: about["files"]["indices.npy"].update(dtype="int64"),
+    "a shape": lambda about: about["files"]["indices.npy"].update(shape=[7]),
+    "a further file": lambda about: about["files"].update({"../g": {"bytes": 1}}),
+    "weights left out": lambda about: about["files"].pop("weights.npy"),
+}
+
+
+@pytest.mark.parametrize("name", DESCRIPTIONS)
+def test_a_description_that_is_not_of_these_files_is_refused(name: str, folder: Path) -> None:
+    rewrite(folder, DESCRIPTIONS[name])
+    refused(folder)
+
+
+def test_weights_that_are_gone_are_missed(folder: Path) -> None:
+    (folder / "weights.npy").unlink()
+    refused(folder, "weights.npy")
+    rewrite(folder, lambda about: about["files"].pop("weights.npy"))
+    refused(folder, "weights.npy")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "7", '{"format": 1}', '{"format": 1, "files": {}}', "\udcff"])
+def test_what_is_no_description_is_refused(text: str, folder: Path) -> None:
+    (folder / layout.ABOUT).write_text(text, errors="surrogateescape")
+    refused(folder, "graph.json")
+
+
+def test_a_folder_of_an_earlier_version_opens(folder: Path) -> None:
+    def earlier(about: dict[str, Any]) -> None:
+        about.pop("weighted")
+        for entry in about["files"].values():
+            entry.pop("sample")
+
+    rewrite(folder, earlier)
+    assert Graph.open(folder).weighted
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_not_finite_are_named_when_they_are_read(value: float, folder: Path) -> None:
+    model = DGI(dim=4, epochs=1).fit(Graph.open(folder))
+    put(folder, "features.npy", (40, 3), value)
+    graph = Graph.open(folder)
+    for read in (DGI(dim=4, epochs=3).fit, model.transform, Graph.loaded):
+        with pytest.raises(
+            InputError, match=r"features.npy, row 41, column 4: expected a finite number, found (nan|inf)"
+        ):
+            read(graph)
+
+
+def test_whole_hashes_are_compared_when_asked_for(folder: Path) -> None:
+    layout.check_hashes(folder)
+    rewrite(folder, lambda about: about["files"]["features.npy"].update(sha256="0"))
+    with pytest.raises(InputError, match=r"features.npy: expected the file that graph.json describes"):
+        layout.check_hashes(folder)
