@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from infomax.errors import InputError as InputError
     from infomax.estimator import DGI as DGI
     from infomax.graphs.graph import Graph as Graph
-    from infomax.io import read_graph as read_graph
+    from infomax.graphs.reading import read_graph as read_graph
 
 # Imported when first used, so that `infomax --help` does not wait for torch.
 _HOMES = {
@@ -25,7 +25,7 @@ _HOMES = {
     "Graph": "infomax.graphs.graph",
     "InputError": "infomax.errors",
     "load_dataset": "infomax.datasets",
-    "read_graph": "infomax.io",
+    "read_graph": "infomax.graphs.reading",
 }
 __all__ = ["DGI", "Embeddings", "Graph", "InputError", "load_dataset", "read_graph"]
 

@@ -11,8 +11,9 @@ from pyarrow import parquet
 
 from infomax.arrays import checks
 from infomax.errors import InputError
+from infomax.graphs.reading import read_graph
 from infomax.io import parquet as parquet_tables
-from infomax.io import read_graph, text
+from infomax.io import text
 
 EDGES = "source,target\na,b\n"
 NODES = "id,x\na,1\nb,2\n"

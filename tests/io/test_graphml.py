@@ -9,7 +9,7 @@ import pytest
 
 from infomax.errors import InputWarning
 from infomax.graphs.graph import Graph
-from infomax.io import read_graph
+from infomax.graphs.reading import read_graph
 
 
 @pytest.mark.filterwarnings("ignore:GraphML port")

@@ -12,7 +12,7 @@ from test_faults import EDGES, put, told
 
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
-from infomax.io import read_graph
+from infomax.graphs.reading import read_graph
 
 TWO = {"id": ["a", "b"], "x": [1.0, 2.0]}
 PARQUET_FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {

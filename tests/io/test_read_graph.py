@@ -16,9 +16,11 @@ from scipy import sparse
 
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
+from infomax.graphs.reading import read_graph
 from infomax.io import parquet as parquet_tables
-from infomax.io import read_graph, read_labels, text
+from infomax.io import text
 from infomax.io.npz import write_npz
+from infomax.io.reading import read_labels
 
 EDGES = "source,target,weight\nc,a,2\nb,c,0.5\n"
 NODES = "id,x,kind,y\na,1,p,0.25\nb,-2,,1e-3\nc,3.5,q,7\nd,0,p,0\n"

@@ -10,7 +10,7 @@ from sample_graphs import random_graph
 
 from infomax import Graph
 from infomax.estimator import build
-from infomax.graphs.many import join
+from infomax.io.many import join
 from infomax.parts.corruptions import drop_features, flip_edges, is_replayable, shuffle_features
 from infomax.presets import PRESETS
 from infomax.training.step import evaluate_pair
@@ -22,7 +22,7 @@ SIZES = {"a": 13, "b": 21, "c": 9}
 
 def graphs(sizes=SIZES):
     """Graphs of different sizes, as one."""
-    return Graph(**join({name: random_graph(n, 5, n, dense=True) for name, n in sizes.items()}))
+    return Graph.of(join({name: random_graph(n, 5, n, dense=True) for name, n in sizes.items()}))
 
 
 def unchanged(view, generator):

@@ -124,7 +124,7 @@ def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -
     """Read a run and the graph to embed: its own, another, or its own with new nodes."""
     from infomax.errors import InputError, shorten
     from infomax.estimator import DGI
-    from infomax.io import read_graph
+    from infomax.graphs.reading import read_graph
 
     model = DGI.load(run, moved_to=None if attach else graph)
     source = model.graph_

@@ -41,7 +41,7 @@ def read_source(source: str, columns: Sequence[str], graph: Graph | None, id: st
     import numpy as np
 
     from infomax.cli.options import open_graph
-    from infomax.io import is_table, read_labels
+    from infomax.io.reading import is_table, read_labels
 
     known = {} if graph is None else graph.table_columns
     if is_table(source):

@@ -199,13 +199,13 @@ def open_graph(
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.errors import InputError
-    from infomax.io import read_chosen, with_labels
     from infomax.io.columns import Columns
+    from infomax.io.reading import read_record, with_labels
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name:
         chosen = Columns.of(labels or (), **{"features": features, "known": known, **columns})
-        return read_chosen(name, None, chosen, directed=directed)
+        return Graph.of(read_record(name, None, chosen, directed=directed))
     if name.lower() not in DATASETS:
         raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")
     if columns:

@@ -20,7 +20,7 @@ HELD_OUT = 0.2
 def read() -> Graph:
     """The graph; ids are the names of the packages, the label is ``section``, "" where there is none."""
     with as_file(files("infomax.datasets") / "debian.npz") as path:
-        return read_npz(path)
+        return Graph.of(read_npz(path))
 
 
 def read_inductive() -> Graph:

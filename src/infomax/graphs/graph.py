@@ -3,120 +3,49 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import NDArray
 
 from infomax import machine
 from infomax.arrays import checks
-from infomax.arrays.adjacency import Adjacency, MemoryAdjacency
-from infomax.arrays.degrees import DEGREE_NAMES, degree_features
-from infomax.arrays.folder import is_folder, map_folder
-from infomax.arrays.held_out import check_held_out, split_edges
+from infomax.arrays.adjacency import MemoryAdjacency
+from infomax.arrays.degrees import DEGREE_NAMES
+from infomax.arrays.held_out import split_edges
 from infomax.arrays.scaling import Scale, Scaler
-from infomax.arrays.table import Features, MemoryTable, Table
+from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError
-from infomax.graphs import interchange
+from infomax.io import interchange
+from infomax.io.folder import open_folder
+from infomax.io.frames import read_frames, write_frames
+from infomax.io.record import Record
+from infomax.io.writing import write_graph
 from infomax.progress import Progress, silent
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
-    """A graph whose nodes have features.
+class Graph(Record):
+    """A graph whose nodes have features; its fields are those of `Record`.
 
     Make one with `from_arrays`, `from_scipy`, `from_frames`, `from_networkx`, `from_pyg`, `open` or
     `infomax.read_graph`.
 
     What trains and embeds asks ``edges`` and ``table``, which may be mapped from disk. `adjacency` and `features` are
     the same in memory.
-
-    Shapes:
-        edges: N nodes. No self-loops (the encoders add one to every node), no zero weights, no duplicates.
-        table: ``[N, F]`` float32, dense or sparse.
-        ids: ``[N]``, int64 or str objects, unique, in input order.
-        feature_names: F names.
-        labels: name -> ``[N]`` str objects ("" = unknown; None and NaN become that) or integers (-1 = unknown; NaN
-            among whole numbers becomes that), or ``[N, C]`` 0/1 of uint8.
-        splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named "seen", training sees
-            those nodes and the edges among them, and nothing else.
-        groups: ``[N]`` integers, the graph of each node where there are several; no edge joins two. None: one graph.
-        held_out: ``[2, H]`` rows, the edges that `hold_out_edges` took out. None: there are none.
     """
 
-    edges: Adjacency
-    table: Table
-    ids: NDArray[Any]
-    feature_names: tuple[str, ...]
-    labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    groups: NDArray[np.int64] | None = None
-    held_out: NDArray[np.int64] | None = None
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    """How many edges were left out as ``self_loops``, ``duplicates`` or ``zero_weights`` (rows of the edge table)."""
-    edge_columns: tuple[str, str] | None = None
-    """The columns used as source and target, where the edge table has no columns of these names."""
-    table_columns: Mapping[str, str] = field(default_factory=dict)
-    """The columns that were named when its tables were read, by "id", "source", "target" and "weight"."""
-    folder: Path | None = None
-    """The graph folder whose arrays it maps, where it was opened from one; see `open`."""
-
-    @property
-    def adjacency(self) -> Any:
-        """A ``[N, N]``, CSR of float32: ``A[i, j]`` is the weight of the edge i -> j; symmetric unless ``directed``.
-
-        Of a graph folder it is read into memory at each call.
-        """
-        return self.edges.matrix()
-
-    @property
-    def features(self) -> Features:
-        """X ``[N, F]``, an array of float32 or CSR. Of a graph folder it is read into memory at each call."""
-        return self.table.loaded().values
-
-    @property
-    def num_nodes(self) -> int:
-        """N."""
-        return self.edges.n
-
-    @property
-    def num_edges(self) -> int:
-        """The number of edges; an undirected edge counts once."""
-        return self.edges.nnz if self.directed else self.edges.nnz // 2
-
-    @property
-    def num_features(self) -> int:
-        """F."""
-        return self.table.shape[1]
-
-    @property
-    def directed(self) -> bool:
-        """Whether edges have directions; messages then run from source to target."""
-        return self.edges.directed
-
-    @property
-    def weighted(self) -> bool:
-        """Whether any edge has a weight other than 1."""
-        return self.edges.weighted
+    @classmethod
+    def of(cls, record: Record) -> Graph:
+        """The graph of a record."""
+        return cls(**{field.name: getattr(record, field.name) for field in dataclasses.fields(record)})
 
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
         return self.edges.degrees()
-
-    def replace(
-        self, *, adjacency: Any = None, directed: bool | None = None, features: Features | None = None, **fields: Any
-    ) -> Graph:
-        """The same graph with another clean adjacency matrix ``[N, N]``, other features ``[N, F]``, other fields."""
-        if adjacency is not None or directed is not None:
-            matrix = self.adjacency if adjacency is None else adjacency
-            fields["edges"] = MemoryAdjacency(matrix, self.directed if directed is None else directed)
-        if features is not None:
-            fields["table"] = MemoryTable(features)
-        return dataclasses.replace(self, **fields)
 
     def __repr__(self) -> str:
         arrows = "directed edges" if self.directed else "edges"
@@ -162,12 +91,7 @@ class Graph:
 
         What trains and embeds in batches reads the rows that it needs; `loaded` reads all of it into memory.
         """
-        if not is_folder(Path(folder)):
-            found = "no graph.json in it" if Path(folder).is_dir() else "nothing of that name"
-            raise InputError(
-                str(folder), "a graph folder", found, "Make one: infomax prepare EDGES NODES --out FOLDER."
-            )
-        return cls(**map_folder(Path(folder)))
+        return cls.of(open_folder(Path(folder)))
 
     def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
         """The graph without a random share of its edges, which become ``held_out``.
@@ -185,109 +109,6 @@ class Graph:
         if graph.feature_names == DEGREE_NAMES:
             table = table.of_degrees(edges.degrees())
         return dataclasses.replace(graph, edges=edges, table=table, held_out=held_out)
-
-    def loaded(self) -> Graph:
-        """The same graph with all of its arrays in memory."""
-        machine.require(self.table.to_read() + self.edges.to_read(), "read all of it")
-        return dataclasses.replace(
-            self,
-            edges=self.edges.loaded(),
-            table=self.table.loaded(),
-            ids=self.ids[:],
-            labels=dict(self.labels),
-            splits=dict(self.splits),
-            folder=None,
-        )
-
-    @classmethod
-    def from_arrays(
-        cls,
-        edges: ArrayLike,
-        features: ArrayLike | sparse.sparray | sparse.spmatrix | None = None,
-        *,
-        weight: ArrayLike | None = None,
-        num_nodes: int | None = None,
-        directed: bool = False,
-        **columns: Any,
-    ) -> Graph:
-        """A graph from arrays.
-
-        Args:
-            edges: ``[2, E]`` rows of the source and target nodes. Without weights a duplicate counts once; with
-                weights duplicates add up. Undirected: an edge listed in both directions is one edge, its weight the
-                larger of the two.
-            features: ``[N, F]``, dense or any scipy sparse format; None gives the degree features of
-                `degree_features`. A dense array of float32 is not copied: do not change it afterwards.
-            weight: ``[E]`` non-negative; an edge of weight zero is left out.
-            num_nodes: N, needed only where neither features nor ids give it.
-            directed: keep the directions; messages then run from source to target.
-            columns: ids, feature_names, labels, splits, groups, held_out as in `Graph`.
-        """
-        edges = checks.check_array("edges", edges, "iu", "row numbers (integers)")
-        if edges.size == 0:
-            edges = np.zeros((2, 0), dtype=np.int64)
-        if edges.ndim != 2 or edges.shape[0] != 2:
-            raise InputError("edges", "an array of shape [2, E]", f"shape {list(edges.shape)}")
-        n = checks.count_nodes(num_nodes, features, columns.get("ids"), edges)
-        outside = (edges < 0) | (edges >= n)
-        if outside.any():
-            bad = int(np.argmax(outside.any(axis=0)))
-            raise InputError(f"edges, column {bad}", f"row numbers from 0 to {n - 1}", str(edges[:, bad].tolist()))
-        ones = np.ones(edges.shape[1], dtype=np.float32)
-        values = ones if weight is None else checks.check_array("weight", weight, checks.NUMBERS, "numbers", np.float32)
-        if values.shape != ones.shape:
-            raise InputError("weight", f"{len(ones)} numbers, one per edge", f"shape {list(values.shape)}")
-        matrix = sparse.coo_array((values, (edges[0], edges[1])), shape=(n, n))
-        return cls.from_scipy(matrix, features, directed=directed, binary=weight is None, **columns)
-
-    @classmethod
-    def from_scipy(
-        cls,
-        adjacency: sparse.sparray | sparse.spmatrix,
-        features: ArrayLike | sparse.sparray | sparse.spmatrix | None = None,
-        *,
-        directed: bool = False,
-        binary: bool = False,
-        ids: ArrayLike | None = None,
-        feature_names: Sequence[str] | None = None,
-        labels: Mapping[str, ArrayLike] | None = None,
-        splits: Mapping[str, ArrayLike] | None = None,
-        groups: ArrayLike | None = None,
-        held_out: ArrayLike | None = None,
-    ) -> Graph:
-        """A graph from a scipy matrix ``[N, N]`` (``A[i, j]``: the edge i -> j); the rest as in `from_arrays`.
-
-        With ``binary`` every entry counts as 1, however often it is listed.
-        """
-        shape: tuple[int, ...] = getattr(adjacency, "shape", ())
-        if len(shape) != 2 or shape[0] != shape[1]:
-            found = f"shape {list(shape)}" if shape else type(adjacency).__name__
-            raise InputError("adjacency", "a square matrix", found)
-        n = int(shape[0])
-        matrix, dropped = checks.clean(adjacency, directed, binary)
-        edges = MemoryAdjacency(matrix, directed)
-        if features is None:
-            if feature_names is not None:
-                raise InputError("feature_names", "features that have these names", "none")
-            features, feature_names = degree_features(edges.degrees())
-        known = np.arange(n) if ids is None else checks.check_ids(ids, n)
-        checks.check_sums(matrix, known.__getitem__)
-        values = checks.check_features(features, n)
-        if feature_names is None:
-            feature_names = [f"x{column}" for column in range(values.shape[1])]
-        if len(feature_names) != values.shape[1]:
-            raise InputError("feature_names", f"{values.shape[1]} names", str(len(feature_names)))
-        return cls(
-            edges=edges,
-            table=MemoryTable(values),
-            ids=known,
-            feature_names=tuple(map(str, feature_names)),
-            labels=checks.check_columns("labels", labels, n, checks.check_labels),
-            splits=checks.check_columns("splits", splits, n, checks.check_mask),
-            groups=None if groups is None else checks.check_groups(groups, matrix),
-            held_out=None if held_out is None else check_held_out(held_out, matrix),
-            dropped=dropped,
-        )
 
     @classmethod
     def from_networkx(cls, graph: Any, *, labels: str | Iterable[str] = (), directed: bool | None = None) -> Graph:
@@ -332,14 +153,10 @@ class Graph:
             features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
             columns: labels, ignore, id, source, target, weight and groups as in `infomax.read_graph`.
         """
-        from infomax.io.frames import read_frames
-
-        return read_frames(edges, nodes, directed=directed, features=features, **columns)
+        return cls.of(read_frames(edges, nodes, directed=directed, features=features, **columns))
 
     def to_frames(self, kind: str = "pandas") -> tuple[Any, Any]:
         """The edges and the nodes as two frames of "pandas", "polars" or "arrow", which `from_frames` reads back."""
-        from infomax.io.frames import write_frames
-
         return write_frames(self, kind)
 
     def save(self, path: str | Path, progress: Progress = silent) -> None:
@@ -347,6 +164,4 @@ class Graph:
 
         >>> graph.save("g.npz")  # or g.graphml, edges.csv,nodes.csv, a folder of tables, or a graph folder: big.graph
         """
-        from infomax.io.writing import write_graph
-
         write_graph(self, path, progress)

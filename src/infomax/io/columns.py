@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from infomax.arrays.degrees import DEGREE_NAMES
 from infomax.errors import InputError, shorten
-from infomax.graphs.interchange import GROUPS, LABEL, SPLIT, warn_unused
+from infomax.io.interchange import GROUPS, LABEL, SPLIT, warn_unused
 
 MATRICES = (".npy", ".npz")
 """Files that hold features."""

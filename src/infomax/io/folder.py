@@ -16,9 +16,9 @@ from infomax.arrays.integrity import check_values, sample_hash
 from infomax.arrays.statistics import Statistics
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
-from infomax.graphs.graph import Graph
 from infomax.io.json import to_json
 from infomax.io.parquet import need_pyarrow
+from infomax.io.record import Record
 from infomax.version import __version__
 
 _HEADER = 128
@@ -91,7 +91,15 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
     (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
 
 
-def write_arrays(graph: Graph, folder: Path, *, halved: bool = False) -> dict[str, Any]:
+def open_folder(path: Path) -> Record:
+    """The graph of a folder, its arrays mapped."""
+    if not layout.is_folder(path):
+        found = "no graph.json in it" if path.is_dir() else "nothing of that name"
+        raise InputError(str(path), "a graph folder", found, "Make one: infomax prepare EDGES NODES --out FOLDER.")
+    return Record(**layout.map_folder(path))
+
+
+def write_arrays(graph: Record, folder: Path, *, halved: bool = False) -> dict[str, Any]:
     """Write the files of a graph that is in memory into an existing folder; returns what `finish` is to say."""
     if graph.groups is not None:
         raise InputError("graph", "one graph", "several (it has groups)", "A graph folder holds one graph.")
@@ -126,7 +134,7 @@ def write_arrays(graph: Graph, folder: Path, *, halved: bool = False) -> dict[st
     }
 
 
-def write_nodes(path: Path, graph: Graph) -> None:
+def write_nodes(path: Path, graph: Record) -> None:
     """Write nodes.parquet of a graph in memory."""
     pyarrow, parquet = need_pyarrow(path)
     columns = {"id": pyarrow.array(graph.ids)}

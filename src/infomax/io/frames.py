@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
-from infomax.graphs.graph import Graph
 from infomax.io import parquet, tables
 from infomax.io.columns import Columns
 from infomax.io.features import check_rows, matrix_names, warn_if_ids, with_matrix
+from infomax.io.record import Record
 from infomax.io.rows import refuse_unwritable
 from infomax.io.writing import arrow_edges, arrow_nodes
 
@@ -35,7 +35,7 @@ class _Frame:
         return iter(self.table.select(columns).to_batches(max_chunksize=batch_size))
 
 
-def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **columns: Any) -> Graph:
+def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **columns: Any) -> Record:
     """What `Graph.from_frames` returns."""
     matrix = features if hasattr(features, "shape") else None
     chosen = Columns.of(features=None if matrix is not None else features, **columns)
@@ -81,7 +81,7 @@ def write_vectors(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str) ->
     return _from_arrow(pyarrow.table(columns), kind)
 
 
-def write_frames(graph: Graph, kind: str) -> tuple[Any, Any]:
+def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
     """What `Graph.to_frames` returns."""
     parquet.need_pyarrow(Path("to_frames"))
     graph = graph.loaded()

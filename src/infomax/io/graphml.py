@@ -12,10 +12,10 @@ from xml.sax.saxutils import escape, quoteattr
 from scipy import sparse
 
 from infomax.errors import InputError, InputWarning
-from infomax.graphs.graph import Graph
-from infomax.graphs.interchange import SPLIT, from_networkx
 from infomax.io.atomic import replacing
 from infomax.io.columns import Columns
+from infomax.io.interchange import SPLIT, from_networkx
+from infomax.io.record import Record
 from infomax.io.rows import edge_columns, feature_names, flat_marks, node_rows, refuse_too_many
 from infomax.progress import Progress, followed
 
@@ -44,7 +44,7 @@ _TYPES: dict[str | None, Callable[[str], Any]] = {
 }
 
 
-def read_graphml(path: Path, columns: Columns, directed: bool | None) -> Graph:
+def read_graphml(path: Path, columns: Columns, directed: bool | None) -> Record:
     """The graph of a GraphML file, as `Graph.from_networkx` makes it, with the attributes that the columns name."""
     labels, features = columns.labels, columns.features
     try:
@@ -59,7 +59,7 @@ def read_graphml(path: Path, columns: Columns, directed: bool | None) -> Graph:
         if directed is None and graph.is_directed():
             message = f"{path}: edges are directed, as the file says (edgedefault). To change that: --undirected "
             warnings.warn(message + "(in Python: directed=False).", InputWarning, stacklevel=2)
-        return Graph.from_arrays(**from_networkx(graph, labels, directed, unset, str(path)))
+        return Record.from_arrays(**from_networkx(graph, labels, directed, unset, str(path)))
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
     except (SyntaxError, OSError, LookupError, TypeError, ValueError) as error:
@@ -177,7 +177,7 @@ class _Plain:
         return self.links
 
 
-def write_graphml(graph: Graph, path: Path, progress: Progress) -> None:
+def write_graphml(graph: Record, path: Path, progress: Progress) -> None:
     """Write GraphML: features are attributes of type double, splits are booleans; of sparse features only non-zeros."""
     refuse_too_many(graph, str(path), "graphml")
     features, marks, edges = feature_names(graph), flat_marks(graph), edge_columns(graph)

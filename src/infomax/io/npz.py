@@ -35,8 +35,8 @@ from infomax import machine
 from infomax.arrays.checks import MOST_FEATURES
 from infomax.arrays.table import Features
 from infomax.errors import InputError
-from infomax.graphs.graph import Graph
 from infomax.io.atomic import replacing
+from infomax.io.record import Record
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
@@ -63,14 +63,14 @@ _KINDS = {
 }
 
 
-def write_npz(graph: Graph, path: str | Path, *, compress: bool = False) -> None:
+def write_npz(graph: Record, path: str | Path, *, compress: bool = False) -> None:
     """Write the graph to a file that appears whole or not at all; the same graph gives the same bytes."""
     save = np.savez_compressed if compress else np.savez
     with replacing(Path(path)) as temporary, temporary.open("wb") as file:
         save(file, allow_pickle=False, **_to_arrays(graph))
 
 
-def read_npz(path: str | Path) -> Graph:
+def read_npz(path: str | Path) -> Record:
     """The graph of a file that `write_npz` or a person wrote."""
     path = Path(path)
     arrays = read_arrays(path)
@@ -81,7 +81,7 @@ def read_npz(path: str | Path) -> Graph:
     columns = {key.removeprefix("utf8:"): _decode(path, key, values) for key, values in arrays.items()}
     features = _read_features(path, columns)
     try:
-        return Graph.from_arrays(
+        return Record.from_arrays(
             columns["edges"].astype(np.int64),
             features,
             weight=columns.get("weight"),
@@ -97,7 +97,7 @@ def read_npz(path: str | Path) -> Graph:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
 
 
-def _to_arrays(graph: Graph) -> Arrays:
+def _to_arrays(graph: Record) -> Arrays:
     edges = sparse.coo_array(graph.adjacency if graph.directed else sparse.triu(graph.adjacency))
     arrays = {"edges": _narrow(np.stack(edges.coords)), "directed": np.array(graph.directed)}
     if graph.weighted:

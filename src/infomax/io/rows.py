@@ -15,9 +15,9 @@ from scipy import sparse
 
 from infomax.arrays.degrees import DEGREE_NAMES, degree_features
 from infomax.errors import InputError, InputWarning, shorten
-from infomax.graphs.graph import Graph
-from infomax.graphs.interchange import GROUPS, LABEL, SPLIT
+from infomax.io.interchange import GROUPS, LABEL, SPLIT
 from infomax.io.parquet import INDEX
+from infomax.io.record import Record
 from infomax.io.tables import check_column_names
 
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
@@ -27,14 +27,14 @@ _MANY_CELLS, _MOST_CELLS = 10_000_000, 2_000_000_000
 _ELSE = "Write an .npz."
 
 
-def edge_columns(graph: Graph) -> dict[str, NDArray[Any]]:
+def edge_columns(graph: Record) -> dict[str, NDArray[Any]]:
     """The columns ``[E]`` of an edge table: ids of both ends and, where edges have weights, the weight."""
     links = sparse.coo_array(graph.adjacency if graph.directed else sparse.triu(graph.adjacency))
     columns = {"source": graph.ids[links.coords[0]], "target": graph.ids[links.coords[1]]}
     return columns | ({"weight": links.data} if graph.weighted else {})
 
 
-def mark_columns(graph: Graph) -> dict[str, NDArray[Any]]:
+def mark_columns(graph: Record) -> dict[str, NDArray[Any]]:
     """The columns ``[N]`` or ``[N, C]`` of a node table beside ids and features; an unknown number is ""."""
     labels = {}
     for name, column in graph.labels.items():
@@ -45,7 +45,7 @@ def mark_columns(graph: Graph) -> dict[str, NDArray[Any]]:
     return labels | splits | ({} if graph.groups is None else {GROUPS: graph.groups})
 
 
-def flat_marks(graph: Graph) -> dict[str, NDArray[Any]]:
+def flat_marks(graph: Record) -> dict[str, NDArray[Any]]:
     """The same columns for formats without lists: a label ``[N, C]`` is C columns ``[N]``."""
     marks: dict[str, NDArray[Any]] = {}
     for name, column in mark_columns(graph).items():
@@ -54,7 +54,7 @@ def flat_marks(graph: Graph) -> dict[str, NDArray[Any]]:
     return marks
 
 
-def id_name(graph: Graph) -> str:
+def id_name(graph: Record) -> str:
     """The name of the column of ids, which is read in any case: "id", or "ID" where a feature is called "id"."""
     free = [name for name in ("id", "ID", "Id", "iD") if name not in graph.feature_names]
     if not free:
@@ -62,7 +62,7 @@ def id_name(graph: Graph) -> str:
     return free[0]
 
 
-def feature_names(graph: Graph) -> tuple[str, ...]:
+def feature_names(graph: Record) -> tuple[str, ...]:
     """The names of the features to write; those of degrees are counted anew when the graph is read."""
     for name in graph.feature_names:
         if name == GROUPS or name.startswith((LABEL, SPLIT)):
@@ -70,7 +70,7 @@ def feature_names(graph: Graph) -> tuple[str, ...]:
             raise InputError("graph", expected, shorten(name), "Ignore it when you read the graph, or write an .npz.")
     if graph.feature_names != DEGREE_NAMES:
         return graph.feature_names
-    counted, _ = degree_features(graph.degrees())
+    counted, _ = degree_features(graph.edges.degrees())
     return () if (sparse.csr_array(graph.features) != counted).nnz == 0 else graph.feature_names
 
 
@@ -78,7 +78,7 @@ Row: TypeAlias = tuple[str, Iterable[int], list[str], list[str]]
 """An id; the positions and the text of features, of sparse ones only of those that are not zero; the marks."""
 
 
-def node_rows(graph: Graph) -> Iterator[Row]:
+def node_rows(graph: Record) -> Iterator[Row]:
     """The rows of a node table, as text."""
     columns = flat_marks(graph).values()
     marks = [(column.astype(np.int8) if column.dtype == bool else column).tolist() for column in columns]
@@ -98,7 +98,7 @@ def _feature_rows(features: Any) -> Iterator[tuple[Iterable[int], list[str]]]:
             yield features.indices[entries].tolist(), [word.removesuffix(".0") for word in words]
 
 
-def refuse_unwritable(graph: Graph, where: str, kind: str) -> None:
+def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
     """Refuse what would not be read back as it is; kind is npz, graph, graphml, parquet or text."""
     texts: dict[str, Iterable[str]] = {"names of labels and splits": [*graph.labels, *graph.splits]}
     if kind == "npz":
@@ -133,7 +133,7 @@ def _refuse(texts: dict[str, Any], expected: str, wrong: Callable[[str], Any]) -
                 raise InputError(where, expected, shorten(repr(word)), _ELSE)
 
 
-def refuse_too_many(graph: Graph, where: str, kind: str) -> None:
+def refuse_too_many(graph: Record, where: str, kind: str) -> None:
     """Refuse more features than text can hold in a file of some gigabytes; warn of many, which another format suits."""
     sparse_cells = kind == "graphml" and sparse.issparse(graph.features)
     cells = graph.features.nnz if sparse_cells else graph.num_nodes * graph.num_features

@@ -11,15 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.checks import check_feature_names
-from infomax.arrays.columns import find_ids
-from infomax.arrays.degrees import DEGREE_NAMES
 from infomax.arrays.table import Features
 from infomax.errors import InputError, place, shorten
-from infomax.graphs.graph import Graph
-from infomax.graphs.grown import grow
-from infomax.graphs.interchange import number_groups
 from infomax.io.columns import Columns, NodeColumns
+from infomax.io.interchange import number_groups
+from infomax.io.record import Record
 
 Ids: TypeAlias = list[int] | list[str]
 
@@ -80,7 +76,7 @@ class NodeTable(Table):
     groups: NDArray[np.int64] | None = None
 
 
-def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool, columns: Columns) -> Graph:
+def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool, columns: Columns) -> Record:
     """The graph of an edge table and, where there is one, a node table."""
     if nodes is None and not edges.ids:
         remedy = "A graph without edges needs a node table."
@@ -88,10 +84,12 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool, columns: Co
     ids = edges.ids if nodes is None else nodes.ids
     # Text files have no types, so an integer id and its text are the same id.
     position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
-    _refuse_missing_header(edges, position)
-    ends = edges.ends if nodes is None else _find(edges, nodes, position, f"listed in {nodes.path} ({_kind(ids)} ids)")
+    refuse_missing_header(edges, position)
+    ends = (
+        edges.ends if nodes is None else find_rows(edges, nodes, position, f"listed in {nodes.path} ({_kind(ids)} ids)")
+    )
     try:
-        graph = Graph.from_arrays(
+        graph = Record.from_arrays(
             ends,
             None if nodes is None else nodes.features,
             weight=edges.weight,
@@ -108,47 +106,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool, columns: Co
     return replace(graph, edge_columns=None if edges.named else edges.names, table_columns=columns.named())
 
 
-def attach(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> Graph:
-    """The known graph with the nodes of tables appended; the split "new" marks them.
-
-    Without a node table the new nodes are the unknown ids of the edge table. The result has no labels and no other
-    splits.
-    """
-    if known.groups is not None:
-        remedy = "Embed new graphs whole, without attaching them."
-        raise InputError("the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy)
-    if known.weighted and edges.weight is None:
-        raise InputError(str(edges.path), 'a column "weight", as edges of the known graph have weights', "none")
-    position = _known(edges, nodes, known)
-    where = f"{edges.path}, without a node table" if nodes is None else str(nodes.path)
-    if nodes is None:
-        unknown: Any = [identifier for identifier in edges.ids if str(identifier) not in position]
-        nodes = NodeTable(edges.path, None, unknown, [], None)
-    _refuse_known(nodes, position)
-    position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
-    _refuse_missing_header(edges, position)
-    ends = _find(edges, nodes, position, f"of the known graph, or listed in {nodes.path}")
-    names = DEGREE_NAMES if nodes.features is None else tuple(nodes.feature_names)
-    check_feature_names(where, names, known.feature_names)
-    return grow(known, ends, edges.weight, nodes.ids, nodes.features)
-
-
-def _known(edges: EdgeTable, nodes: NodeTable | None, known: Graph) -> dict[str, int]:
-    """The rows of those known ids that the tables mention, by their text."""
-    return find_ids(known.ids, [*edges.names, *edges.ids, *(nodes.ids if nodes else ())])
-
-
-def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
-    """Refuse a table without nodes, or with a node that the known graph has."""
-    if not nodes.ids:
-        raise InputError(str(nodes.path), "at least one new node", "none")
-    for row, identifier in enumerate(map(str, nodes.ids)):
-        if identifier in position:
-            found = f"{shorten(identifier)}, already row {position[identifier] + 1} of the known graph"
-            raise InputError(f"{nodes.path}, {nodes.name(row)}", "the id of a new node", found, "Remove the row.")
-
-
-def _find(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int], listed: str) -> NDArray[np.int64]:
+def find_rows(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int], listed: str) -> NDArray[np.int64]:
     """The rows of the graph ``[2, E]`` that the edges join; ``listed`` says in messages where its ids are listed."""
     kind = _kind(nodes.ids)
     if edges.lines is None and nodes.lines is None and edges.ids and _kind(edges.ids) != kind:
@@ -171,7 +129,7 @@ def _kind(ids: Ids) -> str:
     return "text" if isinstance(ids[0], str) else "integer"
 
 
-def _refuse_missing_header(edges: EdgeTable, position: Mapping[str, int]) -> None:
+def refuse_missing_header(edges: EdgeTable, position: Mapping[str, int]) -> None:
     """Refuse column names that are two node ids: they are an edge, and it would be lost."""
     if edges.lines is not None and not edges.named and all(name in position for name in edges.names):
         raise InputError(

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, shorten
-from infomax.graphs.graph import Graph
-from infomax.graphs.interchange import GROUPS
 from infomax.io import folder as graph_folder
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, replacing, reporting
 from infomax.io.graphml import write_graphml
+from infomax.io.interchange import GROUPS
 from infomax.io.npz import write_npz
+from infomax.io.record import Record
 from infomax.io.rows import (
     edge_columns,
     feature_names,
@@ -40,7 +40,7 @@ _TABLES = (*text.DELIMITERS, ".parquet")
 _BLOCK_CELLS = 1 << 23
 
 
-def write_graph(graph: Graph, path: str | Path, progress: Progress = silent) -> None:
+def write_graph(graph: Record, path: str | Path, progress: Progress = silent) -> None:
     """Write a graph in the format that the name tells; nothing appears before it is whole.
 
     What would be read back as another graph is refused. ``progress`` is told the nodes that text holds so far.
@@ -69,7 +69,7 @@ def write_graph(graph: Graph, path: str | Path, progress: Progress = silent) -> 
         raise InputError(name, NAMES, f"the extension {shorten(place.suffix)}")
 
 
-def _write_in_folder(graph: Graph, folder: Path, progress: Progress) -> None:
+def _write_in_folder(graph: Record, folder: Path, progress: Progress) -> None:
     """Write edges.csv and nodes.csv into a folder, which is made if there is none."""
     files = (folder / "edges.csv", folder / "nodes.csv")
     for stem in ("edges", "nodes", "features"):
@@ -86,13 +86,13 @@ def _write_in_folder(graph: Graph, folder: Path, progress: Progress) -> None:
         raise
 
 
-def how_to_read(graph: Graph, path: str | Path) -> str:
+def how_to_read(graph: Record, path: str | Path) -> str:
     """The option that a file needs to be read as the same graph, or nothing."""
     tells = Path(path).suffix.lower() in (".npz", ".graph", ".graphml") and "," not in str(path)
     return " --directed" if graph.directed and not tells else ""
 
 
-def _write_folder(graph: Graph, place: Path) -> None:
+def _write_folder(graph: Record, place: Path) -> None:
     if place.exists():
         raise InputError(str(place), "a place for a new folder", "one that exists", "Remove it, or choose another.")
     work = place.with_name(f".{place.name}-write")
@@ -105,7 +105,7 @@ def _write_folder(graph: Graph, place: Path) -> None:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _write_tables(graph: Graph, edges: Path, nodes: Path, progress: Progress) -> None:
+def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -> None:
     kinds = [text.extension(path) for path in (edges, nodes)]
     for path, kind in zip((edges, nodes), kinds, strict=True):
         if kind not in _TABLES:
@@ -120,7 +120,7 @@ def _write_tables(graph: Graph, edges: Path, nodes: Path, progress: Progress) ->
         _parquet_nodes(graph, second) if kinds[1] == ".parquet" else _write_nodes(graph, second, kinds[1], progress)
 
 
-def _write_edges(graph: Graph, path: Path, kind: str) -> None:
+def _write_edges(graph: Record, path: Path, kind: str) -> None:
     columns, delimiter = edge_columns(graph), text.DELIMITERS[kind]
     with _opened(path, packed=kind.endswith(".gz")) as file:
         file.write(delimiter.join(columns) + "\n")
@@ -130,7 +130,7 @@ def _write_edges(graph: Graph, path: Path, kind: str) -> None:
             file.write(delimiter.join(quoted(cell, delimiter) for cell in cells) + "\n")
 
 
-def _write_nodes(graph: Graph, path: Path, kind: str, progress: Progress) -> None:
+def _write_nodes(graph: Record, path: Path, kind: str, progress: Progress) -> None:
     refuse_too_many(graph, str(path), "text")
     delimiter, names = text.DELIMITERS[kind], feature_names(graph)
     with _opened(path, packed=kind.endswith(".gz")) as file:
@@ -151,7 +151,7 @@ def _opened(path: Path, *, packed: bool = False) -> Iterator[TextIO]:
         yield file
 
 
-def arrow_edges(graph: Graph) -> Any:
+def arrow_edges(graph: Record) -> Any:
     """The edge table as a pyarrow table."""
     import pyarrow as pa
 
@@ -160,7 +160,7 @@ def arrow_edges(graph: Graph) -> Any:
     return pa.table({name: pa.array(column, kinds[column.dtype.kind]) for name, column in columns})
 
 
-def arrow_nodes(graph: Graph, step: int) -> Iterator[Any]:
+def arrow_nodes(graph: Record, step: int) -> Iterator[Any]:
     """The node table as pyarrow tables of some rows; features ``v[0]`` to ``v[W-1]`` are one column of lists."""
     import pyarrow as pa
 
@@ -196,12 +196,12 @@ def _owners(names: Sequence[str], taken: set[str]) -> Iterator[tuple[str, int, i
         at = stop
 
 
-def _parquet_edges(graph: Graph, path: Path) -> None:
+def _parquet_edges(graph: Record, path: Path) -> None:
     _, writer = parquet.need_pyarrow(path)
     writer.write_table(arrow_edges(graph), path)
 
 
-def _parquet_nodes(graph: Graph, path: Path) -> None:
+def _parquet_nodes(graph: Record, path: Path) -> None:
     _, writer = parquet.need_pyarrow(path)
     blocks = arrow_nodes(graph, max(1, _BLOCK_CELLS // graph.num_features))
     first = next(blocks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,11 @@ from infomax.arrays.adjacency import MemoryAdjacency
 from infomax.arrays.sparsity import stack
 from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError, shorten
-
-if TYPE_CHECKING:
-    from infomax.graphs.graph import Graph
+from infomax.io.record import Record
 
 
-def join(graphs: Mapping[str, Graph]) -> dict[str, Any]:
-    """The fields of one `Graph` with all nodes of graphs by their names: a node is ``NAME/ID``.
+def join(graphs: Mapping[str, Record]) -> Record:
+    """One record with all nodes of graphs by their names: a node is ``NAME/ID``.
 
     All of them have the same features and labels.
     """
@@ -39,23 +37,23 @@ def join(graphs: Mapping[str, Graph]) -> dict[str, Any]:
     for graph in graphs.values():
         dropped.update(graph.dropped)
     blocks = sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")
-    return {
-        "edges": MemoryAdjacency(sparse.csr_array(blocks), one.directed),
-        "table": MemoryTable(stack([graph.features for graph in graphs.values()])),
-        "ids": np.array([f"{name}/{node}" for name, graph in graphs.items() for node in graph.ids], dtype=object),
-        "feature_names": one.feature_names,
-        "labels": {label: _joined(label, [graph.labels[label] for graph in graphs.values()]) for label in one.labels},
-        "splits": {
+    return Record(
+        edges=MemoryAdjacency(sparse.csr_array(blocks), one.directed),
+        table=MemoryTable(stack([graph.features for graph in graphs.values()])),
+        ids=np.array([f"{name}/{node}" for name, graph in graphs.items() for node in graph.ids], dtype=object),
+        feature_names=one.feature_names,
+        labels={label: _joined(label, [graph.labels[label] for graph in graphs.values()]) for label in one.labels},
+        splits={
             split: np.concatenate(
                 [graph.splits.get(split, np.zeros(graph.num_nodes, dtype=bool)) for graph in graphs.values()]
             )
             for split in splits
         },
-        "groups": np.repeat(np.arange(len(sizes)), sizes),
-        "dropped": dict(dropped),
-        "edge_columns": one.edge_columns,
-        "table_columns": one.table_columns,
-    }
+        groups=np.repeat(np.arange(len(sizes)), sizes),
+        dropped=dict(dropped),
+        edge_columns=one.edge_columns,
+        table_columns=one.table_columns,
+    )
 
 
 def _joined(label: str, columns: list[NDArray[Any]]) -> NDArray[Any]:
@@ -67,7 +65,7 @@ def _joined(label: str, columns: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(columns)
 
 
-def _difference(graph: Graph, one: Graph, what: str) -> str:
+def _difference(graph: Record, one: Record, what: str) -> str:
     if what == "directed":
         return "a directed graph" if graph.directed else "an undirected graph"
     strange = [name for name in graph.feature_names if name not in set(one.feature_names)]

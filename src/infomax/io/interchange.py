@@ -6,7 +6,7 @@ import math
 import warnings
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,7 @@ from scipy import sparse
 
 from infomax.arrays.sparsity import dense, pack, stack
 from infomax.errors import InputError, InputWarning, shorten
-
-if TYPE_CHECKING:
-    from infomax.graphs.graph import Graph
+from infomax.io.record import Record
 
 LABEL, SPLIT, GROUPS = "label:", "split:", "graph:name"
 """Columns and attributes of nodes whose names begin so are labels and splits; the third names the graph of a node."""
@@ -169,7 +167,7 @@ def _mask(key: str, mask: Any, split: int | None) -> Any:
     return mask[:, split]
 
 
-def to_pyg(graph: Graph) -> Any:
+def to_pyg(graph: Record) -> Any:
     """What `Graph.to_pyg` returns."""
     import torch
 

@@ -1,0 +1,75 @@
+"""Read graphs from files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from infomax.graphs.graph import Graph
+from infomax.io.columns import Columns
+from infomax.io.reading import read_record
+
+
+def read_graph(
+    edges: str | Path,
+    nodes: str | Path | None = None,
+    *,
+    labels: str | Sequence[str] = (),
+    features: str | Path | Sequence[str] | None = None,
+    ignore: str | Sequence[str] = (),
+    id: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    groups: str | None = None,
+    directed: bool | None = None,
+    attach_to: Graph | None = None,
+) -> Graph:
+    """Read a graph from an edge table and a node table, a folder, an npz or a GraphML file.
+
+    Tables are csv, tsv or txt, each also packed by gzip, or parquet.
+
+    >>> read_graph("edges.csv", "nodes.csv", labels="section")
+    >>> read_graph("edges.csv,nodes.csv")
+    >>> read_graph("folder/")  # edges.* and, if there are any, nodes.* and features.npy or features.npz
+    >>> read_graph("graphs/")  # a folder of such folders, .npz or .graphml files: many graphs
+    >>> read_graph("graph.npz")
+    >>> read_graph("big.graph")  # a folder that infomax prepare wrote; its arrays stay on disk
+
+    Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; a
+    warning names other columns, which are not used. Node tables: the column ``id``, else the first; every other column
+    is a feature and must be numeric, unless it is named in ``labels``. Features are stored sparse where less than a
+    tenth of them is not zero. Without a node table the nodes are the ids of the edges in order of first appearance;
+    without features they get degree features.
+
+    Text tables are UTF-8 with commas (.csv) or tabs (.tsv, .txt). Their first line names the columns; a first line of
+    numbers only, or of two node ids, is refused, since an edge or a node would be lost. Ids are integers where all of
+    them are written as integers, else text, exactly as written ("007" stays "007").
+
+    With ``attach_to`` the tables hold only new nodes, and the edges that join them to each other and to the nodes of a
+    known graph. The result is the known graph with the new nodes appended; ``splits["new"]`` marks them, and it has no
+    labels. It has the features and the directedness of the known graph; degree features are counted again. Columns
+    that were named for the known graph need not be named again.
+
+    >>> grown = read_graph("new/", attach_to=model.graph_)
+    >>> model.transform(grown).part(grown.splits["new"])
+
+    Args:
+        edges: the edge table, or one of the other forms above.
+        nodes: the node table.
+        labels: names of the columns (GraphML: node attributes) that are labels; an empty cell means unlabelled.
+            Columns that are called ``label:NAME`` are labels, and ``split:NAME`` splits, without being named here.
+        features: names of the columns that are features; other columns are then ignored. Or a file with one row per
+            row of the node table, which then has no features: .npy, or the .npz of a sparse matrix of scipy.
+        ignore: names of columns of the node table that are not read.
+        id: the column of ids in the node table.
+        source, target, weight: the columns of the edge table, where they have other names.
+        groups: the column of the node table that names the graph of each node, where there are several graphs.
+        directed: keep the directions; False: an edge runs both ways. None: as a GraphML file says; of tables, False.
+            Not for an npz, which says so itself.
+        attach_to: the graph that the tables' nodes are added to.
+    """
+    columns = Columns.of(
+        labels, features, ignore, id=id, source=source, target=target, weight=weight, groups=groups
+    )  # fmt: skip
+    return Graph.of(read_record(edges, nodes, columns, directed=directed, attach_to=attach_to))

@@ -1,0 +1,95 @@
+"""A graph with new nodes: the new ones are in memory, the known ones stay where they are, and nothing is copied."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.arrays import checks
+from infomax.arrays.adjacency import GrownAdjacency
+from infomax.arrays.checks import check_feature_names
+from infomax.arrays.columns import find_ids
+from infomax.arrays.degrees import DEGREE_NAMES
+from infomax.arrays.table import Appended
+from infomax.errors import InputError, shorten
+from infomax.io.record import Record
+from infomax.io.tables import EdgeTable, NodeTable, find_rows, refuse_missing_header
+
+
+def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
+    """The known graph with the nodes of tables appended; the split "new" marks them.
+
+    Without a node table the new nodes are the unknown ids of the edge table. The result has no labels and no other
+    splits.
+    """
+    if known.groups is not None:
+        remedy = "Embed new graphs whole, without attaching them."
+        raise InputError("the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy)
+    if known.weighted and edges.weight is None:
+        raise InputError(str(edges.path), 'a column "weight", as edges of the known graph have weights', "none")
+    position = _known(edges, nodes, known)
+    where = f"{edges.path}, without a node table" if nodes is None else str(nodes.path)
+    if nodes is None:
+        unknown: Any = [identifier for identifier in edges.ids if str(identifier) not in position]
+        nodes = NodeTable(edges.path, None, unknown, [], None)
+    _refuse_known(nodes, position)
+    position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
+    refuse_missing_header(edges, position)
+    ends = find_rows(edges, nodes, position, f"of the known graph, or listed in {nodes.path}")
+    names = DEGREE_NAMES if nodes.features is None else tuple(nodes.feature_names)
+    check_feature_names(where, names, known.feature_names)
+    return _grow(known, ends, edges.weight, nodes.ids, nodes.features)
+
+
+def _known(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> dict[str, int]:
+    """The rows of those known ids that the tables mention, by their text."""
+    return find_ids(known.ids, [*edges.names, *edges.ids, *(nodes.ids if nodes else ())])
+
+
+def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
+    """Refuse a table without nodes, or with a node that the known graph has."""
+    if not nodes.ids:
+        raise InputError(str(nodes.path), "at least one new node", "none")
+    for row, identifier in enumerate(map(str, nodes.ids)):
+        if identifier in position:
+            found = f"{shorten(identifier)}, already row {position[identifier] + 1} of the known graph"
+            raise InputError(f"{nodes.path}, {nodes.name(row)}", "the id of a new node", found, "Remove the row.")
+
+
+def _grow(
+    known: Record, edges: NDArray[np.int64], weight: NDArray[np.float32] | None, ids: list[Any], features: Any
+) -> Record:
+    """A graph with new nodes appended; the split "new" marks them, and there are no labels.
+
+    Args:
+        known: the graph.
+        edges: ``[2, E]`` rows; those from N on are the new nodes.
+        weight: ``[E]``.
+        ids: M, of the new nodes.
+        features: ``[M, F]`` of the new nodes; None: all nodes get degree features.
+    """
+    n = known.num_nodes + len(ids)
+    values = np.ones(edges.shape[1], np.float32) if weight is None else weight
+    listed = sparse.coo_array((values, (edges[0], edges[1])), shape=(n, n))
+    matrix, dropped = checks.clean(listed, known.directed, weight is None)
+    grown = GrownAdjacency.of(known.edges, matrix, binary=weight is None)
+    dropped["duplicates"] += grown.duplicates if known.directed else grown.duplicates // 2
+    text = known.ids.dtype == object or isinstance(ids[0], str)
+    late = np.array(list(map(str, ids)) if text else ids, dtype=object if text else np.int64)
+    ids_of_all = Appended(known.ids, late)
+    return dataclasses.replace(
+        known,
+        edges=grown,
+        table=known.table.of_degrees(grown.degrees()) if features is None else known.table.grown(features),
+        feature_names=DEGREE_NAMES if features is None else known.feature_names,
+        folder=None,
+        ids=ids_of_all[:] if isinstance(known.ids, np.ndarray) else ids_of_all,
+        labels={},
+        splits={"new": np.arange(n) >= known.num_nodes},
+        dropped=dropped,
+    )

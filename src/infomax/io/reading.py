@@ -1,0 +1,168 @@
+"""Read a graph under any name that one can be written to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from infomax.arrays.folder import is_folder
+from infomax.errors import InputError, shorten
+from infomax.io import parquet, tables, text
+from infomax.io.attach import attach
+from infomax.io.columns import MATRICES, Columns
+from infomax.io.features import warn_if_ids, with_matrix
+from infomax.io.folder import open_folder
+from infomax.io.many import join
+from infomax.io.npz import read_npz
+from infomax.io.record import Record
+
+_TABLES = (*text.DELIMITERS, ".parquet")
+_COLUMNS = ("id", "source", "target", "weight", "groups", "matrix")
+
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+
+def read_record(
+    edges: str | Path,
+    nodes: str | Path | None,
+    columns: Columns,
+    *,
+    directed: bool | None = None,
+    attach_to: Record | None = None,
+) -> Record:
+    """Read a graph as `infomax.read_graph` does, with these columns."""
+    if nodes is None and attach_to is None and is_folder(Path(edges)):
+        columns.refuse((*_COLUMNS, "ignore"), f"tables, rather than the graph folder {edges}")
+        return with_labels(open_folder(Path(edges)), columns.labels, str(edges))
+    if nodes is None and (members := _members(Path(edges))):
+        columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
+        if attach_to is not None:
+            raise InputError("attach_to", "tables of new nodes and their edges", "a folder of graphs")
+        graphs = {name: read_record(path, None, columns, directed=directed) for name, path in members.items()}
+        return join({name: graph.loaded() for name, graph in graphs.items()})
+    edge_path, node_path, beside = _paths(edges, nodes)
+    if columns.matrix is None:
+        columns = replace(columns, matrix=beside)
+    suffix = edge_path.suffix.lower()
+    if attach_to is not None:
+        return _attach(edge_path, node_path, columns, attach_to)
+    if suffix in (".npz", ".graphml"):
+        if node_path is not None:
+            raise InputError(str(node_path), "no node table", f"one beside {edge_path}, which holds its own nodes")
+        columns.refuse(_COLUMNS, f"tables, rather than {edge_path}")
+        if suffix == ".npz":
+            columns.refuse(["ignore"], f"tables, rather than {edge_path}")
+            return with_labels(read_npz(edge_path), columns.labels, str(edge_path))
+        from infomax.io.graphml import read_graphml
+
+        return read_graphml(edge_path, columns, directed)
+    if node_path is None:
+        columns.refuse_without_nodes(edge_path)
+    node_table = None if node_path is None else _read_nodes(node_path, columns)
+    return tables.build(_format(edge_path).read_edges(edge_path, columns), node_table, bool(directed), columns)
+
+
+def _members(folder: Path) -> dict[str, Path]:
+    """The graphs in a folder of graphs by their names: folders with tables, and files .npz and .graphml."""
+    if not folder.is_dir() or _in_folder(folder, "edges") is not None:
+        return {}
+    if (folder / "config.json").exists() and (folder / "graph.npz").exists():
+        remedy = f"Name the graph in it: {folder / 'graph.npz'}."
+        raise InputError(str(folder), "a graph, or a folder of graphs", "a run folder", remedy)
+    entries = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    files = {path.stem: path for path in entries if path.suffix.lower() in (".npz", ".graphml")}
+    folders = {path.name: path for path in entries if path.is_dir() and _in_folder(path, "edges") is not None}
+    if both := files.keys() & folders.keys():
+        raise InputError(str(folder), "a name for each graph", f"two graphs called {shorten(min(both))}", "Rename one.")
+    return files | folders
+
+
+def _read_nodes(path: Path, columns: Columns) -> tables.NodeTable:
+    table: tables.NodeTable = _format(path).read_nodes(path, columns)
+    if columns.matrix is not None:
+        return with_matrix(table, columns.matrix, columns.features)
+    if columns.features is None and table.features is not None:
+        warn_if_ids(path, table.feature_names, table.features)
+    return table
+
+
+def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) -> Record:
+    columns.refuse(("labels", "ignore", "groups"), "none where nodes are attached to a graph")
+    if edges.suffix.lower() in (".npz", ".graphml"):
+        raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(_TABLES)})", "a whole graph")
+    columns = replace(columns, features=known.feature_names, known=known.table_columns)
+    node_table = None if nodes is None else _read_nodes(nodes, columns)
+    return attach(_format(edges).read_edges(edges, columns), node_table, known)
+
+
+def read_labels(
+    path: str | Path, column: str, *, id: str | None = None, known: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """One column of a node table as a dictionary: the id as text -> the label ("" = unknown).
+
+    The ids are in the column ``id``, else in that of ``known``, the ``table_columns`` of a graph, if it is there.
+    """
+    file = _existing(Path(path))
+    table: tables.NodeTable = _format(file).read_nodes(file, Columns(id, labels=(column,), features=(), known=known))
+    return dict(zip(map(str, table.ids), table.labels[column].tolist(), strict=True))
+
+
+def is_table(source: str | Path) -> bool:
+    """Whether a name is that of one table of text or parquet, rather than of a whole graph."""
+    path = Path(source)
+    return text.extension(path) in _TABLES and not path.is_dir() and (path.is_file() or "," not in str(source))
+
+
+def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | None, Path | None]:
+    """The paths of the edge table, the node table and, in a folder, the file of features; all of them exist."""
+    path, features = Path(edges), None
+    if nodes is None and not path.exists() and str(edges).count(",") == 1:
+        first, second = str(edges).split(",")
+        path, nodes = Path(first.strip()), second.strip()
+    if path.is_dir():
+        found = _in_folder(path, "edges")
+        if found is None:
+            raise InputError(str(path), f"a file edges with one of {', '.join(_TABLES)}", "none in the folder")
+        features = _in_folder(path, "features", MATRICES)
+        path, nodes = found, nodes or _in_folder(path, "nodes")
+    return _existing(path), None if nodes is None else _existing(Path(nodes)), features
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")
+    return path
+
+
+def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = _TABLES) -> Path | None:
+    """The file of that name in a folder, or None; two of them are refused."""
+    found = sorted(path for path in folder.glob(f"{stem}.*") if text.extension(path) in extensions)
+    if len(found) > 1:
+        listed = " and ".join(path.name for path in found)
+        raise InputError(
+            str(folder), f"one file {stem}.*", listed, "Remove one, or name the files: edges.csv,nodes.csv."
+        )
+    return found[0] if found else None
+
+
+def _format(path: Path) -> Any:
+    """The module that reads tables with this extension."""
+    suffix = text.extension(path)
+    if suffix not in _TABLES:
+        known = ", ".join((*_TABLES, ".npz", ".graphml"))
+        raise InputError(str(path), f"one of {known}", f"the extension {shorten(path.suffix)}")
+    return parquet if suffix == ".parquet" else text
+
+
+def with_labels(graph: AnyRecord, names: Sequence[str], where: str) -> AnyRecord:
+    """The graph with the labels of these names first; a name that it does not have is refused."""
+    for name in names:
+        if name not in graph.labels:
+            raise InputError(where, f"labels named {shorten(name)}", f"the labels {', '.join(graph.labels) or 'none'}")
+    if not names:
+        return graph
+    return replace(graph, labels={name: graph.labels[name] for name in (*names, *graph.labels)})
