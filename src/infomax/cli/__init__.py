@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import typer
 
-from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, prepare, show, train  # noqa: F401
+from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, prepare, settings, show, train  # noqa: F401
 from infomax.cli.app import app
 from infomax.cli.torchrun import first_here, started
 from infomax.errors import InputError, InputWarning, visible
@@ -27,7 +27,10 @@ OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "faile
 """Words by which libraries and the system say that memory is used up; few of them raise a MemoryError."""
 
 
-MOVED = {"--corruption-runs": "infomax reproduce corruption --run RUN --runs N"}
+MOVED = {
+    "--corruption-runs": "infomax reproduce corruption --run RUN --runs N",
+    **{f"--{name}": f"infomax train ... --set {name}=VALUE" for name in settings.SETTINGS},
+}
 """Options that are gone, and what does their work now."""
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -118,11 +119,40 @@ def choosing(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], Call
         added = [
             Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in options.items()
         ]
-        run.__signature__ = Signature([*own, *added])  # type: ignore[attr-defined]  # typer makes options of these
-        run.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
-        return run
+        return _taking(run, [*own, *added])
 
     return choose
+
+
+def grouping(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option per field of each parameter that is a dataclass; it receives the dataclasses."""
+    own = signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    options = []
+    for name, one in own.items():
+        if name in groups:
+            kinds = get_type_hints(groups[name], include_extras=True)
+            options += [
+                one.replace(name=field.name, default=field.default, annotation=kinds[field.name])
+                for field in fields(groups[name])
+            ]
+        else:
+            options.append(one)
+    return _taking(run, options)
+
+
+def _taking(run: Callable[..., None], parameters: list[Parameter]) -> Callable[..., None]:
+    """The function with these parameters, of which typer makes options."""
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
 def writable(path: Path | None) -> Path | None:

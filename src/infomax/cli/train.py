@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infomax.cli import show
+from infomax.cli import settings, show
 from infomax.cli.app import Grouped, app
 from infomax.cli.options import (
     COLUMNS,
@@ -21,12 +22,84 @@ from infomax.cli.options import (
     GraphArgument,
     Labels,
     choosing,
+    grouping,
     open_graph,
 )
+
+if TYPE_CHECKING:
+    from infomax.estimator import DGI
+    from infomax.graphs.graph import Graph
+
+
+@dataclass(frozen=True)
+class Method:
+    """What is trained."""
+
+    preset: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The set-up to start from: whole-graph, batches, mean-pool, patches (the paper's, for Reddit) or "
+            "many-graphs. auto: many-graphs where there are several, else the whole graph if it fits, else batches.",
+            rich_help_panel=METHOD,
+        ),
+    ] = "auto"
+    smooth: Annotated[
+        int | None,
+        typer.Option(
+            metavar="HOPS",
+            help="Smooth the vectors of this run over so many hops, such as 5: helps where labels follow communities.",
+            min=0,
+            rich_help_panel=METHOD,
+        ),
+    ] = None
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE,...", help=settings.HELP, rich_help_panel=METHOD),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How it is trained."""
+
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Stop after so many epochs without a lower loss.  [default: the preset's]",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Steps of a training in batches.  [default: 300]", min=0, rich_help_panel=TRAINING
+        ),
+    ] = None
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Nodes per step, in batches or patches.  [default: 16384 or 256]",
+            min=1,
+            rich_help_panel=TRAINING,
+        ),
+    ] = None
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", help="Decides the first weights and every corruption.", rich_help_panel=TRAINING),
+    ] = 0
+
+    @property
+    def of_batches(self) -> str:
+        """The option by which batches are meant where no preset is named; "" for none."""
+        return "--steps" if self.steps is not None else "--batch" if self.batch is not None else ""
 
 
 @app.command(cls=Grouped)
 @choosing(COLUMNS | GROUPS)
+@grouping
 def train(
     graph: GraphArgument,
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder to write.")],
@@ -53,111 +126,14 @@ def train(
             rich_help_panel=GRAPH,
         ),
     ] = None,
-    preset: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The set-up to start from: whole-graph, batches, mean-pool, patches (the paper's, for Reddit) or "
-            "many-graphs. auto: many-graphs where there are several, else the whole graph if it fits, else batches.",
-            rich_help_panel=METHOD,
-        ),
-    ] = "auto",
-    layers: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Layers of the encoder.  [default: the preset's]", rich_help_panel=METHOD),
-    ] = None,
-    fan_out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="K,K,...",
-            help="Neighbours drawn at each level of a patch; a layer each.",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    weighting: Annotated[
-        str | None,
-        typer.Option(
-            metavar="sample|degree",
-            help="Weight of a node among its drawn neighbours, in patches: by their number, as in the paper, or by its "
-            "degree, as in the whole graph.  [default: sample]",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    corruption: Annotated[
-        str | None,
-        typer.Option(
-            metavar="shuffle|flip|both",
-            help="The negative sample: features, edges, or both.",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    rho: Annotated[
-        float | None,
-        typer.Option(
-            metavar="RATE", help="Rate of flipped edges, for flip and both.  [default: 0.001]", rich_help_panel=METHOD
-        ),
-    ] = None,
-    readout: Annotated[
-        str | None, typer.Option(metavar="mean|set2set|diffpool", help="The summary.", rich_help_panel=METHOD)
-    ] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|rows|columns|none",
-            help="Scaling of the features.  [default: the preset's]",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    smooth: Annotated[
-        int | None,
-        typer.Option(
-            metavar="HOPS",
-            help="Smooth the vectors of this run over so many hops, such as 5: helps where labels follow communities.",
-            min=0,
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Stop after so many epochs without a lower loss.  [default: the preset's]",
-            rich_help_panel=TRAINING,
-        ),
-    ] = None,
-    lr: Annotated[
-        float | None,
-        typer.Option(metavar="RATE", help="Adam's learning rate.  [default: the preset's]", rich_help_panel=TRAINING),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Steps of a training in batches.  [default: 300]",
-            min=0,
-            rich_help_panel=TRAINING,
-        ),
-    ] = None,
-    batch: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Nodes per step, in batches or patches.  [default: 16384 or 256]",
-            min=1,
-            rich_help_panel=TRAINING,
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(metavar="N", help="Decides the first weights and every corruption.", rich_help_panel=TRAINING),
-    ] = 0,
-    device: Device = "auto",
     *,
+    method: Method,
+    schedule: Schedule,
+    device: Device = "auto",
     columns: dict[str, Any],
 ) -> None:
     """Train on a graph; writes a run folder."""
     from infomax.cli.torchrun import joined
-    from infomax.estimator import DGI
     from infomax.kernels.device import choose_device
     from infomax.training import runs
     from infomax.training.resuming import refuse_other_run
@@ -169,39 +145,21 @@ def train(
                 runs.refuse_busy(out)
             if not resume:
                 runs.refuse_model(out)
-            asked = "--steps" if steps is not None else "--batch" if batch is not None else ""
-            automatic = preset == "auto"
-            if automatic and asked:
-                preset = "batches"
-            model = DGI(
-                dim,
-                preset=preset,
-                epochs=_length(preset, epochs, steps),
-                patience=patience,
-                lr=lr,
-                scale=scale,  # type: ignore[arg-type]  # checked where it is used
-                smooth=smooth,
-                seed=seed,
-                device=device,
-                **_views(preset, fan_out, batch, weighting) | _parts(preset, layers, corruption, rho, readout),
-            )
-            model.settings()  # refuses what is out of range before the graph is read
+            model = _model(dim, epochs, method, schedule, device)
             place = choose_device(device)
             source = open_graph(graph, labels, directed, columns)
             show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
             if source.edge_columns:
                 show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
             if hold_out_edges is not None:
-                before = source.num_edges
-                source = source.hold_out_edges(hold_out_edges, seed)
-                held_out = f"held out {before - source.num_edges:,} of {before:,} edges"
-                show.log.print(f"{held_out}; to score on them: infomax evaluate {out} --edges")
+                source = _hold_out(source, hold_out_edges, schedule.seed, out)
             chosen, reason = model.choose_preset(source, place, out)
-            if automatic:
-                show.log.print(f"preset {chosen}: {f'{asked} was given' if asked else reason}")
+            if method.preset == "auto":
+                told = f"{schedule.of_batches} was given" if schedule.of_batches else reason
+                show.log.print(f"preset {chosen}: {told}")
                 model.preset = chosen
             if resume and (out / runs.MODEL).exists():
-                refuse_other_run(out, source, model.settings(chosen).describe(), seed)
+                refuse_other_run(out, source, model.settings(chosen).describe(), schedule.seed)
                 show.out.print(f"{out} holds a finished run already: nothing to resume.")
                 return
         with show.training_progress(
@@ -213,43 +171,23 @@ def train(
             show.wrote(f"{out}/", began)
 
 
-def _parts(
-    preset: str, layers: int | None, corruption: str | None, rho: float | None, readout: str | None
-) -> dict[str, Any]:
-    """The parts that the options name."""
-    from functools import partial
+def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedule, device: str) -> DGI:
+    """The model that the options mean; what is out of range is refused, before the graph is read."""
+    from infomax.estimator import DGI
 
-    from infomax.errors import InputError
-    from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features
-    from infomax.parts.encoders import GCN, MeanPool, SkipMeanPool
-    from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
-
-    if rho is not None and corruption not in ("flip", "both"):
-        raise InputError("--rho", "--corruption flip or both", f"--corruption {corruption or 'left out'}")
-    rho = 1e-3 if rho is None else rho
-    encoders = {"auto": GCN, "whole-graph": GCN, "batches": GCN, "mean-pool": MeanPool, "patches": SkipMeanPool}
-    corruptions = {
-        "shuffle": shuffle_features,
-        "flip": partial(flip_edges, rho=rho),
-        "both": partial(flip_and_shuffle, rho=rho),
-    }
-    readouts = {"mean": SigmoidMean, "set2set": Set2Set, "diffpool": DiffPool}
-    parts: dict[str, Any] = {}
-    if layers is not None:
-        if layers < 1 or preset not in encoders:
-            found = f"{layers} with --preset {preset}"
-            raise InputError("--layers", f"1 or more, with --preset {', '.join(encoders)}", found)
-        parts["encoder"] = partial(encoders[preset], layers=layers)
-    if not 0 <= rho <= 1:
-        raise InputError("--rho", "a rate from 0 to 1", str(rho))
-    if corruption is not None and preset not in ("auto", "whole-graph", "mean-pool"):
-        raise InputError("--corruption", "--preset whole-graph or mean-pool", f"--preset {preset}")
-    for option, given, known in (("corruption", corruption, corruptions), ("readout", readout, readouts)):
-        if given is not None:
-            if given not in known:
-                raise InputError(f"--{option}", f"one of {', '.join(known)}", given)
-            parts[option] = known[given]
-    return parts
+    preset = "batches" if method.preset == "auto" and schedule.of_batches else method.preset
+    model = DGI(
+        dim,
+        preset=preset,
+        epochs=_length(preset, epochs, schedule.steps),
+        patience=schedule.patience,
+        smooth=method.smooth,
+        seed=schedule.seed,
+        device=device,
+        **settings.arguments(preset, method.given or (), schedule.batch),
+    )
+    model.settings()
+    return model
 
 
 def _length(preset: str, epochs: int | None, steps: int | None) -> int | None:
@@ -267,34 +205,9 @@ def _length(preset: str, epochs: int | None, steps: int | None) -> int | None:
     return steps
 
 
-def _views(preset: str, fan_out: str | None, batch: int | None, weighting: str | None) -> dict[str, Any]:
-    """The views of batches or patches with these settings, and the encoder that fits the fan-out of patches."""
-    from functools import partial
-
-    from infomax.errors import InputError
-    from infomax.parts.encoders import SkipMeanPool
-    from infomax.views import Batches, Patches
-    from infomax.views.batches import BATCH
-    from infomax.views.patches import BATCH as CENTRES
-    from infomax.views.patches import FAN_OUT, Weighting
-
-    for option, given in (("--fan-out", fan_out), ("--weighting", weighting)):
-        if given is not None and preset != "patches":
-            raise InputError(option, "--preset patches", f"--preset {preset}")
-    if batch is not None and preset not in ("batches", "patches"):
-        raise InputError("--batch", "--preset batches or patches", f"--preset {preset}")
-    if fan_out is None and batch is None and weighting is None:
-        return {}
-    if preset == "batches":
-        return {"views": partial(Batches, batch=batch or BATCH)}
-    try:
-        counts = FAN_OUT if fan_out is None else tuple(int(count) for count in fan_out.split(","))
-        if min(counts) < 1:
-            raise ValueError
-    except ValueError:
-        raise InputError("--fan-out", "numbers from 1, as in 10,10,25", str(fan_out)) from None
-    weighting = weighting or "sample"
-    if weighting not in get_args(Weighting):
-        raise InputError("--weighting", " or ".join(get_args(Weighting)), weighting)
-    views = partial(Patches, fan_out=counts, batch=batch or CENTRES, weighting=weighting)  # type: ignore[arg-type]
-    return {"views": views, "encoder": partial(SkipMeanPool, layers=len(counts))}
+def _hold_out(graph: Graph, share: float, seed: int, out: Path) -> Graph:
+    """The graph without a share of its edges; says how many."""
+    left = graph.hold_out_edges(share, seed)
+    told = f"held out {graph.num_edges - left.num_edges:,} of {graph.num_edges:,} edges"
+    show.log.print(f"{told}; to score on them: infomax evaluate {out} --edges")
+    return left

@@ -167,7 +167,7 @@ class Patches(Views):
         if layers != len(self.fan_out):
             levels = ",".join(map(str, self.fan_out))
             expected = f"{len(self.fan_out)} layers, one for each number of the fan-out {levels}"
-            remedy = f"Give a fan-out of {layers} numbers: --fan-out, or in Python fan_out=."
+            remedy = f"Give a fan-out of {layers} numbers: --set fan-out=K,K,..., or in Python fan_out=."
             raise InputError("encoder", expected, str(layers), remedy)
 
     def divide(self, ranks: Ranks) -> None:
