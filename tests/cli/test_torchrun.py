@@ -142,11 +142,11 @@ def test_a_mistake_is_one_message_of_rank_0(name, outcomes):
 def test_processes_meet_in_a_store_with_the_keys_of_an_earlier_attempt():
     """After a restart torchrun still has them; a rank may read the old name before rank 0 announces its own."""
     wait = timedelta(seconds=30)
-    store = distributed.TCPStore("localhost", 0, is_master=True)
+    store = distributed.TCPStore("localhost", 0, is_master=True, timeout=wait)
     for key, value in {MEETING: "old", "old/1": "rank 1 of then", "old/rank 1 of then": "welcome"}.items():
         store.set(key, value)
     with ThreadPoolExecutor() as pool:
-        clients = [distributed.TCPStore("localhost", store.port, is_master=False) for _ in range(3)]
+        clients = [distributed.TCPStore("localhost", store.port, is_master=False, timeout=wait) for _ in range(3)]
         late = [pool.submit(_meet, clients[rank], rank, 3, wait) for rank in (1, 2)]
         while not all(store.check([f"old/{rank}"]) for rank in (1, 2)) or store.get("old/1") == b"rank 1 of then":
             time.sleep(0.01)
