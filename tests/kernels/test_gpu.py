@@ -263,7 +263,7 @@ def test_features_that_do_not_fit_stay_on_the_host(scale, preset, monkeypatch):
     settings = {"dim": 16, "preset": preset, "scale": "none", "epochs": 3, "lr": 1e-3, "device": "cuda"}
     there = DGI(**settings).fit(graph).transform(graph).vectors
     monkeypatch.setattr("infomax.views.operands.free_bytes", lambda gpu: 0)
-    table = operands.to_gather(graph.features, ON_GPU)
+    table = operands.to_gather(graph.table, ON_GPU)
     assert (table.is_pinned(), table.dtype) == (True, torch.half if scale == 1 else torch.float32)
     np.testing.assert_array_equal(DGI(**settings).fit(graph).transform(graph).vectors, there)
 

@@ -229,6 +229,7 @@ def open_graph(
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.errors import InputError
+    from infomax.graphs.graph import Graph
     from infomax.io.columns import Columns
     from infomax.io.reading import read_record, with_labels
 

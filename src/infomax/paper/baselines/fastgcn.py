@@ -69,6 +69,10 @@ class LayerSample:
     messages: Tensor
     weights: Tensor
 
+    def at(self, k: int) -> LayerSample:
+        """Itself: H tells the layer."""
+        return self
+
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P X Θ of the t nodes; then an unbiased estimate of P H Θ of the B nodes."""
         return self.messages @ weight if h is None else self.weights @ (h @ weight)
