@@ -236,12 +236,14 @@ def open_graph(
     path = Path(name)
     if path.exists() or path.suffix or "," in name:
         chosen = Columns.of(labels or (), **{"features": features, "known": known, **columns})
-        return Graph.of(read_record(name, None, chosen, directed=directed))
-    if name.lower() not in DATASETS:
+        graph = Graph.of(read_record(name, None, chosen, directed=directed))
+    elif name.lower() not in DATASETS:
         raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")
-    if columns:
+    elif columns:
         raise InputError(f"--{next(iter(columns))}", "tables to choose columns of", f"the data set {name}")
-    graph = load_dataset(name)
-    if directed and not graph.directed:
-        raise InputError(name, "tables with arrows to keep (--directed)", "a data set whose edges run both ways")
-    return with_labels(graph, labels, f"{name} --labels {','.join(labels)}") if labels else graph
+    else:
+        graph = with_labels(load_dataset(name), labels or (), f"{name} --labels {','.join(labels or ())}")
+    if features is None and directed is not None and graph.directed != directed:
+        found = f"a graph whose edges {'are directed' if graph.directed else 'run both ways'}"
+        raise InputError(name, f"tables or GraphML, for --{'' if directed else 'un'}directed", found)
+    return graph

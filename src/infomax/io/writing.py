@@ -137,11 +137,11 @@ def _write_nodes(graph: Record, path: Path, kind: str, progress: Progress) -> No
         head = (id_name(graph), *names, *flat_marks(graph))
         file.write(delimiter.join(quoted(name, delimiter) for name in head) + "\n")
         for identifier, at, words, marks in followed(node_rows(graph), progress, "nodes", graph.num_nodes):
-            if len(words) < len(names):
-                filled = dict(zip(at, words, strict=True))
-                words = [filled.get(column, "0") for column in range(len(names))]
+            numbers = ["0"] * len(names)
+            for column, word in zip(at, words, strict=True):
+                numbers[column] = word
             first, *last = (quoted(cell, delimiter) for cell in (identifier, *marks))
-            file.write(delimiter.join([first, *words, *last]) + "\n")
+            file.write(delimiter.join([first, *numbers, *last]) + "\n")
 
 
 @contextmanager
