@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import benchmarks.faults
-from benchmarks.faults import crafted, folders, kills, mixed, mutations
+from benchmarks.faults import crafted, folders, kills, mixed, mutations, values
 from benchmarks.faults.children import Trials
 
-PARTS = ("trainings", "operations", "folders", "files", "tables", "crafted")
+PARTS = ("trainings", "operations", "folders", "values", "files", "tables", "crafted")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--files", type=int, default=72_000, help="mutated files")
     parser.add_argument("--tables", type=int, default=500, help="sets of mixed tables")
     parser.add_argument("--folders", type=int, default=30, help="kills, and full disks, per stage of a graph folder")
+    parser.add_argument("--values", type=int, default=300, help="graph folders with damaged arrays")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", choices=PARTS, help="only this part")
     settings = parser.parse_args(arguments)
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
             "trainings": kills.kill_at_random(folder / "trainings", settings.seed, settings.trainings),
             "operations": kills.kill_before_operations(folder / "operations", operations),
             "folders": folders.campaign(folder / "folders", settings.seed, settings.folders),
+            "values": values.campaign(folder / "values", settings.seed, settings.values),
             "files": mutations.campaign(folder / "files", settings.seed, settings.files),
             "tables": mixed.campaign(folder / "tables", settings.seed, settings.tables),
             "crafted": crafted.campaign(folder / "crafted"),

@@ -13,6 +13,7 @@ Trials = Iterator[tuple[int, list[str]]]
 # The last two are what a training would import at its first step: half a second per process.
 PRELOADED = [
     "benchmarks.faults.folders",
+    "benchmarks.faults.values",
     "benchmarks.faults.kills",
     "benchmarks.faults.mixed",
     "benchmarks.faults.mutations",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.faults import crafted, folders, kills, mixed, mutations
+from benchmarks.faults import crafted, folders, kills, mixed, mutations, values
 
 SLOW = {"200 million columns of zeros", "a cell of 50 MB"}  # their files alone take seconds to write
 
@@ -31,6 +31,15 @@ def test_a_graph_folder_killed_at_any_moment_ends_in_the_same_bytes(
     trials = list(folders.campaign(tmp_path, seed=0, kills=1))
     assert sum(tried for tried, _ in trials) > 0
     assert [fault for _, faults in trials for fault in faults] == []
+
+
+def test_damaged_values_of_a_graph_folder_are_refused(tmp_path: Path) -> None:
+    assert list(values.campaign(tmp_path, seed=0, trials=5)) == [(1, [])] * 5
+
+
+def test_the_campaign_sees_a_damaged_array_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "damage", lambda folder, rng: ("nothing", False))
+    assert list(values.campaign(tmp_path, seed=0, trials=1)) == [(1, ["trial 0, nothing: exit code 0"])]
 
 
 def test_the_campaign_sees_half_of_a_graph_folder(tmp_path: Path) -> None:
