@@ -175,4 +175,5 @@ def test_a_poor_choice_of_format_is_pointed_out(tmp_path: Path, monkeypatch: pyt
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             graph.save(tmp_path / name)
-        assert ["100,000 numbers as text" in str(one.message) for one in caught] == [True] * poor
+        expected = f"{tmp_path / 'tables' / 'nodes.csv'}: 100,000 numbers as text"
+        assert [expected in str(one.message) for one in caught] == [True] * poor

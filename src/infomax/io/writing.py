@@ -114,6 +114,8 @@ def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -
         raise InputError(str(edges), "two files, for edges and for nodes", "one name twice")
     for path, kind in zip((edges, nodes), kinds, strict=True):
         refuse_unwritable(graph, str(path), "parquet" if kind == ".parquet" else "text")
+    if kinds[1] != ".parquet":
+        refuse_too_many(graph, str(nodes), "text")
     # Both are moved to their places only when both are whole.
     with replacing(edges) as first, replacing(nodes) as second:
         _parquet_edges(graph, first) if kinds[0] == ".parquet" else _write_edges(graph, first, kinds[0])
@@ -131,7 +133,6 @@ def _write_edges(graph: Record, path: Path, kind: str) -> None:
 
 
 def _write_nodes(graph: Record, path: Path, kind: str, progress: Progress) -> None:
-    refuse_too_many(graph, str(path), "text")
     delimiter, names = text.DELIMITERS[kind], feature_names(graph)
     with _opened(path, packed=kind.endswith(".gz")) as file:
         head = (id_name(graph), *names, *flat_marks(graph))
