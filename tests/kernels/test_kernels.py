@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from sample_graphs import random_graph
@@ -33,6 +35,17 @@ def test_kernels_are_chosen_by_the_work_and_the_device_alone():
     assert Backend(CPU).triton is None
     for numbers, small in ((kernels.TRAINING - 1, True), (kernels.TRAINING, False)):
         assert Backend.of_training(torch.device("cuda"), numbers).small == small
+
+
+def test_a_small_graph_counts_as_large_in_one_of_many_models(monkeypatch):
+    """As in the paper's protocol, which trains a hundred encoders."""
+    graph, numbers = random_graph(30), []
+    for name in ("of_training", "of_embedding"):
+        monkeypatch.setattr(Backend, name, lambda device, work: numbers.append(work) or Backend(device))
+    model = DGI(dim=4, epochs=2, device="cpu")
+    for model.one_of_many in (False, True):
+        model.fit(graph).transform(graph)
+    assert numbers == [30 * 4 * 2, 30 * 4, math.inf, math.inf]
 
 
 def test_what_one_backend_does_changes_no_other(monkeypatch):

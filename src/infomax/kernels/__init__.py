@@ -86,11 +86,6 @@ class Backend:
         """Return an array with arbitrary contents: from the workspace if there is one, else from NumPy."""
         return np.empty(shape, dtype) if self.workspace is None else self.workspace.empty(shape, dtype)
 
-    @property
-    def reaches_host(self) -> bool:
-        """Whether `gather_tree` can read a table in page-locked host memory."""
-        return self.triton is not None
-
     def prepare(self, matrix: Tensor) -> Any:
         """Convert a CSR matrix to the form in which `product` is fastest."""
         kernels = self._gpu(matrix.values())
@@ -116,8 +111,8 @@ class Backend:
     def gather_tree(self, table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
         """Do as `pool_tree` from a table ``[T, d]``, node i having row ``rows[i]``; the outermost level is not stored.
 
-        The table may be in half precision, and on the host where the backend `reaches_host`; the result has the dtype
-        of ``share``.
+        The table may be in half precision, and for Triton in page-locked host memory; the result has the dtype of
+        ``share``.
         """
         kernels = None if table.requires_grad else self._gpu(share)
         return (kernels or plain).gather_tree(table, rows, tree, share)  # type: ignore[no-any-return]
@@ -142,19 +137,13 @@ class Backend:
 
     @torch.no_grad()
     def pair_loss(
-        self,
-        z: Tensor,
-        z_negative: Tensor,
-        bias: Tensor,
-        slope: Tensor,
-        weight: Tensor,
-        offset: Tensor,
-        portion: Portion | None = None,
+        self, z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute loss and gradients from the last linear map on: PReLU, sigmoid-mean readout, scores, cross-entropy.
 
-        With h = PReLU(z + b), s = σ(mean h), v = W s, scores h_i·v + o and g_i the gradient of the mean loss by score
-        i, the gradient of h_i is g_i v; positives add a row c, from the summary. Only the PReLU's mask needs a matrix.
+        The ``last`` arguments are bias b, slope, weight W and offset o. With h = PReLU(z + b), s = σ(mean h),
+        v = W s, scores h_i·v + o and g_i the gradient of the mean loss by score i, the gradient of h_i is g_i v;
+        positives add a row c, from the summary. Only the PReLU's mask needs a matrix.
 
         With a ``portion``, z and z_negative are this rank's rows of a batch; summary and loss are of the whole batch.
         Rows that the portion calls padding count nowhere, and their gradient is 0.
@@ -166,62 +155,41 @@ class Backend:
         """
         padded = portion is not None and portion.real is not None
         kernels = None if padded else self._gpu(z) or self.numba(z.numel())
-        return (kernels or plain).pair_loss(z, z_negative, bias, slope, weight, offset, portion)  # type: ignore[no-any-return]
+        return (kernels or plain).pair_loss(z, z_negative, *last, portion)  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def shuffle_loss(
-        self, matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *others: Tensor
+        self, matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *last: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Compute `pair_loss` of a graph and its shuffle, z = P Y and P Y[rows], with one gradient by Y, not two by z.
 
-        ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared; the others are as in `pair_loss`.
+        ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared.
         """
         if self.triton and not isinstance(matrix, Tensor):
-            return self.triton.shuffle_loss(matrix, transpose, rows, y, *others)  # type: ignore[no-any-return]
+            return self.triton.shuffle_loss(matrix, transpose, rows, y, *last)  # type: ignore[no-any-return]
         if kernels := self.numba(y.numel()):
-            return kernels.shuffle_loss(matrix, transpose, rows, y, *others, empty=self.empty)  # type: ignore[no-any-return]
-        return plain.shuffle_loss(matrix, transpose, rows, y, *others)
+            return kernels.shuffle_loss(matrix, transpose, rows, y, *last, empty=self.empty)  # type: ignore[no-any-return]
+        return plain.shuffle_loss(matrix, transpose, rows, y, *last)
 
     @torch.no_grad()
-    def note(
-        self,
-        record: Tensor,
-        sums: Tensor,
-        curve: Tensor,
-        lowest: Tensor,
-        counts: Tensor,
-        steps: int,
-        patience: int,
-        last: bool,
-    ) -> None:
-        """Add a step's record ``[3]`` to the sums; after an epoch's last step, store its mean. See `Ledger`."""
-        (self._gpu(record) or plain).note(record, sums, curve, lowest, counts, steps, patience, last)
+    def note(self, record: Tensor, *books: Any) -> None:
+        """Add a step's record ``[3]`` to the books of a `Ledger`; they are as in `plain.note`."""
+        (self._gpu(record) or plain).note(record, *books)
 
     @torch.no_grad()
-    def adam(
-        self,
-        weights: list[Tensor],
-        gradients: Sequence[Tensor],
-        means: list[Tensor],
-        variances: list[Tensor],
-        count: Tensor,
-        lr: float,
-        kept: list[Tensor] | None = None,
-        waited: Tensor | None = None,
-    ) -> None:
-        """Do and count one step of Adam; if ``waited`` is 0 and ``kept`` is given, copy the weights to it first."""
+    def adam(self, weights: list[Tensor], gradients: Sequence[Tensor], *state: Any) -> None:
+        """Do and count one step of Adam; its state is as in `plain.adam`."""
         # The kernels index memory directly: a gradient needs the same layout as its weight.
         gradients = [
             gradient if gradient.stride() == weight.stride() else torch.empty_like(weight).copy_(gradient)
             for weight, gradient in zip(weights, gradients, strict=True)
         ]
-        arguments = weights, gradients, means, variances, count, lr, kept, waited
         flat = all(weight.dtype == torch.float32 and weight.is_contiguous() for weight in weights)
         kernels = self._gpu(weights[0]) or (self.numba(sum(map(torch.numel, weights))) if flat else None)
         if kernels is None and self.uses_numba:
-            on_one_thread(plain.adam, *arguments)
+            on_one_thread(plain.adam, weights, gradients, *state)
         else:
-            (kernels or plain).adam(*arguments)
+            (kernels or plain).adam(weights, gradients, *state)
 
     def _gpu(self, x: Tensor) -> ModuleType | None:
         """Return the Triton kernels if x is float32 on a GPU."""

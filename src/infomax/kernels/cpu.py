@@ -217,7 +217,7 @@ def adam(
     kept: Sequence[Tensor] | None,
     waited: Tensor | None,
 ) -> None:
-    """As `Backend.adam`, for contiguous tensors."""
+    """As `plain.adam`, for contiguous tensors."""
     count += 1
     rate, scale = lr / (1 - 0.9 ** count.item()), 1 / math.sqrt(1 - 0.999 ** count.item())
     keep = bool(kept) and waited is not None and waited.item() == 0

@@ -21,5 +21,5 @@ class Adam:
         self.backend = backend or Backend(self.count.device)
 
     def step(self, gradients: Sequence[Tensor], kept: list[Tensor] | None = None, waited: Tensor | None = None) -> None:
-        """Update the weights; see `Backend.adam` for ``kept`` and ``waited``."""
+        """Update the weights; see `plain.adam` for ``kept`` and ``waited``."""
         self.backend.adam(self.weights, gradients, self.means, self.variances, self.count, self.lr, kept, waited)

@@ -111,7 +111,7 @@ def inverse(rows: Tensor) -> Tensor:
 def note(
     record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
 ) -> None:
-    """As `Backend.note`."""
+    """Add a step's record ``[3]`` to the sums; after an epoch's last step, store its mean. See `Ledger`."""
     sums += record
     if last:
         mean, (epoch, kept, waited) = sums / steps, counts.unbind()
@@ -133,7 +133,7 @@ def adam(
     kept: list[Tensor] | None,
     waited: Tensor | None,
 ) -> None:
-    """As `Backend.adam`."""
+    """Do and count one step of Adam; if ``waited`` is 0 and ``kept`` is given, copy the weights to it first."""
     if kept and waited is not None:
         if waited.is_cuda:
             for before, weight in zip(kept, weights, strict=True):

@@ -131,7 +131,7 @@ def to_gather(
 def _table(features: Table, backend: Backend, dtype: torch.dtype) -> tuple[Tensor, bool]:
     """Return a table ``[N, F]`` of a dtype, padded as in `to_multiply`, and whether rounding changed it little."""
     n, width, device = len(features), features.shape[1] + -features.shape[1] % 8, backend.device
-    fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or not backend.reaches_host
+    fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or backend.triton is None
     out = torch.empty(n, width, dtype=dtype, **({"device": device} if fits else {"pin_memory": True}))
     error = largest = torch.zeros(width, device=device)
     for start, block in _blocks(features, device):

@@ -253,7 +253,7 @@ def pair_loss(
     offset: Tensor,
     portion: Portion | None = None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As `infomax.kernels.pair_loss`; z and z_negative are overwritten by their gradients."""
+    """As `Backend.pair_loss`; z and z_negative are overwritten by their gradients."""
     z, z_negative = z.contiguous(), z_negative.contiguous()
     found = judge(z, z_negative, bias, slope, weight, offset, portion)
     for part, g, c in ((z, found.g, found.c), (z_negative, found.g[len(z) :], None)):
@@ -268,7 +268,7 @@ def pair_loss(
 def shuffle_loss(
     matrix: Sparse, transpose: Sparse, rows: Tensor, y: Tensor, *others: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As `infomax.kernels.shuffle_loss`."""
+    """As `Backend.shuffle_loss`."""
     z, z_negative, inverse = pair(matrix, y, rows)
     found, (bias, slope, *_) = judge(z, z_negative, *others), others
     y_grad = pair_gradient(transpose, z, z_negative, rows, inverse, bias, slope, found.g, found.v, found.c)

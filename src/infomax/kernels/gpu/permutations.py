@@ -39,7 +39,7 @@ def _permute(keys, out, n, blocks, low: tl.constexpr, high: tl.constexpr, ROUNDS
 
 
 def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
-    """As `infomax.kernels.permutations`."""
+    """As `Backend.permutations`."""
     keys = torch.randint(
         -(2**31), 2**31, (count, ROUNDS), generator=generator, device=generator.device, dtype=torch.int32
     )

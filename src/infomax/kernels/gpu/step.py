@@ -73,7 +73,7 @@ def _adam(
 def note(
     record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
 ) -> None:
-    """As `infomax.kernels.note`."""
+    """As `plain.note`."""
     _note[(1,)](record, sums, curve, lowest, counts, len(curve), steps, patience, last, num_warps=1)
 
 
@@ -87,7 +87,7 @@ def adam(
     kept: Sequence[Tensor] | None,
     waited: Tensor | None,
 ) -> None:
-    """As `infomax.kernels.adam`; all weights in one launch."""
+    """As `plain.adam`; all weights in one launch."""
     corrections = count.new_empty(2)
     _count[(1,)](count, corrections, num_warps=1)
     sizes = tuple(weight.numel() for weight in weights)

@@ -49,7 +49,7 @@ def _tree_pool_backward(own_grad, grad, parent, count, share, out, inner, d, COL
 
 
 def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
-    """As `infomax.kernels.gather_tree`; no gradient."""
+    """As `Backend.gather_tree`; no gradient."""
     d, inner = table.shape[1], len(tree.first)
     own, out = share.new_empty(inner, d), share.new_empty(inner, d)
     grid = (inner, triton.cdiv(d, WIDE))
@@ -59,7 +59,7 @@ def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple
 
 
 class PoolTree(torch.autograd.Function):
-    """As `infomax.kernels.pool_tree`."""
+    """As `Backend.pool_tree`."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:  # noqa: D102
