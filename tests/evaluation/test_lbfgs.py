@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import minimize
 
 from infomax.evaluation.lbfgs import minimise
@@ -15,7 +16,11 @@ def test_it_finds_the_minimum_that_scipy_finds(seed):
         value = np.logaddexp(0, -margins).mean() + 0.01 * point @ point
         return value, -(rows * (signs / (1 + np.exp(margins)))[:, None]).mean(axis=0) + 0.02 * point
 
-    found = minimise(loss, generator.normal(size=12), 1e-5)
+    def in_torch(point):
+        value, slope = loss(point.numpy())
+        return float(value), torch.from_numpy(slope)
+
+    found = minimise(in_torch, torch.from_numpy(generator.normal(size=12)), 1e-5).numpy()
     expected = minimize(loss, np.zeros(12), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 1e-15}).x
     np.testing.assert_allclose(found, expected, atol=1e-2)
     assert loss(found)[0] == pytest.approx(loss(expected)[0], abs=1e-8)
@@ -23,11 +28,11 @@ def test_it_finds_the_minimum_that_scipy_finds(seed):
 
 def test_it_ends_where_it_starts_if_that_is_the_minimum():
     calls = []
-    minimise(lambda point: (calls.append(0) or 0.0, np.zeros(3)), np.ones(3), 1e-3)
+    minimise(lambda point: (calls.append(0) or 0.0, torch.zeros(3)), torch.ones(3), 1e-3)
     assert len(calls) == 1
 
 
 def test_it_ends_where_rounding_hides_the_gain():
     """A slope that promises what no step gives."""
-    found = minimise(lambda point: (1.0, np.ones(2)), np.zeros(2), 1e-3)
-    np.testing.assert_array_equal(found, 0)
+    found = minimise(lambda point: (1.0, torch.ones(2)), torch.zeros(2), 1e-3)
+    np.testing.assert_array_equal(found.numpy(), 0)

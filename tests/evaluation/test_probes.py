@@ -7,7 +7,7 @@ from scipy import sparse
 from torch.nn import functional
 
 from infomax.errors import InputError
-from infomax.evaluation.many_labels import fit_labels
+from infomax.evaluation.logistic import logistic_path
 from infomax.evaluation.probes import PROBES, first_weights, fit_linear, linear_gradient, paper_probe, validated_probe
 from infomax.reports.comparison import majority
 
@@ -252,7 +252,8 @@ def test_labels_are_fitted_to_the_lowest_loss_whatever_the_shape_of_x():
     x = torch.randn(400, 4, generator=draws, dtype=torch.float64)
     y = (x + 2 * torch.randn(400, 4, generator=draws) > torch.tensor([0.0, 1, 4, 1e6])).float()
     shaped = torch.cat([100 * x[:, :2] + 1000, x[:, 1:], x[:, :1] + x[:, 1:2], torch.ones(400, 1)], dim=1).float()
-    weight, bias = fit_labels(shaped, y)
+    _, found = next(logistic_path(shaped, y.numpy(), [np.inf]))
+    weight, bias = (torch.from_numpy(part).float() for part in (found.weights, found.bias))
     assert weight.isfinite().all()
     logits = shaped @ weight + bias
     error = (logits.sigmoid() - y)[:, :3].double() / 400

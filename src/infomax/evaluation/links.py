@@ -16,6 +16,7 @@ from scipy import sparse
 
 from infomax.arrays.held_out import are_joined
 from infomax.errors import InputError
+from infomax.evaluation.logistic import logistic_path
 
 Vectors: TypeAlias = Any
 """``[N, d]``: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
@@ -111,25 +112,22 @@ def cosines(vectors: Vectors, pairs: Pairs) -> NDArray[np.float32]:
 def regression(vectors: Vectors, pairs: Pairs) -> NDArray[np.float64]:
     """Log-odds ``[P]`` of an edge, by a logistic regression on the elementwise product of the two vectors of a pair.
 
-    Products are those of vectors of length 1, and scaled by one number to a mean squared length of 1. So neither the
-    scale of the vectors nor their width decides what a strength C means. C is chosen on a quarter of the pairs to learn
-    from, then the regression is fitted to all of them.
+    Products are those of vectors of length 1. C is chosen on a quarter of the pairs to learn from, then the regression
+    is fitted to all of them.
     """
-    from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
     from threadpoolctl import threadpool_limits
 
     rows = np.flatnonzero(pairs.fitted).reshape(2, -1).T.ravel()  # an edge, another pair, an edge, ...
     rows = rows[: max(2 * LEAST_PAIRS, _FITTED // _width(vectors))]
-    x, y = _products(vectors, pairs.ends[:, rows]), pairs.joined[rows]
-    scale = 1 / max(np.sqrt((x**2).sum() / len(rows)), 1e-30)
-    x, learnt = x * scale, np.arange(len(rows)) % 8 < 6
+    x, y = _products(vectors, pairs.ends[:, rows]), pairs.joined[rows, None]
+    learnt = np.arange(len(rows)) % 8 < 6
     with threadpool_limits(1):  # such products wait longer for a second thread than they gain
-        models = [LogisticRegression(C=cost, max_iter=1000).fit(x[learnt], y[learnt]) for cost in COSTS]
-        found = [roc_auc_score(y[~learnt], model.decision_function(x[~learnt])) for model in models]
-        best = LogisticRegression(C=COSTS[int(np.argmax(found))], max_iter=1000).fit(x, y)
+        path = logistic_path(x[learnt], y[learnt], COSTS)
+        found = {cost: roc_auc_score(y[~learnt], model.logits(x[~learnt])) for cost, model in path}
+        _, best = next(logistic_path(x, y, [max(found, key=found.__getitem__)]))
     blocks = _blocks(pairs, _width(vectors))
-    return np.concatenate([best.decision_function(_products(vectors, ends) * scale) for ends in blocks])
+    return np.concatenate([best.logits(_products(vectors, ends))[:, 0] for ends in blocks])
 
 
 def common_neighbours(adjacency: sparse.csr_array, pairs: Pairs, *, directed: bool = False) -> NDArray[np.int64]:

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from infomax.errors import InputError
 from infomax.evaluation.logistic import logistic_path
-from infomax.evaluation.many_labels import fit_labels
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.splits import Splits, known
 from infomax.kernels.initialisation import glorot
@@ -120,7 +119,8 @@ def converged_probe(
     if codes.ndim == 1 or len(train) < MANY * vectors.shape[1]:
         return paper_probe(vectors, codes, splits, seed=seed, device=device, steps=10 * STEPS)
     x = _dense(vectors, train, device)
-    weight, bias = fit_labels(x, torch.as_tensor(codes[train], dtype=torch.float32, device=device))
+    _, found = next(logistic_path(x, codes[train], [np.inf]))
+    weight, bias = (torch.as_tensor(part, dtype=torch.float32, device=device) for part in (found.weights, found.bias))
     return _scored(vectors, codes, splits, device, weight[:, None], bias[None], x.new_zeros(()), x.new_ones(()))
 
 
