@@ -96,8 +96,8 @@ def test_the_commands_of_a_document_exist(path):
     group = get_command(app)
     for words in commands(shown):
         command, context = group, group.make_context("infomax", [], resilient_parsing=True)
-        while hasattr(command, "commands") and words and words[0] in command.commands:
-            command, words = command.commands[words[0]], words[1:]
+        while words and hasattr(command, "get_command") and (inner := command.get_command(context, words[0])):
+            command, words = inner, words[1:]
         options = {option for parameter in command.get_params(context) for option in parameter.opts}
         given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         assert given <= options, (path.name, words)

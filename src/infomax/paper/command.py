@@ -115,7 +115,8 @@ for _name in EXPERIMENTS:
 def corruption(
     dataset: Annotated[str, typer.Option(metavar="cora|citeseer|pubmed", help="The data set.")] = "cora",
     run: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Study the graph and settings of a run of your own instead.")
+        Path | None,
+        typer.Option("--run", metavar="RUN", help="Study the graph and settings of a run of your own instead."),
     ] = None,
     labels: Annotated[
         str | None, typer.Option(metavar="SOURCE:COLUMN", help="The classes of the run's nodes, as for analyse.")
