@@ -3,13 +3,14 @@
     python -m benchmarks.faults                       # all of it, some 20 minutes on two idle cores
     python -m benchmarks.faults --trainings 3 --operations 5 --files 500
 
-Seven parts, all drawn from one seed:
+Eight parts, all drawn from one seed:
 
 - kills of a training at random moments, each resumed and killed again, then left to end;
 - kills before single operations on files of a run folder: the first, the second, and so on;
 - graph folders: kills of prepare, train and embed at random moments, and the same on disks that are full (as root);
 - graph folders with damaged arrays: values, bytes, types and shapes, with and without the hash that fits them;
 - mutated files of every format that is read: bits flipped, bytes overwritten, removed, inserted, repeated;
+- parts of vectors and an index of them, damaged: read, and embedded again;
 - mixed tables: rows over several files of text and parquet, ids and cells of several kinds, through both readers;
 - crafted files: archives that unpack to far more than they are, headers that lie, pickles that call, and the like.
 

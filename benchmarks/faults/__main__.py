@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import benchmarks.faults
-from benchmarks.faults import crafted, folders, kills, mixed, mutations, values
+from benchmarks.faults import crafted, folders, kills, mixed, mutations, parts, values
 from benchmarks.faults.children import Trials
 
-PARTS = ("trainings", "operations", "folders", "values", "files", "tables", "crafted")
+PARTS = ("trainings", "operations", "folders", "values", "files", "vectors", "tables", "crafted")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -26,6 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--operations", type=int, default=0, help="kills before the first K operations; 0: before all")
     parser.add_argument("--files", type=int, default=72_000, help="mutated files")
     parser.add_argument("--tables", type=int, default=500, help="sets of mixed tables")
+    parser.add_argument("--vectors", type=int, default=3_000, help="damaged parts of vectors, and indices of them")
     parser.add_argument("--folders", type=int, default=30, help="kills, and full disks, per stage of a graph folder")
     parser.add_argument("--values", type=int, default=300, help="graph folders with damaged arrays")
     parser.add_argument("--seed", type=int, default=0)
@@ -36,17 +37,18 @@ def main(arguments: list[str] | None = None) -> None:
         for part in PARTS:
             (folder / part).mkdir()
         operations = list(range(1, settings.operations + 1)) or None
-        parts: dict[str, Trials] = {
+        campaigns: dict[str, Trials] = {
             "trainings": kills.kill_at_random(folder / "trainings", settings.seed, settings.trainings),
             "operations": kills.kill_before_operations(folder / "operations", operations),
             "folders": folders.campaign(folder / "folders", settings.seed, settings.folders),
             "values": values.campaign(folder / "values", settings.seed, settings.values),
             "files": mutations.campaign(folder / "files", settings.seed, settings.files),
+            "vectors": parts.campaign(folder / "vectors", settings.seed, settings.vectors),
             "tables": mixed.campaign(folder / "tables", settings.seed, settings.tables),
             "crafted": crafted.campaign(folder / "crafted"),
         }
         found = 0
-        for part, trials in parts.items():
+        for part, trials in campaigns.items():
             if settings.part in (None, part):
                 found += _report(part, trials)
     sys.exit(1 if found else 0)

@@ -17,6 +17,7 @@ PRELOADED = [
     "benchmarks.faults.kills",
     "benchmarks.faults.mixed",
     "benchmarks.faults.mutations",
+    "benchmarks.faults.parts",
     "benchmarks.faults.crafted",
     "filelock",
     "torch.fx.experimental.symbolic_shapes",

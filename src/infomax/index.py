@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.columns import StoredVectors
 from infomax.arrays.folder import file_hash
+from infomax.arrays.integrity import sample_hash
 from infomax.embeddings import Embeddings, StoredEmbeddings, cosines, find_row, nearest, positions
 from infomax.errors import InputError
 from infomax.io.atomic import check_place, replacing
@@ -29,8 +29,6 @@ LIMIT = runs.STORED
 
 INDEX, NOTES = "neighbours.usearch", "neighbours.json"
 NEAREST, SAMPLE = 10, 100
-BLOCKS, BLOCK = 64, 1 << 16
-"""How many blocks of an index are hashed each time that it is opened, and their bytes."""
 BUILT_FROM, CANDIDATES = 64, 1024
 """How many nodes are kept in view when one is added, and when the index is searched.
 
@@ -197,12 +195,8 @@ def _state(path: Path) -> list[Any]:
 
     On Linux and macOS a write changes a time that no program sets back. The blocks find wide damage by the disk itself.
     """
-    stat, content = path.stat(), hashlib.sha256()
-    with path.open("rb") as file:
-        for at in range(BLOCKS):
-            file.seek(max(stat.st_size - BLOCK, 0) * at // (BLOCKS - 1))
-            content.update(file.read(BLOCK))
-    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, content.hexdigest()]
+    stat = path.stat()
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, sample_hash(path)]
 
 
 def _writable(path: Path) -> bool:

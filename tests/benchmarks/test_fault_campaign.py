@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.faults import crafted, folders, kills, mixed, mutations, values
+from benchmarks.faults import crafted, folders, kills, mixed, mutations, parts, values
 
 SLOW = {"200 million columns of zeros", "a cell of 50 MB"}  # their files alone take seconds to write
 
@@ -57,6 +57,26 @@ def test_the_campaign_sees_half_of_a_graph_folder(tmp_path: Path) -> None:
 
 def test_damaged_files_are_refused_or_read_as_they_were(tmp_path: Path) -> None:
     assert mutations.examine(tmp_path, seed=1, first=0, last=300) == []
+
+
+@pytest.fixture
+def part_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set back after the campaign, which has smaller ones."""
+    for module, name in ((parts.parts, "PART"), (parts.stored, "BLOCK")):
+        monkeypatch.setattr(module, name, getattr(module, name))
+
+
+@pytest.mark.usefixtures("part_sizes")
+def test_damaged_parts_are_refused_read_as_they_were_or_written_again(tmp_path: Path) -> None:
+    assert parts.examine(tmp_path, seed=1, first=0, last=20) == []
+
+
+@pytest.mark.usefixtures("part_sizes")
+def test_the_campaign_sees_a_part_that_is_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts.parts, "damage", lambda *_, **__: "")
+    monkeypatch.setattr(parts, "mutate", lambda content, rng: content[:200] + b"????" + content[204:])
+    found = parts.examine(tmp_path, seed=1, first=0, last=8)
+    assert any("found ['part-0000" in fault for fault in found), found
 
 
 def test_mixed_tables_make_one_graph_or_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,137 @@
+"""Damaged parts of vectors and indices of neighbours: read as they were, refused, or written again as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from benchmarks.faults.children import Trials, run
+from benchmarks.faults.mutations import mutate
+from infomax import DGI, Embeddings, Graph, InputError, index
+from infomax.embeddings import StoredEmbeddings
+from infomax.training import parts, stored
+
+BATCH = 300
+_NODE = 7
+
+
+def write(folder: Path, nodes: int = 120) -> DGI:
+    """Write a graph folder, the vectors of a model in three parts, and an index of them where one can be built."""
+    parts.PART, stored.BLOCK = 50, {"cpu": 20}
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(nodes, 6)).astype(np.float32)
+    Graph.from_scipy(sparse.random_array((nodes, nodes), density=0.05, rng=rng), features).save(folder / "g.graph")
+    model = DGI(dim=4, epochs=1, preset="batches", device="cpu").fit(Graph.open(folder / "g.graph"))
+    model.write_vectors(model.graph_, folder / "vectors")
+    if index.installed():
+        index.open_stored_index(folder / "vectors", StoredEmbeddings.open(folder / "vectors"), make=True)
+    return model
+
+
+def answers(vectors: Path) -> dict[str, Callable[[], Any]]:
+    """What is read of a folder of parts."""
+
+    def indexed() -> Any:
+        found = index.open_stored_index(vectors, StoredEmbeddings.open(vectors), make=False)
+        return None if found is None else found.neighbours(_NODE, 3)
+
+    disk = StoredEmbeddings.open
+    read = {
+        "all rows": lambda: Embeddings.read(vectors).vectors.tolist(),
+        "blocks": lambda: [block.tolist() for block in disk(vectors).vectors.blocks()],
+        "some rows": lambda: disk(vectors).vectors[[3, 60, 119]].tolist(),
+        "ids": lambda: disk(vectors).ids.tolist(),
+        "neighbours": lambda: disk(vectors).neighbours(_NODE, 3),
+    }
+    return read | ({"index": indexed} if index.installed() else {})
+
+
+def examine(folder: Path, seed: int, first: int, last: int) -> list[str]:
+    """Damage a file per number, read all there is, and embed again; the faults."""
+    model, vectors, found = write(folder), folder / "vectors", list[str]()
+    contents = {path: path.read_bytes() for path in sorted(vectors.iterdir())}
+    times = {path: (path.stat().st_atime_ns, path.stat().st_mtime_ns) for path in contents}
+    expected = {name: read() for name, read in answers(vectors).items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(first, last):
+            rng = np.random.default_rng([seed, number])
+            path = list(contents)[int(rng.integers(len(contents)))]
+            damaged = mutate(contents[path], rng)
+            path.write_bytes(damaged)
+            if rng.random() < 0.5:
+                os.utime(path, ns=times[path])
+            (folder / "number").write_text(str(number))
+            where = f"file {number} of seed {seed} ({path.name})"
+            for name, read in answers(vectors).items():
+                allowed = (expected[name], None) if name == "index" else (expected[name],)
+                found += _told(f"{where}, {name}", read, allowed)
+            found += _told(where, partial(_embed, model, vectors, contents, path), ([],))
+            for place, content in contents.items():
+                if place.read_bytes() != content:
+                    place.write_bytes(content)
+                os.utime(place, ns=times[place])
+    return found
+
+
+def _embed(model: DGI, vectors: Path, contents: dict[Path, bytes], path: Path) -> list[str]:
+    """Embed again; names of files that are not as they were then, but for a damaged index or its notes."""
+    damaged, refused = path.read_bytes(), False
+    try:
+        model.write_vectors(model.graph_, vectors)
+    except InputError:
+        refused = True
+    indices = {vectors / f"_{index.INDEX}", vectors / f"_{index.NOTES}"}
+    wanted = {place: content for place, content in contents.items() if place not in indices}
+    if refused and path in wanted:
+        wanted[path] = damaged
+    found = {place: place.read_bytes() for place in vectors.iterdir() if place not in indices}
+    differ = [place for place in wanted | found if wanted.get(place) != found.get(place)]
+    return sorted(place.name for place in differ if refused or not _same_json(wanted.get(place), found.get(place)))
+
+
+def _same_json(first: bytes | None, second: bytes | None) -> bool:
+    """Whether two texts are the same values, with other spaces between them."""
+    try:
+        return bool(json.loads(first or b"") == json.loads(second or b""))
+    except ValueError:
+        return False
+
+
+def _told(where: str, work: Callable[[], Any], allowed: tuple[Any, ...]) -> Iterator[str]:
+    """Any exception but `InputError`, and any result but those allowed."""
+    try:
+        if (found := work()) not in allowed:
+            yield f"{where}: found {str(found)[:100]}"
+    except InputError:
+        pass
+    except Exception as error:
+        yield f"{where}: {type(error).__name__}: {error}"
+
+
+def _batch(folder: Path, seed: int, first: int, last: int) -> None:
+    torch.set_num_threads(1)
+    (folder / "faults.json").write_text(json.dumps(examine(folder, seed, first, last)))
+
+
+def campaign(folder: Path, seed: int, files: int) -> Trials:
+    """Damage that many files, in processes that may crash."""
+    for first in range(0, files, BATCH):
+        place, last = folder / f"batch-{first}", min(first + BATCH, files)
+        place.mkdir()
+        if code := run(_batch, place, seed, first, last):
+            number = (place / "number").read_text()
+            yield last - first, [f"file {number} of seed {seed}: the process ended with {code}"]
+        else:
+            yield last - first, json.loads((place / "faults.json").read_text())
+        shutil.rmtree(place)
