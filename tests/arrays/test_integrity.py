@@ -255,3 +255,11 @@ def test_whole_hashes_are_compared_when_asked_for(folder: Path) -> None:
     rewrite(folder, lambda about: about["files"]["features.npy"].update(sha256="0"))
     with pytest.raises(InputError, match=r"features.npy: expected the file that graph.json describes"):
         layout.check_hashes(folder)
+
+
+def test_a_footer_that_is_no_text_is_refused(folder: Path) -> None:
+    """The name of a column in the footer, in bytes that are no UTF-8, with the hash that fits them."""
+    content = (folder / layout.NODES).read_bytes()
+    (folder / layout.NODES).write_bytes(content.replace(b"label:kind", b"label:k\xff\xfed"))
+    redescribe(folder, layout.NODES)
+    refused(folder, layout.NODES)

@@ -52,7 +52,9 @@ class StoredRows:
     @property
     def names(self) -> list[str]:
         """The names of all columns."""
-        return list(self._files[0].schema_arrow.names)
+        files = self._files
+        with _told(self.paths[0]):
+            return list(files[0].schema_arrow.names)
 
     @property
     def type(self) -> Any:
@@ -202,7 +204,7 @@ def _told(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (ArrowException, OSError) as error:
+    except (ArrowException, OSError, UnicodeDecodeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         remedy = "Restore a copy, or write it again: infomax embed for parts, infomax prepare for a graph folder."
         raise InputError(str(path), "a parquet file that can be read", reason, remedy) from error
