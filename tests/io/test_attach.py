@@ -17,7 +17,9 @@ from infomax import DGI, Graph, InputError, read_graph
 from infomax.io.folder import finish, write_arrays
 from infomax.io.npz import write_npz
 from infomax.parts.encoders import GCN, SkipMeanPool
+from infomax.views import NEIGHBOURS
 
+Apart = type("Apart", (SkipMeanPool,), {"rule": NEIGHBOURS})
 NEW = np.isin(np.arange(40), [3, 8, 9, 20, 31, 39])  # the last has no edge
 
 
@@ -93,7 +95,9 @@ def test_degree_features_are_those_of_the_grown_graph(tmp_path, suffix):
     )
 
 
-@pytest.mark.parametrize("encoder", [GCN, partial(GCN, layers=2), SkipMeanPool], ids=["GCN", "deep", "skip"])
+@pytest.mark.parametrize(
+    "encoder", [GCN, partial(GCN, layers=2), SkipMeanPool, Apart], ids=["GCN", "deep", "skip", "no loops"]
+)
 @pytest.mark.parametrize(
     ("shape", "features", "text"),
     [({}, True, False), ({"weighted": True}, True, True), ({"directed": True}, True, True), ({}, False, False),

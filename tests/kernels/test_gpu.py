@@ -18,7 +18,7 @@ from infomax.kernels.trees import Tree
 from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.encoders import GCN
 from infomax.training.ledger import Ledger
-from infomax.views import Batches, WholeView, operands
+from infomax.views import NEIGHBOURS, SYMMETRIC, Batches, WholeView, operands
 
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU", allow_module_level=True)
@@ -224,12 +224,13 @@ def test_a_seed_gives_the_same_encoder_whatever_ran_before(monkeypatch):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cap", [1000, 3])
-def test_neighbourhoods(weighted, cap, generator):
+@pytest.mark.parametrize("rule", [SYMMETRIC, NEIGHBOURS], ids=["loops", "no loops"])
+def test_neighbourhoods(weighted, cap, rule, generator):
     """A batch on the GPU is the batch on the CPU: the same nodes, permutation and pooled features."""
     graph = random_graph(300, 20, dense=True, weighted=weighted)
     pooled = []
     for device in (CPU, GPU):
-        views = Batches(graph, "symmetric", shuffle_features, device, batch=70, cap=cap)
+        views = Batches(graph, rule, shuffle_features, device, batch=70, cap=cap)
         drawn = torch.Generator().manual_seed(1)
         keys = [torch.randint(-(2**31), 2**31, (8,), generator=drawn, dtype=torch.int32) for _ in range(2)]
         nodes, permutation = (Permutation(300, key.to(device), views.neighbourhoods.backend) for key in keys)

@@ -53,6 +53,7 @@ def _pool_rows(
     left,
     right,
     cap,
+    loops,
     nodes,
     offsets,
     table,
@@ -72,8 +73,9 @@ def _pool_rows(
         first, degree = starts[node], starts[node + 1] - starts[node]
         count = min(degree, cap)
         stretch = degree / count if count else 1.0
-        rows, shares = np.empty(count + 1, np.int64), np.empty(count + 1, out.dtype)
-        rows[count], shares[count] = node, left[node] * right[node]
+        rows, shares = np.empty(count + loops, np.int64), np.empty(count + loops, out.dtype)
+        if loops:
+            rows[count], shares[count] = node, left[node] * right[node]
         for place in range(count):
             at = first + (place if count == degree else np.int64((offsets[i] + place) * stretch))
             sender = np.int64(senders[at])
@@ -81,10 +83,10 @@ def _pool_rows(
             if len(weights):
                 shares[place] *= weights[at]
         if len(keys):
-            for place in range(count + 1):
+            for place in range(count + loops):
                 rows[place] = _image(rows[place], keys, n, low, high)
         if by_rows:
-            for place in range(count + 1):
+            for place in range(count + loops):
                 shares[place] *= _inverse_sum(table[rows[place]])
         out[i] = 0
         _add_rows(out[i], rows, shares, table, centre)
@@ -171,7 +173,7 @@ def pool_rows(
     half = dense.dtype == np.float16
     out = np.empty((len(chosen), dense.shape[1]), np.float32 if half else dense.dtype)
     degrees = np.minimum(starts[chosen + 1] - starts[chosen], hoods.cap) + 1
-    graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), hoods.right.numpy(), hoods.cap
+    graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), hoods.right.numpy(), hoods.cap, int(hoods.loops)
     bounds = even(np.concatenate([[0], degrees.cumsum()]), min(RANGES, 1 + len(chosen) // ROWS))
     centre = np.zeros(dense.shape[1], out.dtype) if centre is None else centre
     dense = dense.view(np.uint16) if half else dense

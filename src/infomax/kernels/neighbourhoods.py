@@ -14,7 +14,7 @@ from infomax.kernels.random import Permutation
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """Any rows of the normalised adjacency P = diag(left) (A + I) diag(right).
+    """Any rows of the normalised adjacency P = diag(left) (A + I) diag(right), or with A alone, without self-loops.
 
     Of a node with more than ``cap`` neighbours, ``cap`` are sampled, each with equal probability and none twice, and
     weighted by degree / cap: the expectation of P X is unchanged.
@@ -35,13 +35,15 @@ class Neighbourhoods:
     capped: bool
     """Whether any node has more neighbours than the cap."""
     backend: Backend
+    loops: bool
+    """Whether a node sends to itself, too."""
 
     def entries(self, count: int) -> int:
         """Return about how many entries the rows of so many nodes have."""
         return count * (1 + min(len(self.senders) // len(self.left), self.cap))
 
     def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rows of P, each node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``.
+        """Return rows of P, a node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``.
 
         Shapes:
             nodes, offsets: ``[B]``; an offset from 0 to 1 decides which neighbours are taken if there are too many.
@@ -49,9 +51,10 @@ class Neighbourhoods:
         first = self.starts[nodes]
         degree = self.starts[nodes + 1] - first
         count = degree.clamp(max=self.cap)
-        starts = torch.cat([count.new_zeros(1), (count + 1).cumsum(0)])
-        owner = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), count + 1)
-        place = torch.arange(len(owner), device=nodes.device) - starts[owner] - 1  # -1 is the node itself
+        entries = count + int(self.loops)
+        starts = torch.cat([count.new_zeros(1), entries.cumsum(0)])
+        owner = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), entries)
+        place = torch.arange(len(owner), device=nodes.device) - starts[owner] - int(self.loops)  # -1: the node itself
         stretch = (degree.double() / count.clamp(min=1))[owner]
         # One neighbour from each of `cap` intervals of equal length, all at the same offset.
         at = torch.where(stretch > 1, ((offsets.double()[owner] + place) * stretch).long(), place)

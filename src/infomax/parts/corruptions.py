@@ -130,10 +130,7 @@ class DenseFlips(Messages):
         self.height = max(1, block // self.n)
         self.stored: list[Tensor] | None = [] if self.n**2 <= STORED else None
         degree = torch.cat([self._rows(start).sum(1) for start in range(0, self.n, self.height)])
-        if self.rule == "symmetric":
-            self.left = self.right = degree.rsqrt()
-        else:
-            self.left, self.right = 1 / degree, torch.ones_like(degree)
+        self.left, self.right = self.rule.factors(degree, degree.dtype)
 
     def __matmul__(self, y: Tensor) -> Tensor:
         """Propagate once, ``[N, D] -> [N, D]``."""
@@ -154,7 +151,7 @@ class DenseFlips(Messages):
         return self.right[:, None] * out
 
     def _rows(self, start: int) -> Tensor:
-        """Rows start to start + height of ``(A xor Sigma) + I``, dense ``[height, N]``: drawn, or the stored ones."""
+        """Rows start to start + height of ``A xor Sigma``, with any self-loops, ``[height, N]``: drawn or stored."""
         at = start // self.height
         if self.stored is not None and at < len(self.stored):
             return self.stored[at]
@@ -167,7 +164,7 @@ class DenseFlips(Messages):
         block = torch.zeros(stop - start, self.n, dtype=self.weights.dtype, device=i.device)
         block.view(-1)[self.keys[first:last] - start * self.n] = self.weights[first:last]
         block = torch.where(switched, (block == 0).to(block.dtype), block)
-        block[i == j] = 1
+        block[i == j] = int(self.rule.loops)
         if self.stored is not None:
             self.stored.append(block)
         return block

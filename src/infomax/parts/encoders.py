@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from infomax.errors import whole
 from infomax.kernels.initialisation import glorot
 from infomax.views import LayerView, View
-from infomax.views.propagation import Rule
+from infomax.views.propagation import MEAN, SYMMETRIC, Rule
 
 
 class Encoder(nn.Module):
@@ -25,7 +25,7 @@ class Encoder(nn.Module):
     """
 
     rule: Rule
-    """The normalisation of the propagation."""
+    """The normalisation with which it pools."""
     depth: int
     out_dim: int
 
@@ -59,7 +59,7 @@ class Encoder(nn.Module):
 class GCN(Encoder):
     """One or more graph convolutions, ``H = PReLU(D^-1/2 Â D^-1/2 X Θ + b)``. For citation graphs."""
 
-    rule: Rule = "symmetric"
+    rule: Rule = SYMMETRIC
 
     def __init__(self, in_dim: int, dim: int, *, layers: int = 1, generator: torch.Generator | None = None) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class GCN(Encoder):
 class MeanPool(GCN):
     """As `GCN` with mean pooling, ``H = PReLU(D^-1 Â X Θ + b)``; it can be applied to graphs with other degrees."""
 
-    rule: Rule = "mean"
+    rule: Rule = MEAN
 
 
 class SkipMeanPool(Encoder):
@@ -88,7 +88,7 @@ class SkipMeanPool(Encoder):
     Each side has ``dim`` features, so the vectors are ``2 dim`` wide.
     """
 
-    rule: Rule = "mean"
+    rule: Rule = MEAN
 
     def __init__(self, in_dim: int, dim: int, *, layers: int = 3, generator: torch.Generator | None = None) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class DenseSkipMeanPool(Encoder):
     output to a running sum that starts as ``X W``, and the next layer reads that sum.
     """
 
-    rule: Rule = "mean"
+    rule: Rule = MEAN
     depth = 3
 
     def __init__(self, in_dim: int, dim: int, *, generator: torch.Generator | None = None) -> None:

@@ -11,16 +11,21 @@
 from infomax.views.batches import Batches, BatchView
 from infomax.views.many import ManyGraphs, PaddedView
 from infomax.views.patches import Patches, PatchView
+from infomax.views.propagation import MEAN, NEIGHBOURS, SYMMETRIC, Normalisation
 from infomax.views.view import Corruption, LayerView, Sizes, View, Views
 from infomax.views.whole import BlockView, WholeGraph, WholeView
 
 __all__ = [
+    "MEAN",
+    "NEIGHBOURS",
+    "SYMMETRIC",
     "BatchView",
     "Batches",
     "BlockView",
     "Corruption",
     "LayerView",
     "ManyGraphs",
+    "Normalisation",
     "PaddedView",
     "PatchView",
     "Patches",

@@ -26,7 +26,7 @@ from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
 from infomax.kernels.transfer import to_device
 from infomax.views.grown import GrownNeighbourhoods
 from infomax.views.operands import SparseOperand, csr, multiply, tensors, to_gather
-from infomax.views.propagation import Rule
+from infomax.views.propagation import Normalisation, Rule
 from infomax.views.stored import StoredTable, gather_rows, pool_rows
 from infomax.views.view import Corruption, Sizes, View, Views
 from infomax.views.whole import Products
@@ -57,7 +57,7 @@ class Hops:
         levels = [self.nodes]
         for _ in range(self.depth - 1):
             senders = self.graph.rows(levels[-1], self.offsets(levels[-1]))[1]
-            levels.append(torch.unique(senders))
+            levels.append(torch.unique(senders if self.graph.loops else torch.cat([levels[-1], senders])))
         return levels
 
     def rows(self, level: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -306,11 +306,11 @@ def read_neighbourhoods(graph: Graph, rule: Rule, place: Place, cap: int) -> Nei
     indptr = np.append(0, graph.edges.counts().cumsum()) if senders is None else senders.indptr
     starts = to_device(np.asanyarray(indptr, dtype=np.int64), device)  # mapped where it is
     counts = starts.diff()
-    degree = 1 + (torch.from_numpy(graph.edges.sums()).to(device) if weighted else counts.double())
-    left = (degree**-0.5 if rule == "symmetric" else 1 / degree).float()
-    right = left if rule == "symmetric" else torch.ones_like(left)
+    loops = (rule := Normalisation.of(rule)).loops
+    degree = int(loops) + (torch.from_numpy(graph.edges.sums()).to(device) if weighted else counts.double())
+    left, right = rule.factors(degree, torch.float32)
     if senders is None:
-        return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, backend, graph.edges)
+        return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, backend, loops, graph.edges)
     return Neighbourhoods(
         starts,
         to_device(senders.indices, device),
@@ -320,6 +320,7 @@ def read_neighbourhoods(graph: Graph, rule: Rule, place: Place, cap: int) -> Nei
         cap,
         capped=bool((counts > cap).any()),
         backend=backend,
+        loops=loops,
     )
 
 

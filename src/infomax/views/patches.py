@@ -20,7 +20,7 @@ from infomax.kernels import Backend, Place
 from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
 from infomax.kernels.trees import Tree
 from infomax.views.operands import Operand, multiply, to_gather
-from infomax.views.propagation import Rule
+from infomax.views.propagation import Normalisation, Rule
 from infomax.views.sampling import Neighbours, by_level, check_fan_out, level_sizes, sample_patches
 from infomax.views.view import Corruption, Sizes, View, Views
 
@@ -53,6 +53,8 @@ class PatchView:
     """Trees by the sizes of their levels; all batches share them."""
     portion: Portion | None = None
     """Where these patches are one rank's part of a batch: which part."""
+    received: Tensor | None = None
+    """Without self-loops, ``[m]``: 1 for a node that has neighbours, 0 for one that pools nothing."""
 
     def shuffled(self, generator: torch.Generator) -> PatchView:
         """The same patches with the features shuffled among the nodes of each patch."""
@@ -90,10 +92,16 @@ class PatchLayer:
         # multiplied first: that costs little, and gives dense rows to gather.
         x = self.view.features
         if h is None and not isinstance(x, Tensor):
-            return self._gather(x @ weight)[side]
+            return self._received(*self._gather(x @ weight))[side]
         if self._last is None or self._last[0] is not h:  # both sides of a layer need the same two tensors
-            self._last = h, self._gather(x) if h is None else self.backend.pool_tree(h, *self._tree())
+            sides = self._gather(x) if h is None else self.backend.pool_tree(h, *self._tree())
+            self._last = h, self._received(*sides)
         return multiply(self._last[1][side], weight, self.backend)
+
+    def _received(self, own: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+        """Clear the mean of nodes that receive nothing: they drew themselves."""
+        received = self.view.received
+        return own, mean if received is None else mean * received[: len(mean), None]
 
     def _gather(self, table: Any) -> tuple[Tensor, Tensor]:
         rows = torch.cat(by_level(self.view.rows, self.view.fan_out)[: self.levels])
@@ -129,11 +137,12 @@ class Patches(Views):
         batch: int = BATCH,
         weighting: Weighting = "sample",
     ) -> None:
-        if rule != "mean":
-            raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule!r}")
+        rule = Normalisation.of(rule)
+        if (rule.left, rule.right) != (1, 0):
+            raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule}")
         if weighting not in get_args(Weighting):
             raise InputError("weighting", " or ".join(get_args(Weighting)), repr(weighting))
-        self.weighting = weighting
+        self.weighting, self.loops = weighting, rule.loops
         self.fan_out, self.trees = check_fan_out(fan_out), dict[tuple[int, ...], Tree]()
         self.batch, self.corruption = whole("batch", batch, 1), corruption
         self.backend = Backend.of(place)
@@ -194,11 +203,17 @@ class Patches(Views):
         """Patches around B centres, or this rank's part of them."""
         portion = Portion.of(len(centres), self.ranks)
         rows = sample_patches(self.neighbours, centres, self.fan_out, generator, portion.rows)
-        inner = by_level(rows, self.fan_out)[:-1]
-        if self.weighting == "degree":
+        inner, received = by_level(rows, self.fan_out)[:-1], None
+        if not self.loops:
+            nodes = torch.cat(inner)
+            share = torch.ones(len(nodes), device=rows.device)
+            received = (self.neighbours.starts[nodes + 1] > self.neighbours.starts[nodes]).float()
+        elif self.weighting == "degree":
             share = self.neighbours.share[torch.cat(inner)]
         else:
             full = partial(torch.full, dtype=torch.float32, device=rows.device)
             counts = zip(inner, self.fan_out, strict=True)
             share = torch.cat([full((len(level),), count / (count + 1)) for level, count in counts])
-        return PatchView(self.features, rows, share, self.fan_out, self.backend, trees=self.trees, portion=portion)
+        return PatchView(
+            self.features, rows, share, self.fan_out, self.backend, trees=self.trees, portion=portion, received=received
+        )

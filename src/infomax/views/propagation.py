@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -12,16 +13,52 @@ from infomax.graphs.graph import Graph
 from infomax.kernels import Backend, Place
 from infomax.views.operands import SparseOperand, csr, keyed
 
-Rule = Literal["symmetric", "mean"]
+
+@dataclass(frozen=True)
+class Normalisation:
+    """How the messages to a node are weighted: ``P = D^-left Â D^-right``, with ``Â = A + I``, or A without self-loops.
+
+    A_ij is the weight of the message that node i receives from node j, and ``D_ii = sum_j Â_ij``.
+    """
+
+    loops: bool
+    left: float
+    right: float
+
+    @classmethod
+    def of(cls, rule: Rule) -> Normalisation:
+        """Return the normalisation itself, or one by its name."""
+        found = rule if isinstance(rule, cls) else NAMED.get(rule) if isinstance(rule, str) else None
+        if found is None:
+            raise InputError("rule of the encoder", f"{' or '.join(NAMED)}, or a Normalisation", repr(rule))
+        return found
+
+    def factors(self, degree: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Return ``D^-left`` and ``D^-right``, ``[N]``, from the diagonal of D; 0 for a node that receives nothing."""
+        left = _power(degree, self.left, dtype)
+        return left, left if self.left == self.right else _power(degree, self.right, dtype)
+
+
+Rule = Normalisation | Literal["symmetric", "mean"]
+"""A normalisation, or the name of one."""
+
+SYMMETRIC = Normalisation(loops=True, left=0.5, right=0.5)
+"""The GCN's."""
+MEAN = Normalisation(loops=True, left=1, right=0)
+"""The mean over a node and its neighbours."""
+NEIGHBOURS = Normalisation(loops=False, left=1, right=0)
+"""The mean over the neighbours alone; zero for a node that has none."""
+NAMED = {"symmetric": SYMMETRIC, "mean": MEAN}
+
+
+def _power(degree: Tensor, power: float, dtype: torch.dtype) -> Tensor:
+    if power == 0:
+        return torch.ones_like(degree, dtype=dtype)
+    return degree.pow(-power).masked_fill_(degree == 0, 0).to(dtype)
 
 
 class Messages:
-    """The edges of a view with self-loops, normalised by a rule.
-
-    With A_ij the weight of the message that node i receives from node j, ``Â = A + I`` and ``D_ii = sum_j Â_ij``:
-
-    - ``symmetric``: ``D^-1/2 Â D^-1/2``, the GCN's;
-    - ``mean``: ``D^-1 Â``, mean pooling.
+    """The edges of a view, with a normalisation.
 
     In a directed graph messages follow the edges, so A is the transpose of the graph's adjacency matrix.
 
@@ -31,9 +68,7 @@ class Messages:
     """
 
     def __init__(self, keys: Tensor, weights: Tensor, n: int, rule: Rule, backend: Backend, *, directed: bool) -> None:
-        if rule not in get_args(Rule):
-            raise InputError("rule of the encoder", " or ".join(get_args(Rule)), repr(rule))
-        self.keys, self.weights, self.n, self.rule, self.directed = keys, weights, n, rule, directed
+        self.keys, self.weights, self.n, self.rule, self.directed = keys, weights, n, Normalisation.of(rule), directed
         self.backend = backend
 
     def __matmul__(self, y: Tensor) -> Tensor:
@@ -46,18 +81,19 @@ class Propagation(Messages):
 
     def __init__(self, keys: Tensor, weights: Tensor, n: int, rule: Rule, backend: Backend, *, directed: bool) -> None:
         super().__init__(keys, weights, n, rule, backend, directed=directed)
-        rows, columns = keys // n, keys % n
-        degree = torch.ones(n, dtype=weights.dtype, device=keys.device).index_add_(0, rows, weights)
-        if rule == "symmetric":
-            scale = degree.rsqrt()
-            values, diagonal = scale[rows] * weights * scale[columns], scale * scale
+        rule, rows = self.rule, keys // n
+        degree = weights.new_full((n,), float(rule.loops)).index_add_(0, rows, weights)
+        left, right = rule.factors(degree, weights.dtype)
+        if (rule.left, rule.right) == (1, 0):
+            values = weights / degree[rows]  # a quotient is rounded once
         else:
-            values, diagonal = weights / degree[rows], 1 / degree
-        loops = torch.arange(n, device=keys.device) * (n + 1)
-        merged, order = torch.sort(torch.cat([keys, loops]))
-        symmetric = rule == "symmetric" and not directed
-        matrix = csr(merged, torch.cat([values, diagonal])[order], (n, n))
-        self.operand = SparseOperand(matrix, backend, symmetric=symmetric)
+            values = left[rows] * weights * right[keys % n]
+        if rule.loops:
+            loops = torch.arange(n, device=keys.device) * (n + 1)
+            keys, order = torch.sort(torch.cat([keys, loops]))
+            values = torch.cat([values, left * right])[order]
+        symmetric = rule.left == rule.right and not directed
+        self.operand = SparseOperand(csr(keys, values, (n, n)), backend, symmetric=symmetric)
 
     @classmethod
     def of(cls, graph: Graph, rule: Rule, place: Place, dtype: torch.dtype = torch.float32) -> Propagation:

@@ -50,6 +50,7 @@ def _pool_rows(
     d,
     low: tl.constexpr,
     high: tl.constexpr,
+    LOOPS: tl.constexpr,
     ROUNDS: tl.constexpr,
     COLUMNS: tl.constexpr,
     CHUNK: tl.constexpr,
@@ -63,7 +64,11 @@ def _pool_rows(
     total = tl.zeros((COLUMNS,), tl.float32)
     for begin in range(0, count + 1, CHUNK):
         place = begin + tl.arange(0, CHUNK)
-        itself, stretch = place == count, 1.0
+        stretch = 1.0
+        if LOOPS:  # known at compile time
+            itself = place == count
+        else:
+            itself = place < 0
         if offsets is not None:  # noqa: SIM102  this condition is known at compile time
             if degree > cap:
                 wide = degree.to(tl.float64) / cap
@@ -112,6 +117,7 @@ def pool_rows(hoods: Any, nodes: Tensor, offsets: Tensor, table: Tensor, permuta
         d,
         low,
         high,
+        hoods.loops,
         ROUNDS,
         COLUMNS,
         CHUNK,
