@@ -118,7 +118,7 @@ def _evaluate_edges(
     from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.io.json import write_json
-    from infomax.reports.links import compare_links
+    from infomax.reports.comparison import compare_links
 
     if not isinstance(model, DGI):
         raise InputError("--edges", "a run folder, which holds the edges", f"the vectors {source}")

@@ -183,7 +183,7 @@ def _range(costs: Sequence[float]) -> str:
 
 
 def links(title: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Rows of `reports.links.compare_links`: what scores a pair, and how well that puts edges first."""
+    """Rows of `reports.comparison.compare_links`: what scores a pair, and how well that puts edges first."""
     cells = (
         (row["method"], row["score"], *(f"{row[name]:.3f}" for name in ("auc", "average_precision")))
         for row in rows

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 Printed: TypeAlias = tuple[float, float | None]
 """Mean and standard deviation as the paper prints them; None if it prints no deviation."""
@@ -40,7 +41,11 @@ class Row:
 
 
 def summarise(
-    method: str, scores: Sequence[float], seconds: float, paper: Printed | None, metric: str = "accuracy"
+    method: str,
+    scores: Sequence[float] | NDArray[np.float64],
+    seconds: float,
+    paper: Printed | None,
+    metric: str = "accuracy",
 ) -> Row:
     """Summarise the scores of a method (fractions of 1, one per run) as a row.
 

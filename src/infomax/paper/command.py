@@ -38,6 +38,7 @@ app = typer.Typer(
 AGAIN = "Continue with the same command."
 
 Runs = Annotated[int, typer.Option(metavar="N", help="How many encoders to train, each with its own seed.", min=1)]
+Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write. Runs that are already there are kept.")]
 StudyRuns = Annotated[int, typer.Option(metavar="N", help="Encoders to train per point of the study.", min=1)]
 
 
@@ -51,9 +52,7 @@ def table(
     ] = None,
     runs: Annotated[int, typer.Option(metavar="N", help="Runs per cell, each with its own seed.", min=1)] = 50,
     probe: ProbeName = "paper",
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where to write. Runs that are already there are kept.")
-    ] = Path("table"),
+    out: Folder = Path("table"),
     json: Json = None,
     device: Device = "auto",
 ) -> None:
@@ -64,14 +63,9 @@ def table(
     began = time.monotonic()
     names = _words(datasets) or DATASETS
     with show.Steps("table", None, AGAIN) as steps:
+        chosen = _words(methods) or tuple(METHODS)
         result = make_table(
-            out,
-            datasets=names,
-            methods=_words(methods) or tuple(METHODS),
-            runs=runs,
-            probe=probe,
-            device=device,
-            progress=steps.at,
+            out, datasets=names, methods=chosen, runs=runs, probe=probe, device=device, progress=steps.at
         )
     for name in dict.fromkeys(row["dataset"] for row in result["rows"]):
         rows = [row | {"method": row["method"] + (" *" if row["differs"] else "")} for row in result["rows"]]
@@ -123,9 +117,7 @@ def corruption(
     ] = None,
     runs: StudyRuns = 1,
     points: Annotated[int, typer.Option(metavar="N", help="How many rates of flipped edges to try.", min=2)] = 13,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where to write. Trainings that are already there are kept.")
-    ] = Path("corruption"),
+    out: Folder = Path("corruption"),
     json: Json = None,
     device: Device = "auto",
 ) -> None:
@@ -150,9 +142,7 @@ def depth(
     widths: Annotated[
         str, typer.Option(metavar="NUMBERS", help="Widths of the vectors, with commas.")
     ] = "64,128,256,512,1024,2048",
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where to write. Encoders that are already there are kept.")
-    ] = Path("depth"),
+    out: Folder = Path("depth"),
     json: Json = None,
     device: Device = "auto",
 ) -> None:
@@ -204,9 +194,7 @@ def figures(
     points: Annotated[
         int, typer.Option(metavar="N", help="Points of the corruption study; 0 leaves the study out.", min=0)
     ] = 13,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where to write. Trainings that are already there are kept.")
-    ] = Path("figures"),
+    out: Folder = Path("figures"),
     json: Json = None,
     device: Device = "auto",
 ) -> None:

@@ -19,6 +19,7 @@ from infomax.analysis.style import BASELINE, COLOURS, DASHED, DOTTED, panels
 from infomax.errors import InputError
 from infomax.estimator import DGI
 from infomax.evaluation.probes import paper_probe
+from infomax.evaluation.results import score_text, summarise
 from infomax.evaluation.splits import Splits
 from infomax.graphs.graph import Graph
 from infomax.io.json import read_json, write_json
@@ -124,13 +125,14 @@ def _begin_study(
         "epochs_at_most": EPOCHS,
         "sha256": graph_fingerprint(graph) | {"labels": digest(codes), "splits": digest(*masks)},
     }
-    if not path.exists():
-        return {**begun, "rows": []}
-    found = read_json(path)
+    return continued(path, begun, "a corruption study of this graph, these labels, splits and settings")
+
+
+def continued(path: Path, begun: dict[str, Any], expected: str) -> dict[str, Any]:
+    """The study in a file, with the rows that it already has; refuse one that was begun with something else."""
+    found = read_json(path) if path.exists() else begun | {"rows": []}
     if {name: found.get(name) for name in begun} != begun:
-        remedy = "Choose another folder, or remove the file."
-        expected = "a corruption study of this graph, these labels, splits and settings"
-        raise InputError(str(path), expected, "another", remedy)
+        raise InputError(str(path), expected, "another", "Choose another folder, or remove the file.")
     return found
 
 
@@ -171,10 +173,10 @@ def corruption(numbers: dict[str, Any]) -> Chapter:
     curves = [accuracies(rows, kind) for kind in TITLES]
     facts = [["rho", *TITLES.values()]]
     for rho in sorted({rho for curve in curves for rho in curve if rho is not None}):
-        facts.append([_rate(rho), *(_score(curve[rho]) if rho in curve else "" for curve in curves)])
+        facts.append([_rate(rho), *(percent(curve[rho]) if rho in curve else "" for curve in curves)])
     story.append(
         "For comparison, "
-        + " and ".join(f"{name} gives {_score(accuracies(rows, kind)[None])}" for kind, name in LINES.items())
+        + " and ".join(f"{name} gives {percent(accuracies(rows, kind)[None])}" for kind, name in LINES.items())
         + ". Accuracy is measured by the paper's probe on the test nodes; each training has at most "
         f"{numbers['epochs_at_most']} epochs."
     )
@@ -190,9 +192,10 @@ def _rate(rho: float) -> str:
     return f"10{power}" if mantissa == "1.0" else f"{mantissa} · 10{power}"
 
 
-def _score(scores: NDArray[np.float64]) -> str:
-    deviation = f" ± {100 * scores.std(ddof=1):.1f}" if len(scores) > 1 else ""
-    return f"{100 * scores.mean():.1f}{deviation} %"
+def percent(scores: NDArray[np.float64]) -> str:
+    """``82.0 ± 0.7 %``, over encoders."""
+    row = summarise("", scores, 0, None)
+    return f"{score_text(row.mean, row.std, row.metric)} %"
 
 
 def _draw(rows: Sequence[dict[str, Any]], lines: dict[str, float], sparse: float) -> Any:

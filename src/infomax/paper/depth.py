@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from infomax.analysis.chapter import Chapter
 from infomax.analysis.style import COLOURS, DOTTED, panels
 from infomax.datasets import load_dataset
-from infomax.errors import InputError
 from infomax.estimator import DGI
 from infomax.evaluation.probes import paper_probe
-from infomax.io.json import read_json, write_json
+from infomax.io.json import write_json
 from infomax.kernels.device import choose_device
-from infomax.paper.corruption import train
+from infomax.paper.corruption import continued, percent, train
 from infomax.paper.experiments import EXPERIMENTS
 from infomax.parts.encoders import GCN
 from infomax.progress import Progress, silent
@@ -54,10 +53,7 @@ def depth_study(
     graph, path, place = load_dataset(dataset), folder / f"depth-{dataset}.json", choose_device(device)
     codes, splits = labelled(graph)
     begun: dict[str, Any] = {"dataset": dataset, "sha256": graph_fingerprint(graph)}
-    numbers = read_json(path) if path.exists() else begun | {"rows": []}
-    if {name: numbers.get(name) for name in begun} != begun:
-        remedy = "Choose another folder, or remove the file."
-        raise InputError(str(path), f"a depth study of {dataset}", "another", remedy)
+    numbers = continued(path, begun, f"a depth study of {dataset}")
     done = {(row["method"], row["layers"], row["width"], row["seed"]) for row in numbers["rows"]}
     # Seeds are the outer loop, so that an interrupted study holds complete curves.
     for at, (seed, width, depth, method) in enumerate(product(range(runs), widths, layers, (RANDOM, TRAINED))):
@@ -100,20 +96,14 @@ def depth(studies: Mapping[str, dict[str, Any]]) -> Chapter:
         for method in (TRAINED, RANDOM):
             for layers in _layers(rows):
                 for width, scores in accuracies(rows, method, layers).items():
-                    facts.append([title, method, str(layers), f"{width:,}", score_text(scores)])
+                    facts.append([title, method, str(layers), f"{width:,}", percent(scores / 100)])
         tops = [(layers, *_best(accuracies(rows, TRAINED, layers))) for layers in _layers(rows)]
         best.append(
             f"{title}: "
-            + ", ".join(f"{_count(layers)} {score_text(scores)} (width {width:,})" for layers, width, scores in tops)
+            + ", ".join(f"{_count(layers)} {percent(scores / 100)} (width {width:,})" for layers, width, scores in tops)
         )
     story.append(f"The best width of each depth, for DGI. {'. '.join(best)}.")
     return Chapter("depth", "Wider against deeper", story, {"studies": dict(studies)}, _draw(studies), facts)
-
-
-def score_text(scores: NDArray[np.float64]) -> str:
-    """``82.0 ± 0.7 %``, over encoders."""
-    deviation = f" ± {scores.std(ddof=1):.1f}" if len(scores) > 1 else ""
-    return f"{scores.mean():.1f}{deviation} %"
 
 
 def _layers(rows: Sequence[dict[str, Any]]) -> list[int]:

@@ -26,7 +26,7 @@ from infomax.evaluation.probes import choose_probe
 from infomax.evaluation.splits import Splits, encode_labels
 from infomax.kernels.device import choose_device
 from infomax.progress import Progress, silent
-from infomax.reports.comparison import mean_over
+from infomax.reports.comparison import mean_over, untrained
 from infomax.version import __version__
 
 SAMPLE = 4000
@@ -90,13 +90,13 @@ def analyse(
         groups = np.array([*names, ""], dtype=object)[codes]
     progress(0, "positives and negatives")
     pairs = draw_pairs(model, seed=seed, rows=rows)
-    start = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit(graph)
-    untrained, learnt = (one.transform(graph, rows=rows).vectors for one in (start, model))
+    start = untrained(model)
+    random, learnt = (one.transform(graph, rows=rows).vectors for one in (start, model))
     some: Any = slice(None) if rows is None else rows
     nodes, scaled = pairs.nodes, model.scaler_.transform(graph.table[some])
     # The map shows the vectors that are scored: those of the graph that training has seen, sampled where it sampled.
     seen = graph.splits.get("seen")
-    before = untrained if seen is None else start.transform(graph.seen()).vectors[np.cumsum(seen) - 1]
+    before = random if seen is None else start.transform(graph.seen()).vectors[np.cumsum(seen) - 1]
     sources = {"Raw features": scaled[nodes], "Random-Init": before[nodes], "DGI": pairs.positives}
     if graph.num_features < 2:
         del sources["Raw features"]  # one feature lies on a line, not in a plane
@@ -114,7 +114,7 @@ def analyse(
         yield dimensions(pairs)
     else:
         measure = partial(_accuracy, codes=codes, splits=splits, probe=probe, device=choose_device(model.device))
-        floors = {**(floors or {}), "Random-Init": measure(untrained)}
+        floors = {**(floors or {}), "Random-Init": measure(random)}
         yield dimensions(pairs, lambda kept: measure(learnt[:, kept]), floors, probe=probe)
     yield health(model.health_, learnt)
 

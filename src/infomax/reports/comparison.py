@@ -1,10 +1,11 @@
-"""Score DGI beside Random-Init and raw features, on the same nodes, with the same split and the same probe."""
+"""DGI beside Random-Init and raw features, on the same nodes: by a probe on labels, or by edges."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from infomax.arrays.scaling import Scale
 from infomax.errors import InputError
 from infomax.estimator import DGI
+from infomax.evaluation import links
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.probes import Probe, Score
 from infomax.evaluation.results import Printed, Row, summarise
@@ -32,15 +34,50 @@ def compare(
     if graph.table.mapped:  # only the labelled nodes are read
         nodes = np.flatnonzero(known(codes))
         codes, splits = codes[nodes], [{name: mask[nodes] for name, mask in split.items()} for split in splits]
-    untrained = DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit(graph)
-    rows = []
-    for method, part in (("DGI", model), ("Random-Init", untrained)):
-        for suffix, hops in (("", None), *([(f", smoothed over {smooth} hops", smooth)] if smooth else [])):
-            began = time.perf_counter()
-            vectors = part.transform(graph, smooth=hops, rows=nodes).vectors
-            rows.append(vectors_row(method + suffix, vectors, codes, splits, probe, began))
+    rows, began = [], time.perf_counter()
+    for method, vectors in encoders(model, smooth, nodes):
+        rows.append(vectors_row(method, vectors, codes, splits, probe, began))
+        began = time.perf_counter()
     raw = raw_features(graph, codes, splits, probe, model.preset_.scale, rows=nodes, metric=rows[0].metric)
     return [*rows, raw, majority(codes, splits)]
+
+
+def compare_links(model: DGI, smooth: int | None = None, *, seed: int = 0) -> tuple[list[dict[str, Any]], int]:
+    """How well a trained model tells edges from random pairs, as JSON values, and the number of edges to score it on.
+
+    The edges are those that its graph holds out; where it holds out none they are drawn from all, which training has
+    seen. Half of the pairs fit the regression, and all scores are of the other half. It stands beside what `compare`
+    sets beside it, and beside the number of common neighbours.
+    """
+    graph, rows = model.graph_, []
+    pairs = links.draw_pairs(graph.adjacency, graph.held_out, graph.groups, seed=seed)
+
+    def add(method: str, by: str, values: NDArray[Any]) -> None:
+        rows.append({"method": method, "score": by, **dataclasses.asdict(links.score(pairs, values))})
+
+    raw = [("Raw features", graph.scaler(model.preset_.scale).transform(graph.features))]
+    for method, vectors in chain(encoders(model, smooth), raw):
+        add(method, "cosine", links.cosines(vectors, pairs))
+        add(method, "regression", links.regression(vectors, pairs))
+    add("Common neighbours", "count", links.common_neighbours(graph.adjacency, pairs, directed=graph.directed))
+    return rows, int((pairs.joined & ~pairs.fitted).sum())
+
+
+def untrained(model: DGI) -> DGI:
+    """Random-Init: the encoder with which the training of a model began."""
+    return DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit(model.graph_)
+
+
+def encoders(
+    model: DGI, smooth: int | None, rows: NDArray[np.int64] | None = None
+) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """The vectors ``[N, d]``, or those of some rows, of a model and of Random-Init, also smoothed; one at a time."""
+    for method in ("DGI", "Random-Init"):
+        encoder = model if method == "DGI" else untrained(model)
+        yield method, encoder.transform(model.graph_, rows=rows).vectors
+        if smooth:
+            name = f"{method}, smoothed over {smooth} hops"
+            yield name, encoder.transform(model.graph_, smooth=smooth, rows=rows).vectors
 
 
 def vectors_row(
@@ -48,8 +85,7 @@ def vectors_row(
 ) -> Row:
     """Score the vectors ``[N, d]`` of one encoder: the mean over splits."""
     scores = [probe(vectors, codes, split) for split in splits]
-    row = summarise(method, [mean_over(scores)], time.perf_counter() - began, None, scores[0].metric)
-    return _with_splits(row, scores)
+    return _row(method, scores, began, [mean_over(scores)], scores[0].metric)
 
 
 def raw_features(
@@ -71,8 +107,7 @@ def raw_features(
     began = time.perf_counter()
     features = graph.table.scaled(graph.scaler(scale))[slice(None) if rows is None else rows]
     scores = [probe(features, codes, split, device=device) for split in splits]
-    values = np.mean([score.values for score in scores], axis=0)
-    return _with_splits(summarise("Raw features", values.tolist(), time.perf_counter() - began, paper, metric), scores)
+    return _row("Raw features", scores, began, np.mean([score.values for score in scores], axis=0), metric, paper)
 
 
 def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = "Majority class") -> Row:
@@ -90,8 +125,7 @@ def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = "Major
         else:
             answer = np.full((1, len(test)), np.bincount(counted).argmax())
             scores.append(Score("accuracy", accuracy(answer, test), answer))
-    row = summarise(method, [mean_over(scores)], time.perf_counter() - began, None, scores[0].metric)
-    return _with_splits(row, scores)
+    return _row(method, scores, began, [mean_over(scores)], scores[0].metric)
 
 
 def mean_over(scores: Iterable[Score]) -> float:
@@ -104,11 +138,18 @@ def chosen_costs(scores: Iterable[Score]) -> tuple[float, ...]:
     return tuple(sorted({score.chosen["C"] for score in scores if "C" in score.chosen}))
 
 
-def _with_splits(row: Row, scores: Sequence[Score]) -> Row:
-    """The row with the number of splits, the deviation over them, and the chosen values of C."""
-    values = np.array([score.value for score in scores]) * (100 if row.metric == "accuracy" else 1)
-    std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return dataclasses.replace(row, splits=len(scores), split_std=std, costs=chosen_costs(scores))
+def _row(
+    method: str,
+    scores: Sequence[Score],
+    began: float,
+    values: Sequence[float] | NDArray[np.float64],
+    metric: str,
+    paper: Printed | None = None,
+) -> Row:
+    """The row of values, one per run, with the deviation of the scores over splits and the chosen values of C."""
+    row = summarise(method, values, time.perf_counter() - began, paper, metric)
+    over = summarise(method, [score.value for score in scores], 0, None, metric)
+    return dataclasses.replace(row, splits=len(scores), split_std=over.std, costs=chosen_costs(scores))
 
 
 def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:
