@@ -18,7 +18,7 @@ from benchmarks.problem import load
 from infomax import DGI
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
-from infomax.training.embedding import embed
+from infomax.training.embed import embed
 from infomax.views import WholeView
 
 COLUMNS = {

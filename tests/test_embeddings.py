@@ -10,7 +10,7 @@ from torch import nn
 
 from infomax import Embeddings, InputError
 from infomax.parts.encoders import GCN, SkipMeanPool
-from infomax.training.embedding import embed
+from infomax.training.embed import embed
 from infomax.views import WholeView
 
 

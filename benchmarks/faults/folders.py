@@ -19,7 +19,8 @@ from benchmarks.faults.children import Trials, run, start
 from infomax import DGI, Graph, InputError
 from infomax.arrays import integrity
 from infomax.io.prepare import prepare
-from infomax.training import parts, resuming, runs, stored
+from infomax.training import embed as engine
+from infomax.training import resuming, runs, writing
 
 TOLD = 2
 """The exit code of a process that raised an `InputError`."""
@@ -52,7 +53,7 @@ def train(tables: Path, out: Path) -> None:
 
 def embed(tables: Path, out: Path) -> None:
     """Embed the graph folder to parts, smoothed, so that there are files of passes too."""
-    parts.PART, stored.BLOCK = 300, 100
+    writing.PART, engine.BLOCK_ON_DISK = 300, 100
     model = DGI.load(tables / "run")
     model.write_vectors(model.graph_, out / "vectors", smooth=2)
 

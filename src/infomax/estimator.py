@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -24,24 +24,19 @@ from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
-from infomax.kernels.transfer import to_host
 from infomax.machine import size
 from infomax.parts.corruptions import is_replayable, shuffle_features
 from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import following
 from infomax.training import runs
-from infomax.training.embedding import embed
-from infomax.training.embedding import smooth as smooth_over
+from infomax.training.embed import device_for_folder, embedder
 from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.health import LOOKED_AT, course, shape
 from infomax.training.loop import Training
 from infomax.training.parameters import Parameters, not_fitted
-from infomax.training.parts import write_vectors
 from infomax.training.resuming import pausing, resume
 from infomax.training.step import Model, has_closed_form
-from infomax.training.stored import all_vectors, folder_device
-from infomax.views import WholeView
-from infomax.views.propagation import Propagation
+from infomax.training.writing import write_vectors
 
 
 class DGI(Parameters):
@@ -214,11 +209,8 @@ class DGI(Parameters):
         if not hasattr(self, "_course"):
             raise not_fitted("No training has finished yet: call fit(graph).")
         seen = self.graph_.seen()
-        if not seen.table.mapped:
-            return self._course | shape(self.transform(seen).vectors)
-        rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))  # as `shape` samples in memory
-        encoder, smooth = self.model_.encoder, self.preset_.smooth
-        return self._course | shape(all_vectors(encoder, seen, self.scaler_, rows, smooth, self.device))
+        rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))
+        return self._course | shape(self.transform(seen, rows=rows).vectors)
 
     def transform(
         self, graph: Graph, *, smooth: int | None = None, rows: NDArray[np.int64] | None = None
@@ -235,19 +227,13 @@ class DGI(Parameters):
         check_graph(graph)
         check_feature_names("features", graph.feature_names, self.feature_names_)
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        if graph.table.mapped:
-            vectors = all_vectors(self.model_.encoder, graph, self.scaler_, rows, hops, self.device)
-            return Embeddings(vectors, graph.ids[:] if rows is None else graph.ids[rows])
-        device = choose_device(self.device)
-        encoder = self.model_.to(device).encoder
-        memory.require(memory.embedding_bytes(graph, encoder.out_dim), device)
-        scaled = dataclasses.replace(graph, table=graph.table.scaled(self.scaler_))
-        numbers = math.inf if self.one_of_many else graph.num_nodes * encoder.out_dim
-        view = WholeView.of(scaled, encoder.rule, Backend.of_embedding(device, numbers))
-        h = embed(encoder, view)
-        h = smooth_over(h, cast(Propagation, view.propagation), hops) if hops else h
-        embeddings = Embeddings(to_host(h), graph.ids)
-        return embeddings if rows is None else Embeddings(embeddings.vectors[rows], graph.ids[rows])
+        numbers = math.inf if self.one_of_many else None
+        engine = embedder(
+            self.model_.encoder, graph, self.scaler_, self.device, smooth=hops, rows=rows, numbers=numbers
+        )
+        if rows is None:
+            return Embeddings(engine.all(), graph.ids[:])
+        return Embeddings(engine.of(rows), graph.ids[rows])
 
     def write_vectors(
         self, graph: Graph, out: str | Path, *, smooth: int | None = None, half: bool = False, **options: Any
@@ -261,7 +247,7 @@ class DGI(Parameters):
         if graph.folder is None:
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        device, to = folder_device(graph, self.device), Path(out)
+        device, to = device_for_folder(graph, self.device), Path(out)
         write_vectors(self.model_.encoder, graph, self.scaler_, to, device=device, smooth=hops, half=half, **options)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:

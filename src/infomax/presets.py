@@ -58,7 +58,7 @@ class Preset:
     patience: int | None = 20
     """Epochs without a lower training loss before training stops; None: train all epochs and keep the last weights."""
     smooth: int = 0
-    """Number of hops to smooth vectors over after training; see `infomax.training.embedding.smooth`."""
+    """Number of hops to smooth vectors over after training; see `infomax.training.embed.Embedder`."""
 
     name: str = ""
     """The name under which infomax knows it."""

@@ -14,7 +14,8 @@ from shell import Outcome, infomax, refused, write_graph
 from infomax import Embeddings
 from infomax.embeddings import StoredEmbeddings
 from infomax.errors import InputError
-from infomax.training import parts, stored
+from infomax.training import embed as engine
+from infomax.training import writing
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -24,8 +25,8 @@ DAMAGED = "part-00001.parquet"
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three parts of some row groups each."""
-    monkeypatch.setattr(parts, "PART", 25)
-    monkeypatch.setattr(stored, "BLOCK", {"cpu": 10})
+    monkeypatch.setattr(writing, "PART", 25)
+    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 10})
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +228,7 @@ def test_passes_of_another_run_are_not_used(place: Path, tmp_path: Path, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(parts.Writer, "parquet", killed)
+        patched.setattr(writing.Writer, "parquet", killed)
         assert embedded(place, out, "run", "--smooth", 2).code == 130
     assert any(path.name.startswith(".v.parquet") for path in tmp_path.iterdir())
     assert embedded(place, out, "other", "--smooth", 2).code == 0

@@ -20,7 +20,8 @@ from infomax import DGI, Embeddings, Graph
 from infomax.arrays import columns
 from infomax.evaluation import clustering
 from infomax.reports import analysis, comparison
-from infomax.training import parts, stored
+from infomax.training import embed as engine
+from infomax.training import writing
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -94,8 +95,8 @@ def test_a_process_ends_without_a_word_of_its_libraries(place: Path, tmp_path: P
 def test_vectors_are_written_a_block_at_a_time(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, smooth: int
 ) -> None:
-    monkeypatch.setattr(parts, "PART", 25)
-    monkeypatch.setattr(stored, "BLOCK", {"cpu": 10})
+    monkeypatch.setattr(writing, "PART", 25)
+    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 10})
     outcome = infomax("embed", place / "run", "--out", tmp_path / name, "--smooth", smooth)
     assert outcome.code == 0, outcome.err
     model = DGI.load(place / "run")
@@ -107,7 +108,7 @@ def test_vectors_are_written_a_block_at_a_time(
     assert {path.name for path in tmp_path.iterdir()} == {name}
     if name == "parts":
         assert len(list((tmp_path / name).glob("part-*.parquet"))) == 3
-        assert not (tmp_path / name / parts.LAYERS).exists()
+        assert not (tmp_path / name / writing.LAYERS).exists()
 
 
 def test_half_precision(place: Path, tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_clusters_are_found_on_a_sample_and_given_to_all(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """All nodes get the cluster whose centre is nearest, whether they were in the sample or not."""
-    monkeypatch.setattr(parts, "PART", 25)
+    monkeypatch.setattr(writing, "PART", 25)
     monkeypatch.setattr(clustering, "FITTED", 50)
     monkeypatch.setattr(columns, "ID_ROWS", 25)
     outcome = infomax("cluster", place / "run", "-k", 3, "--out", tmp_path / name)
@@ -162,7 +163,7 @@ def test_clusters_are_found_on_a_sample_and_given_to_all(
 
 
 def test_parts_are_scored_by_the_labelled_nodes(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART", 25)
+    monkeypatch.setattr(writing, "PART", 25)
     whole, some = tmp_path / "vectors.parquet", tmp_path / "vectors"
     for out in (whole, some):
         assert infomax("embed", place / "run", "--out", out).code == 0
@@ -193,7 +194,7 @@ def test_parts_are_scored_by_the_labelled_nodes(place: Path, tmp_path: Path, mon
 
 
 def test_neighbours_are_searched_on_disk(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART", 25)
+    monkeypatch.setattr(writing, "PART", 25)
     assert infomax("embed", place / "run", "--out", tmp_path / "memory.csv").code == 0
     expected = infomax("neighbours", tmp_path / "memory.csv", "007", "-k", 3)
     assert expected.code == 0, expected.err
@@ -235,11 +236,11 @@ def test_vectors_of_a_sample_are_those_of_the_nodes(place: Path) -> None:
 def test_embedding_that_is_killed_ends_in_the_same_bytes(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "PART", 8)
-    monkeypatch.setattr(stored, "BLOCK", {"cpu": 4})
+    monkeypatch.setattr(writing, "PART", 8)
+    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 4})
     code = (
-        "import sys, time; from infomax import DGI; from infomax.training import parts, stored\n"
-        "parts.PART, stored.BLOCK = 8, {'cpu': 4}\n"
+        "import sys, time; from infomax import DGI; from infomax.training import writing, embed as engine\n"
+        "writing.PART, engine.BLOCK_ON_DISK = 8, {'cpu': 4}\n"
         "model = DGI.load(sys.argv[1]); print(flush=True)\n"
         "hold = lambda done, note='', total=None: time.sleep(600 if done > 24 else 0)\n"
         "model.write_vectors(model.graph_, sys.argv[2], smooth=2, progress=hold)\n"

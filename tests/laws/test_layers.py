@@ -15,7 +15,7 @@ from infomax import DGI, Graph, kernels
 from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import Encoder
-from infomax.training.embedding import embed
+from infomax.training.embed import embed
 from infomax.views import Batches, ManyGraphs, Patches, WholeView
 from infomax.views.sampling import Neighbours
 

@@ -7,13 +7,13 @@ import pytest
 from sample_graphs import random_graph
 
 from infomax import DGI, InputError
-from infomax.training import embedding
+from infomax.training import embed as engine
 
 
 @pytest.mark.parametrize("preset", ["whole-graph", "mean-pool", "batches", "patches"])
-@pytest.mark.parametrize("columns", [64, 3])
-def test_smoothed_vectors_are_what_the_formula_says(preset, columns, monkeypatch):
-    monkeypatch.setattr(embedding, "COLUMNS", columns)
+@pytest.mark.parametrize("block", [64, 3])
+def test_smoothed_vectors_are_what_the_formula_says(preset, block, monkeypatch):
+    monkeypatch.setattr(engine, "BLOCK", {"cpu": block})
     graph = random_graph(40, dense=True)
     model = DGI(7, preset=preset, epochs=2, device="cpu").fit(graph)
     hat = graph.adjacency.toarray().astype(np.float64) + np.eye(40)

@@ -21,7 +21,8 @@ from infomax.io.folder import finish, write_arrays
 from infomax.kernels import transfer
 from infomax.kernels.device import choose_device
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, SkipMeanPool
-from infomax.training import parts, runs, stored
+from infomax.training import embed as engine
+from infomax.training import runs, writing
 from infomax.views import stored as tables
 from infomax.views.batches import Ahead, Batches
 from infomax.views.operands import scaled
@@ -50,7 +51,7 @@ def folder(path: Path, graph: Graph, *, halved: bool = False) -> Graph:
 def test_vectors_are_those_of_the_graph_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, changes: dict[str, bool]
 ) -> None:
-    monkeypatch.setattr(stored, "BLOCK", {"cpu": 50})
+    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 50})
     monkeypatch.setattr(tables, "BYTES", 20_000)  # several parts per block
     graph = random_graph(n=120, dense=True, **changes)
     disk = folder(tmp_path / "g.graph", graph)
@@ -204,8 +205,8 @@ def test_a_file_is_read_in_blocks_and_scaled_as_in_memory(
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_gpu_computes_the_same_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str) -> None:
-    monkeypatch.setattr(stored, "BLOCK", {"cpu": 50, "cuda": 50})
-    monkeypatch.setattr(parts, "PART", 40)
+    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 50, "cuda": 50})
+    monkeypatch.setattr(writing, "PART", 40)
     disk = folder(tmp_path / "g.graph", random_graph(n=120, dense=True))
     model = DGI(8, preset="batches", encoder=ENCODERS[encoder], epochs=3).fit(disk)
     for smooth in (0, 2):

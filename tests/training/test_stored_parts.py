@@ -12,7 +12,7 @@ from sample_graphs import random_graph
 
 from infomax import DGI, Graph, InputError
 from infomax.parts.encoders import GCN
-from infomax.training import stored as blocks
+from infomax.training import embed as engine
 from infomax.views.stored import StoredTable
 
 pytest.importorskip("pyarrow", reason="parts are parquet files")
@@ -70,7 +70,7 @@ class Counted:
 @pytest.fixture
 def pooled(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Three blocks in each pass."""
-    monkeypatch.setattr(blocks, "BLOCK", {"cpu": NODES // 3})
+    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": NODES // 3})
     counted = Counted()
     monkeypatch.setattr(StoredTable, "pool", lambda *arguments: counted(*arguments))
     return counted

@@ -18,6 +18,7 @@ from infomax.arrays.table import Table
 from infomax.graphs.memory import BYTES
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
+from infomax.views.operands import multiply
 
 ROOM = 0.8
 """The share of free memory that a file may take and still be expected to stay there once it was read."""
@@ -120,3 +121,26 @@ def pool_rows(
     if isinstance(table, StoredTable):
         return table.pool(graph, nodes, offsets, permutation)
     return graph.pool(nodes, offsets, table, permutation)
+
+
+class RowsView:
+    """Some nodes of a graph folder, as a layer reads them; it is computed from a table of the layer before."""
+
+    def __init__(self, hoods: Neighbourhoods, features: Any, nodes: Tensor) -> None:
+        self.hoods, self.features, self.nodes, self.backend = hoods, features, nodes, hoods.backend
+
+    def carry(self, h: Tensor | StoredTable) -> Tensor:
+        """H of these nodes."""
+        return gather_rows(h, self.nodes)
+
+    def own(self, h: Tensor | StoredTable | None, weight: Tensor) -> Tensor:
+        """H Θ of these nodes."""
+        return multiply(
+            gather_rows(self.features if h is None else h, self.nodes).to(weight.dtype), weight, self.backend
+        )
+
+    def pooled(self, h: Tensor | StoredTable | None, weight: Tensor) -> Tensor:
+        """P H Θ of these nodes."""
+        offsets = torch.zeros(len(self.nodes), device=self.nodes.device)
+        pooled = pool_rows(self.features if h is None else h, self.hoods, self.nodes, offsets)
+        return multiply(pooled, weight, self.backend)

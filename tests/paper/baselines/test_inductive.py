@@ -17,7 +17,7 @@ from infomax.paper.baselines import fastgcn as fast
 from infomax.paper.baselines import gcn
 from infomax.paper.baselines import graphsage as sage
 from infomax.paper.baselines.shared import keep
-from infomax.training.embedding import embed
+from infomax.training.embed import embed
 from infomax.views import WholeView
 from infomax.views.propagation import Propagation
 from infomax.views.sampling import Neighbours, level_sizes

@@ -14,7 +14,7 @@ from infomax.kernels import Backend
 from infomax.kernels.initialisation import generators, glorot
 from infomax.paper.baselines.shared import classes, decide, known_rows, label_loss, rescaled, training_codes
 from infomax.parts.encoders import Encoder
-from infomax.training.embedding import embed
+from infomax.training.embed import embed
 from infomax.views import LayerView, WholeView
 from infomax.views.propagation import Propagation, Rule
 

@@ -28,8 +28,8 @@ from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_
 from infomax.kernels.ranks import Ranks
 from infomax.parts.encoders import Encoder
 from infomax.progress import Progress, silent
+from infomax.training.embed import Embedder, OnDisk, blocks
 from infomax.training.fingerprints import graph_fingerprint
-from infomax.training.stored import StoredEncoder
 
 PART = 1 << 20
 """Nodes per file in a folder of parts."""
@@ -80,7 +80,8 @@ def write_vectors(
             found = f"a folder of parts, which {ranks.count} processes can share"
             raise InputError(str(out), found, "one file", remedy)
         work = out.with_name(f".{out.name}-layers")
-        writer = Writer(StoredEncoder(encoder, graph, scaler, device), work / run, smooth, half, progress)
+        source = OnDisk(graph, encoder.rule, scaler, device, work / run)
+        writer = Writer(Embedder(encoder, source, smooth), source.work, graph.ids, half, progress)
         with replacing(out) as temporary:
             (writer.parquet if out.suffix.lower() == ".parquet" else writer.npy)(temporary, 0, n)
         shutil.rmtree(work, ignore_errors=True)
@@ -95,10 +96,10 @@ def write_vectors(
                 _prepare(out, described, notes, check, WRITERS[device.type])
         missing = [name for name in notes if not (out / name).exists()]
         if missing:
-            stored = StoredEncoder(encoder, graph, scaler, device)
+            source = OnDisk(graph, encoder.rule, scaler, device, out / LAYERS / run)
             if ranks.rank:
                 ranks.wait()  # for the layers
-            writer = Writer(stored, out / LAYERS / run, smooth, half, progress)
+            writer = Writer(Embedder(encoder, source, smooth), source.work, graph.ids, half, progress)
             if ranks.rank == 0:
                 ranks.wait()
             writer.done = n - sum(notes[name].stop - notes[name].first for name in missing)
@@ -148,24 +149,24 @@ def _in_threads(work: Callable[[str], None], parts: list[str], threads: int) -> 
 class Writer:
     """Writes the vectors of some nodes to files, block by block; several threads may do so at a time."""
 
-    def __init__(self, stored: StoredEncoder, work: Path, smooth: int, half: bool, progress: Progress) -> None:
-        if smooth or stored.encoder.depth > 1:  # layers before the last are files
+    def __init__(self, embedder: Embedder, work: Path, ids: Any, half: bool, progress: Progress) -> None:
+        self.embedder, self.ids = embedder, ids
+        if embedder.smooth or embedder.encoder.depth > 1:  # layers before the last are files
             make_folder(work)
-            for other in set(work.parent.iterdir()) - {work}:  # of another run
+            for other in set(work.parent.glob("?" * len(work.name))) - {work}:  # of another run
                 shutil.rmtree(other, ignore_errors=True)
-        self.stored, self.rows = stored, stored.layers(work, smooth)
+        embedder.prepare()
         self.dtype = torch.float16 if half else torch.float32
         self.progress, self.done, self.lock = progress, 0, Lock()
 
     def parquet(self, path: Path, start: int, stop: int, note: Note | None = None) -> None:
         """Write columns ``id`` and ``vector`` of the nodes from start to stop; a part has a note of what it is."""
         pyarrow, parquet = need_pyarrow(path)
-        ids: Any = self.stored.graph.ids
         writer = None
         try:
             for first, last, block in self._blocks(start, stop):
                 vector = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(block.ravel()), block.shape[1])
-                table = pyarrow.table({"id": ids.arrow(first, last), "vector": vector})
+                table = pyarrow.table({"id": self.ids.arrow(first, last), "vector": vector})
                 writer = writer or parquet.ParquetWriter(path, table.schema, **PLAIN)
                 writer.write_table(table)
             if note is not None and writer is not None:
@@ -177,13 +178,13 @@ class Writer:
     def npy(self, path: Path, start: int, stop: int) -> None:
         """Write the vectors of the nodes from start to stop."""
         dtype = np.float16 if self.dtype is torch.float16 else np.float32
-        with ArrayWriter(path, dtype, self.rows(start, min(start + 1, stop)).shape[1]) as writer:
+        with ArrayWriter(path, dtype, self.embedder.encoder.out_dim) as writer:
             for _, _, block in self._blocks(start, stop):
                 writer.append(block)
 
     def _blocks(self, start: int, stop: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        for first, last in self.stored.blocks(start, stop):
-            yield first, last, self.rows(first, last).to(self.dtype).cpu().numpy()
+        for first, last in blocks(self.embedder.source, start, stop):
+            yield first, last, self.embedder.rows(first, last).to(self.dtype).cpu().numpy()
             with self.lock:
                 self.done += last - first
                 self.progress(self.done, "nodes")

@@ -1,0 +1,314 @@
+"""Exact vectors of nodes: of all of them, pass by pass in blocks of nodes, or of some, by their neighbourhoods."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import cached_property, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from infomax.arrays.scaling import Scaler
+from infomax.arrays.table import MappedTable
+from infomax.graphs import memory
+from infomax.graphs.graph import Graph
+from infomax.io.atomic import replacing
+from infomax.io.folder import ArrayWriter
+from infomax.kernels import Backend
+from infomax.kernels.device import choose_device
+from infomax.kernels.ranks import Ranks
+from infomax.kernels.transfer import to_device, to_host
+from infomax.parts.encoders import Encoder
+from infomax.views import BlockView, WholeView
+from infomax.views.batches import BatchView, Hops, read_neighbourhoods
+from infomax.views.operands import to_gather
+from infomax.views.propagation import Propagation
+from infomax.views.stored import RowsView, StoredTable, gather_rows, pool_rows
+from infomax.views.view import LayerView
+from infomax.views.whole import Products
+
+BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
+"""Nodes per block of a graph in memory: few fit into a CPU's cache, many keep a GPU busy."""
+BLOCK_ON_DISK = {"cpu": 1 << 14, "cuda": 1 << 18}
+"""Nodes per block of a graph folder."""
+
+Rows = Callable[[int, int], Tensor]
+"""A function of (start, stop) that computes the rows ``[stop - start, d]`` of these nodes."""
+
+
+class Source(Protocol):
+    """A graph with scaled features, as an `Embedder` reads it, and a place for the results of its passes.
+
+    A result is ``[N, d]``: a tensor, or a file that is read as a `StoredTable`.
+    """
+
+    n: int
+    block: int
+    device: torch.device
+
+    def blocks_of_layer(self) -> Callable[[int, int], LayerView]:
+        """A function of (start, stop) that returns the view of these nodes, for one pass."""
+
+    def gather(self, table: Any, start: int, stop: int) -> Tensor:
+        """Rows start to stop of the result of a pass."""
+
+    def pool(self, table: Any, start: int, stop: int) -> Tensor:
+        """Rows start to stop of P times the result of a pass."""
+
+    def keep(self, name: str, rows: Rows) -> Any:
+        """Compute the rows of all nodes, and keep them."""
+
+    def has(self, name: str) -> bool:
+        """Whether a result is there, of an embedding that was interrupted."""
+
+    def drop(self, name: str) -> None:
+        """Remove a result that is no longer needed."""
+
+    def of(self, encoder: Encoder, nodes: Tensor) -> Tensor | None:
+        """The vectors of some nodes, if they can be computed without those of all."""
+
+
+class Embedder:
+    """Computes the vectors ``[N, d]`` of the nodes of a graph, exactly. Dropout is switched off.
+
+    A pass is a layer of the encoder or a hop of smoothing: H + P^smooth H, with rows of length 1.
+    """
+
+    def __init__(self, encoder: Encoder, source: Source, smooth: int = 0) -> None:
+        self.source, self.smooth = source, smooth
+        if any(part.training for part in encoder.modules()) or _device(encoder) != source.device:
+            encoder = deepcopy(encoder).to(source.device).eval()
+        self.encoder = encoder
+
+    def prepare(self) -> None:
+        """Compute all passes but the last, before several threads ask for rows."""
+        self._last  # noqa: B018
+
+    def rows(self, start: int, stop: int) -> Tensor:
+        """The vectors of nodes start to stop; the first call computes all passes but the last."""
+        with torch.no_grad():
+            return self._last(start, stop)
+
+    def all(self) -> NDArray[np.float32]:
+        """The vectors of all nodes."""
+        first = to_host(self.rows(0, min(self.source.block, self.source.n)))
+        if len(first) == self.source.n:
+            return first
+        out = np.empty((self.source.n, first.shape[1]), np.float32)
+        out[: len(first)] = first
+        for start, stop in blocks(self.source, len(first)):
+            out[start:stop] = to_host(self.rows(start, stop))
+        return out
+
+    def of(self, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of some nodes, ascending; where it can be, only what they need is read."""
+        out, step = np.empty((len(nodes), self.encoder.out_dim), np.float32), self.source.block
+        with torch.no_grad():
+            for start in range(0, 0 if self.smooth else len(nodes), step):
+                chosen = torch.from_numpy(nodes[start : start + step]).to(self.source.device)
+                vectors = self.source.of(self.encoder, chosen)
+                if vectors is None:
+                    break
+                out[start : start + step] = vectors.cpu().numpy()
+            else:
+                if not self.smooth:
+                    return out
+        for start, stop in blocks(self.source):
+            here = slice(*np.searchsorted(nodes, [start, stop]))
+            if here.start < here.stop:
+                out[here] = self.rows(start, stop)[torch.from_numpy(nodes[here] - start)].cpu().numpy()
+        return out
+
+    @cached_property
+    @torch.no_grad()
+    def _last(self) -> Rows:
+        """Compute all passes but the last; return a function that computes vectors by the last pass."""
+        source, smooth, before = self.source, self.smooth, None
+        for k in range(self.encoder.depth - (0 if smooth else 1)):
+            before = source.keep(f"layer-{k}", self._layer(k, before))
+        if not smooth:
+            return self._layer(self.encoder.depth - 1, before)
+        far = before
+        for hop in range(smooth - 1):
+            if any(source.has(f"hop-{later}") for later in range(hop + 1, smooth - 1)):
+                continue  # it was needed only for the next hop, and then removed
+            far = source.keep(f"hop-{hop}", partial(source.pool, far))
+            source.drop(f"hop-{hop - 1}")
+        return lambda start, stop: normalize(source.gather(before, start, stop) + source.pool(far, start, stop))
+
+    def _layer(self, k: int, before: Any) -> Rows:
+        """A function that computes rows of layer k from the layer before; the first layer reads the features."""
+        views = self.source.blocks_of_layer()
+        return lambda start, stop: self.encoder.layer(k, views(start, stop), before)
+
+
+class InMemory:
+    """A whole graph in memory; see `Source`. One product H Θ per layer serves all blocks."""
+
+    def __init__(self, view: WholeView, block: int | None = None) -> None:
+        self.view, self.propagation = view, cast(Propagation, view.propagation)
+        self.n, self.device = self.propagation.n, view.backend.device
+        self.block = block or BLOCK[self.device.type]
+
+    def blocks_of_layer(self) -> Callable[[int, int], LayerView]:
+        """Views of blocks that share their products."""
+        return partial(BlockView, self.view.fresh(), self.propagation)
+
+    def gather(self, table: Tensor, start: int, stop: int) -> Tensor:
+        """Rows start to stop."""
+        return table[start:stop]
+
+    def pool(self, table: Tensor, start: int, stop: int) -> Tensor:
+        """Rows start to stop of P times a table."""
+        return self.propagation.operand.rows(start, stop) @ table
+
+    def keep(self, name: str, rows: Rows) -> Tensor:
+        """Compute the rows of all nodes."""
+        first = rows(0, min(self.block, self.n))
+        if len(first) == self.n:
+            return first
+        out = first.new_empty(self.n, first.shape[1])
+        out[: len(first)] = first
+        for start, stop in blocks(self, len(first)):
+            out[start:stop] = rows(start, stop)
+        return out
+
+    def has(self, name: str) -> bool:
+        """Never: results live as long as the embedder."""
+        return False
+
+    def drop(self, name: str) -> None:
+        """Nothing: Python frees it."""
+
+    def of(self, encoder: Encoder, nodes: Tensor) -> None:
+        """Not here: one pass over the whole graph is faster."""
+
+
+class OnDisk:
+    """A graph folder, with or without new nodes; see `Source`. Results are files in the folder ``work``.
+
+    A CPU reads the rows that a block needs. A GPU holds the whole graph, with its features in half precision where that
+    rounds little; see `to_gather`.
+    """
+
+    def __init__(self, graph: Graph, rule: Any, scaler: Scaler, device: torch.device, work: Path | None = None) -> None:
+        self.n, self.device, self.block = graph.num_nodes, device, BLOCK_ON_DISK[device.type]
+        self.hoods = read_neighbourhoods(graph, rule, device, max(self.n, 1))
+        features = graph.table.scaled(scaler)
+        self.table = StoredTable(features) if device.type == "cpu" else to_gather(features, self.hoods.backend)
+        self.temporary = TemporaryDirectory() if work is None else None  # removed with this object
+        self.work = Path(self.temporary.name) if self.temporary else cast(Path, work)
+
+    def blocks_of_layer(self) -> Callable[[int, int], LayerView]:
+        """Views of blocks that read what they need."""
+        return lambda start, stop: RowsView(self.hoods, self.table, self._nodes(start, stop))
+
+    def gather(self, table: Any, start: int, stop: int) -> Tensor:
+        """Rows start to stop."""
+        return gather_rows(table, self._nodes(start, stop))
+
+    def pool(self, table: Any, start: int, stop: int) -> Tensor:
+        """Rows start to stop of P times a table."""
+        nodes = self._nodes(start, stop)
+        return pool_rows(table, self.hoods, nodes, torch.zeros(len(nodes), device=self.device))
+
+    def keep(self, name: str, rows: Rows) -> Any:
+        """Write the rows of all nodes to a file, if it does not exist."""
+        if not self.has(name):
+            with replacing(self._path(name)) as temporary:
+                first = rows(0, min(self.block, self.n))
+                with ArrayWriter(temporary, np.float32, first.shape[1]) as writer:
+                    writer.append(first.cpu().numpy())
+                    for start, stop in blocks(self, self.block):
+                        writer.append(rows(start, stop).cpu().numpy())
+        array = np.load(self._path(name), mmap_mode="c", allow_pickle=False)
+        return StoredTable(MappedTable(array)) if self.device.type == "cpu" else to_device(array, self.device)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return self._path(name).exists()
+
+    def drop(self, name: str) -> None:
+        """Remove a file."""
+        self._path(name).unlink(missing_ok=True)
+
+    def of(self, encoder: Encoder, nodes: Tensor) -> Tensor:
+        """The vectors of some nodes; a deep encoder expands their neighbourhoods hop by hop."""
+        hops = Hops(self.hoods, nodes, encoder.depth, torch.zeros((), dtype=torch.int64, device=self.device))
+        vectors: Tensor = encoder(BatchView(hops, Products(self.table)))[0]  # type: ignore[arg-type]
+        return vectors
+
+    def _nodes(self, start: int, stop: int) -> Tensor:
+        return torch.arange(start, stop, device=self.device)
+
+    def _path(self, name: str) -> Path:
+        return self.work / f"{name}.npy"
+
+
+def embedder(
+    encoder: Encoder,
+    graph: Graph,
+    scaler: Scaler,
+    device: str,
+    *,
+    smooth: int = 0,
+    rows: NDArray[np.int64] | None = None,
+    numbers: float | None = None,
+) -> Embedder:
+    """The embedder of a graph, in memory or on disk; refused where memory is short.
+
+    ``rows`` are the nodes that will be asked for, None: all; ``numbers``, how many numbers it will compute, None: once
+    all vectors.
+    """
+    if graph.table.mapped:
+        n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
+        memory.require(memory.stored_bytes(graph) + 4 * n * encoder.out_dim, cpu)
+        # Some rows are read by a CPU, which does not need the others.
+        place = cpu if rows is not None and not smooth else device_for_folder(graph, device)
+        return Embedder(encoder, OnDisk(graph, encoder.rule, scaler, place), smooth)
+    where = choose_device(device)
+    memory.require(memory.embedding_bytes(graph, encoder.out_dim), where)
+    scaled = dataclasses.replace(graph, table=graph.table.scaled(scaler))
+    backend = Backend.of_embedding(where, numbers or graph.num_nodes * encoder.out_dim)
+    return Embedder(encoder, InMemory(WholeView.of(scaled, encoder.rule, backend)), smooth)
+
+
+def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> Tensor:
+    """Compute H of every node ``[N, d]`` of a whole view, exactly."""
+    source = InMemory(view, block)
+    engine = Embedder(encoder, source)
+    with torch.no_grad():
+        return source.keep("vectors", engine.rows)
+
+
+def device_for_folder(graph: Graph, name: str) -> torch.device:
+    """Choose the device to embed a graph folder on: ``auto`` is the GPU if there is one with room for the graph.
+
+    New nodes that are attached to a folder are embedded on the CPU, which reads only what they need.
+    """
+    device = choose_device(name)
+    if device.type == "cuda" and graph.edges.senders is not None:
+        needed = memory.resident_bytes(graph) + 4 * graph.num_nodes * graph.num_features
+        if name != "auto" or needed < memory.available_bytes(device):
+            memory.require(needed, device)
+            return device
+    memory.require(memory.stored_bytes(graph), torch.device("cpu"), Ranks.current().on_this_host)
+    return torch.device("cpu")
+
+
+def blocks(source: Source, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+    """Split start to stop, None: the end, into ranges of at most a block."""
+    stop = source.n if stop is None else stop
+    return ((first, min(first + source.block, stop)) for first in range(start, stop, source.block))
+
+
+def _device(encoder: Encoder) -> torch.device | None:
+    return next((parameter.device for parameter in encoder.parameters()), None)
