@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from infomax.training.embedding import embed
+from infomax.training.embed import embed
 from sample_graphs import random_graph
 from scipy import sparse
 
