@@ -62,7 +62,7 @@ def test_damaged_files_are_refused_or_read_as_they_were(tmp_path: Path) -> None:
 @pytest.fixture
 def part_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set back after the campaign, which has smaller ones."""
-    for module, name in ((parts.parts, "PART"), (parts.stored, "BLOCK")):
+    for module, name in ((parts.writing, "PART"), (parts.engine, "BLOCK_ON_DISK")):
         monkeypatch.setattr(module, name, getattr(module, name))
 
 
@@ -73,7 +73,7 @@ def test_damaged_parts_are_refused_read_as_they_were_or_written_again(tmp_path: 
 
 @pytest.mark.usefixtures("part_sizes")
 def test_the_campaign_sees_a_part_that_is_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts.parts, "damage", lambda *_, **__: "")
+    monkeypatch.setattr(parts.writing, "damage", lambda *_, **__: "")
     monkeypatch.setattr(parts, "mutate", lambda content, rng: content[:200] + b"????" + content[204:])
     found = parts.examine(tmp_path, seed=1, first=0, last=8)
     assert any("found ['part-0000" in fault for fault in found), found

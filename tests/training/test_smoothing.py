@@ -8,6 +8,7 @@ from sample_graphs import random_graph
 
 from infomax import DGI, InputError
 from infomax.training import embed as engine
+from infomax.views import MEAN
 
 
 @pytest.mark.parametrize("preset", ["whole-graph", "mean-pool", "batches", "patches"])
@@ -18,7 +19,7 @@ def test_smoothed_vectors_are_what_the_formula_says(preset, block, monkeypatch):
     model = DGI(7, preset=preset, epochs=2, device="cpu").fit(graph)
     hat = graph.adjacency.toarray().astype(np.float64) + np.eye(40)
     degree = hat.sum(1)
-    p = hat / degree[:, None] if model.model_.encoder.rule == "mean" else hat / np.sqrt(np.outer(degree, degree))
+    p = hat / degree[:, None] if model.model_.encoder.rule == MEAN else hat / np.sqrt(np.outer(degree, degree))
     h = model.transform(graph).vectors.astype(np.float64)
     expected = h + np.linalg.matrix_power(p, 5) @ h
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
