@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -28,7 +28,7 @@ from infomax.views.grown import GrownNeighbourhoods
 from infomax.views.operands import SparseOperand, csr, multiply, tensors, to_gather
 from infomax.views.propagation import Normalisation, Rule
 from infomax.views.stored import StoredTable, gather_rows, pool_rows
-from infomax.views.view import Corruption, Sizes, View, Views
+from infomax.views.view import Corruption, Sizes, View, Views, along
 from infomax.views.whole import Products
 
 BATCH, CAP = 16_384, 1_000
@@ -49,35 +49,49 @@ class Hops:
     depth: int
     seed: Tensor
     """Decides which neighbours are sampled for a node with more than the cap."""
-    _rows: dict[int, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
+    relations: Mapping[str, Neighbourhoods] = field(default_factory=dict)
+    """Further edges between the same nodes, by name."""
+    _rows: dict[tuple[int, str | None], tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
+    _matrices: dict[tuple[int, str | None], SparseOperand] = field(default_factory=dict)
 
     @cached_property
     def levels(self) -> list[Tensor]:
         """The nodes of each hop that a layer computes, the batch first; the outermost hop is not included."""
         levels = [self.nodes]
         for _ in range(self.depth - 1):
-            senders = self.graph.rows(levels[-1], self.offsets(levels[-1]))[1]
-            levels.append(torch.unique(senders if self.graph.loops else torch.cat([levels[-1], senders])))
+            inner, offsets = levels[-1], self.offsets(levels[-1])
+            senders = [hoods.rows(inner, offsets)[1] for hoods in (self.graph, *self.relations.values())]
+            among = self.graph.loops and not self.relations  # the inner nodes are among the senders
+            levels.append(torch.unique(senders[0] if among else torch.cat([inner, *senders])))
         return levels
 
-    def rows(self, level: int) -> tuple[Tensor, Tensor, Tensor]:
+    def along(self, relation: str | None) -> Neighbourhoods:
+        """The edges of a relation."""
+        return along(relation, self.graph, self.relations)
+
+    def rows(self, level: int, relation: str | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """The rows of P of a level; see `Neighbourhoods.rows`."""
-        if level not in self._rows:
+        if (level, relation) not in self._rows:
             nodes = self.levels[level]
-            self._rows[level] = self.graph.rows(nodes, self.offsets(nodes))
-        return self._rows[level]
+            self._rows[level, relation] = self.along(relation).rows(nodes, self.offsets(nodes))
+        return self._rows[level, relation]
 
     def offsets(self, nodes: Tensor) -> Tensor:
         """One number from 0 to 1 per node, ``[n]``; a node has the same number in all hops of a batch."""
-        return uniform(nodes, self.seed) if self.graph.capped else torch.zeros(len(nodes), device=nodes.device)
+        capped = any(hoods.capped for hoods in (self.graph, *self.relations.values()))
+        return uniform(nodes, self.seed) if capped else torch.zeros(len(nodes), device=nodes.device)
+
+    def matrix(self, level: int, relation: str | None) -> SparseOperand:
+        """The rows of P of a level, between its nodes and those of the next one."""
+        if (level, relation) not in self._matrices:
+            rows = self.rows(level, relation)
+            self._matrices[level, relation] = _matrix(*rows, self.levels[level + 1], self.graph.backend)
+        return self._matrices[level, relation]
 
     @cached_property
-    def steps(self) -> list[tuple[SparseOperand, Tensor]]:
-        """For each hop and the one before: rows of P between their nodes, and the positions of the inner nodes."""
-        return [
-            (_matrix(*self.rows(level), outer, self.graph.backend), torch.searchsorted(outer, inner))
-            for level, (inner, outer) in enumerate(pairwise(self.levels))
-        ]
+    def positions(self) -> list[Tensor]:
+        """For each level, the positions of its nodes in the next one."""
+        return [torch.searchsorted(outer, inner) for inner, outer in pairwise(self.levels)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +109,7 @@ class BatchView:
     """Node i has the features of node ``permutation(i)``; None: its own."""
     portion: Portion | None = None
     """Where these nodes are one rank's part of a batch: which part."""
-    inputs: dict[int, Tensor] = field(default_factory=dict, init=False)
+    inputs: dict[tuple[int, str | None], Tensor] = field(default_factory=dict, init=False)
     """Cached P X of the nodes of a hop; a changed copy of the view starts with an empty cache."""
 
     @property
@@ -117,13 +131,13 @@ class BatchView:
         """The hop that layer k computes: the outermost one for the first, the batch itself for the last."""
         return BatchLayer(self, self.hops.depth - 1 - k)
 
-    def pool(self, level: int) -> Tensor:
+    def pool(self, level: int, relation: str | None = None) -> Tensor:
         """Return P X of the nodes of a hop, for dense features; the next hop is never stored."""
-        if level not in self.inputs:
-            nodes = self.hops.levels[level]
-            offsets = self.hops.offsets(nodes)
-            self.inputs[level] = pool_rows(self.features, self.hops.graph, nodes, offsets, self.permutation)
-        return self.inputs[level]
+        if (level, relation) not in self.inputs:
+            nodes, hoods = self.hops.levels[level], self.hops.along(relation)
+            pooled = pool_rows(self.features, hoods, nodes, self.hops.offsets(nodes), self.permutation)
+            self.inputs[level, relation] = pooled
+        return self.inputs[level, relation]
 
     def carried(self, nodes: Tensor) -> Tensor:
         """The rows of X that belong to nodes, after the shuffle."""
@@ -138,7 +152,7 @@ class BatchLayer:
 
     def carry(self, h: Tensor) -> Tensor:
         """H of this hop."""
-        return h[self.hops.steps[self.level][1]]
+        return h[self.hops.positions[self.level]]
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ of this hop."""
@@ -150,13 +164,13 @@ class BatchLayer:
         starts = torch.arange(len(nodes) + 1, device=nodes.device)
         return self._sparse(starts, nodes, weight.new_ones(len(nodes)), weight)
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor, relation: str | None = None) -> Tensor:
         """P H Θ of this hop."""
         if h is not None:
-            return self.hops.steps[self.level][0] @ (h @ weight)
+            return self.hops.matrix(self.level, relation) @ (h @ weight)
         if not isinstance(self.view.features, SparseOperand):
-            return multiply(self.view.pool(self.level), weight, self.backend)
-        return self._sparse(*self.hops.rows(self.level), weight)
+            return multiply(self.view.pool(self.level, relation), weight, self.backend)
+        return self._sparse(*self.hops.rows(self.level, relation), weight)
 
     def _sparse(self, starts: Tensor, senders: Tensor, values: Tensor, weight: Tensor) -> Tensor:
         """Multiply rows of a matrix by X Θ, for sparse X: X Θ of the nodes needed, or of all if that is little more."""

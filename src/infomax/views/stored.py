@@ -19,6 +19,7 @@ from infomax.graphs.memory import BYTES
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
 from infomax.views.operands import multiply
+from infomax.views.view import along
 
 ROOM = 0.8
 """The share of free memory that a file may take and still be expected to stay there once it was read."""
@@ -139,8 +140,8 @@ class RowsView:
             gather_rows(self.features if h is None else h, self.nodes).to(weight.dtype), weight, self.backend
         )
 
-    def pooled(self, h: Tensor | StoredTable | None, weight: Tensor) -> Tensor:
+    def pooled(self, h: Tensor | StoredTable | None, weight: Tensor, relation: str | None = None) -> Tensor:
         """P H Θ of these nodes."""
-        offsets = torch.zeros(len(self.nodes), device=self.nodes.device)
-        pooled = pool_rows(self.features if h is None else h, self.hoods, self.nodes, offsets)
+        offsets, hoods = torch.zeros(len(self.nodes), device=self.nodes.device), along(relation, self.hoods, {})
+        pooled = pool_rows(self.features if h is None else h, hoods, self.nodes, offsets)
         return multiply(pooled, weight, self.backend)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from infomax.kernels import Backend, Place
 from infomax.kernels.plain import permute
 from infomax.views.operands import Operand, multiply, to_multiply
 from infomax.views.propagation import Messages, Propagation, Rule
-from infomax.views.view import Corruption, View, Views
+from infomax.views.view import Corruption, View, Views, along
 
 
 class Products:
@@ -49,6 +50,8 @@ class WholeView:
     products: Products
     propagation: Messages
     rows: Tensor | None = None
+    relations: Mapping[str, Messages] = field(default_factory=dict)
+    """Further edges between the same nodes, by name."""
 
     @classmethod
     def of(cls, graph: Graph, rule: Rule, place: Place) -> WholeView:
@@ -98,9 +101,9 @@ class WholeView:
         y = self.products.of(None, weight, self.backend)
         return y if self.rows is None else permute(y, self.rows)
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor, relation: str | None = None) -> Tensor:
         """P H Θ."""
-        return self.propagation @ self.own(h, weight)
+        return along(relation, self.propagation, self.relations) @ self.own(h, weight)
 
 
 def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | None:
@@ -137,10 +140,11 @@ class BlockView:
         x = self.view.features
         return multiply(self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop), weight, self.backend)
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor, relation: str | None = None) -> Tensor:
         """P H Θ of these nodes; H Θ is computed once for all blocks."""
         y = self.view.products.of(h, weight, self.backend)
-        return self.propagation.operand.rows(self.start, self.stop) @ y
+        p = cast(Propagation, along(relation, self.propagation, self.view.relations))
+        return p.operand.rows(self.start, self.stop) @ y
 
 
 class WholeGraph(Views):
