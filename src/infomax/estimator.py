@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -67,6 +66,9 @@ class DGI(Parameters):
 
     one_of_many = False
     """Whether so many models are trained that loading compiled kernels pays, however small the graph."""
+
+    _course: dict[str, Any] | None = None  # of the training, without what needs the vectors
+    _health: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -151,9 +153,9 @@ class DGI(Parameters):
             if folder is not None and ranks.rank == 0:
                 config = runs.begin(folder, graph, settings, self.seed, self.device, resumed=resumed)
         training.run(pausing(progress, folder, fingerprint, preset.name))
-        self.__dict__.pop("health_", None)  # of an earlier fit, which remains valid until this one has succeeded
+        # What an earlier fit has left remains valid until this one has succeeded.
         self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
-        self._course = course(training)
+        self._course, self._health = course(training), None
         self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
         with ranks.together():
             if folder is not None and config is not None:
@@ -171,7 +173,7 @@ class DGI(Parameters):
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         first, draws = generators(self.seed, device)
         model = build(preset, graph.num_features, first).to(device)
-        usual = is_replayable(preset.corruption, graph.table.sparse) and has_closed_form(model, preset.objective)
+        replayable = is_replayable(preset.corruption, graph.table.sparse) and has_closed_form(model, preset.objective)
         source = graph if preset.regime.reads_folders else graph.loaded()
         seen, scaler = source.seen(), source.scaler(preset.scale)
         if folder is not None and not graph.table.mapped and ranks.rank == 0:  # the report needs all vectors
@@ -184,7 +186,7 @@ class DGI(Parameters):
         views.prepare(model.encoder.depth)
         if ranks.count > 1:
             views.divide(ranks)
-            if not usual:
+            if not replayable:
                 expected = "the paper's encoder, shuffle, readout, discriminator and objective"
                 raise InputError(
                     f"training in {ranks.count} processes", expected, "others", "Start it without torchrun."
@@ -197,20 +199,22 @@ class DGI(Parameters):
             epochs=preset.epochs,
             patience=preset.patience,
             generator=draws,
-            replayable=usual,
+            replayable=replayable,
             backend=backend,
             ranks=ranks,
         )
         return training, preset, scaler
 
-    @cached_property
+    @property
     def health_(self) -> dict[str, Any]:
         """The report on the training, computed at first use, since it needs the vectors and their spectrum."""
-        if not hasattr(self, "_course"):
-            raise not_fitted("No training has finished yet: call fit(graph).")
-        seen = self.graph_.seen()
-        rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))
-        return self._course | shape(self.transform(seen, rows=rows).vectors)
+        if self._health is None:
+            if self._course is None:
+                raise not_fitted("No training has finished yet: call fit(graph).")
+            seen = self.graph_.seen()
+            rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))
+            self._health = self._course | shape(self.transform(seen, rows=rows).vectors)
+        return self._health
 
     def transform(
         self, graph: Graph, *, smooth: int | None = None, rows: NDArray[np.int64] | None = None
@@ -244,7 +248,7 @@ class DGI(Parameters):
         """
         self._check_fitted()
         check_feature_names("features", graph.feature_names, self.feature_names_)
-        if graph.folder is None:
+        if not graph.table.mapped:
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
         device, to = device_for_folder(graph, self.device), Path(out)
@@ -284,7 +288,7 @@ class DGI(Parameters):
             raise InputError(where, "the settings of the model in the run", f"others ({error})", remedy) from error
         model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
         moved = None if moved_to is None else Path(moved_to)
-        model.health_, model.graph_ = run.health, runs.read_training_graph(Path(folder), moved)
+        model._health, model.graph_ = run.health, runs.read_training_graph(Path(folder), moved)
         return model
 
     def choose_preset(self, graph: Graph, device: torch.device, run: Path | None = None) -> tuple[str | Preset, str]:
@@ -299,7 +303,7 @@ class DGI(Parameters):
         groups = () if graph.groups is None else np.unique(graph.groups)
         if len(groups) > 1 and self.views is None and self.corruption is None:
             return "many-graphs", f"there are {len(groups):,} graphs"
-        if graph.folder is not None and swappable:
+        if graph.table.mapped and swappable:
             return "batches", "the graph is read from disk"
         needed = self.settings("whole-graph").bytes(graph, device)
         free = memory.available_bytes(device)
@@ -323,8 +327,8 @@ class DGI(Parameters):
         graph, vectors = self.graph_, None
         if not graph.table.mapped and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
             vectors = self.transform(graph)
-            if "health_" not in self.__dict__:
-                self.health_ = self._course | shape(vectors.vectors)
+            if self._health is None and self._course is not None:
+                self._health = self._course | shape(vectors.vectors)
         runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_, config, vectors)
 
     def _check_fitted(self) -> None:

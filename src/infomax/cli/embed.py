@@ -102,7 +102,7 @@ def embed(
         with ranks.together():
             model, source = _open(run, graph, attach, columns)
             model.device = device
-            in_parts = source.folder is not None and not attach and out.suffix.lower() in ("", ".parquet", ".npy")
+            in_parts = source.table.mapped and not attach and out.suffix.lower() in ("", ".parquet", ".npy")
             if ranks.count > 1 and (out.suffix or not in_parts):
                 expected = f"a graph folder and a folder of parts (vectors/), which {ranks.count} processes can share"
                 raise InputError("embed", expected, str(out if out.suffix else "a graph in memory"))

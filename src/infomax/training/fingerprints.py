@@ -25,11 +25,11 @@ def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) 
 
 def graph_fingerprint(graph: Graph) -> dict[str, str]:
     """Hash each part of a graph that a training uses."""
-    if graph.table.mapped and graph.folder is None:
-        remedy = "Add them to the tables, and make the folder again: infomax prepare."
-        raise InputError("graph", "one that a folder holds", "a graph folder with attached nodes", remedy)
     if graph.folder is not None:
         return {"graph": folder_hash(graph.folder)}
+    if graph.table.mapped:
+        remedy = "Add them to the tables, and make the folder again: infomax prepare."
+        raise InputError("graph", "one that a folder holds", "a graph folder with attached nodes", remedy)
     return {
         "graph": digest(graph.adjacency, graph.features),
         "grouping": digest(graph.groups),

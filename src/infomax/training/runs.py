@@ -36,7 +36,6 @@ from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
-from infomax.training.fingerprints import graph_fingerprint
 from infomax.version import __version__
 
 if TYPE_CHECKING:  # torch is imported where it is needed: `read_vectors` does without
@@ -101,6 +100,9 @@ def begin(
         (folder / name).unlink(missing_ok=True)
     if graph.folder is None:
         write_npz(graph, folder / GRAPH)
+        place, content = {}, file_hash(folder / GRAPH)
+    else:
+        place, content = {"graph_folder": str(graph.folder)}, folder_hash(graph.folder)
     config = {
         "format": FORMAT,
         "versions": {
@@ -112,11 +114,9 @@ def begin(
         "seed": seed,
         "device": str(device),
         "settings": settings,
-        "graph": described
-        | {"sha256": file_hash(folder / GRAPH) if graph.folder is None else graph_fingerprint(graph)["graph"]},
+        "graph": described | {"sha256": content},
+        **place,
     }
-    if graph.folder is not None:
-        config["graph_folder"] = str(graph.folder)
     write_json(folder / CONFIG, config)
     return config_hash(config)
 
