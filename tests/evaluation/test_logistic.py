@@ -112,6 +112,21 @@ def test_it_is_scikit_learns_regression_of_vectors_scaled_by_hand(form, n, d, ba
         np.testing.assert_allclose(logits, expected, rtol=5e-3, atol=5e-3)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_several_labels_are_as_many_regressions_of_two_classes(form, monkeypatch):
+    from sklearn.linear_model import LogisticRegression
+
+    vectors, codes, _ = case(150, 6)
+    monkeypatch.setattr(logistic, "PRECISION", 1e-6)
+    monkeypatch.setattr(logistic, "DENSE_BASIS", 0)
+    flags = np.stack([codes == 0, codes < 3], axis=1)
+    for cost, model in logistic_path(form(vectors), flags, (0.1, 10.0)):
+        for found, flag in zip(model.logits(form(vectors)).T, flags.T, strict=True):
+            alone = LogisticRegression(C=cost, tol=1e-7, max_iter=10_000).fit(scaled_by_hand(vectors), flag)
+            expected = alone.decision_function(scaled_by_hand(vectors))
+            np.testing.assert_allclose(found, expected, rtol=5e-3, atol=5e-3)
+
+
 def test_rows_in_blocks_give_the_same(monkeypatch):
     vectors, codes, splits = case()
     whole = validated_probe(vectors, codes, splits)

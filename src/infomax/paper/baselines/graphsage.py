@@ -17,6 +17,7 @@ from torch.nn.functional import normalize, softplus
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
 from infomax.paper.baselines.shared import rescaled
+from infomax.paper.baselines.walks import random_walks
 from infomax.views.sampling import Neighbours, by_level, sample_patches
 
 
@@ -134,12 +135,9 @@ def walk_pairs(
     neighbours: Neighbours, starts: Tensor, length: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Pair nodes ``[n]`` with a node on a random walk from each: ``[m]``, ``[m]``; none is paired with itself."""
-    path, here = [], starts
-    for _ in range(length):
-        here = neighbours.draw(here, 1, generator)[:, 0]
-        path.append(here)
-    step = torch.randint(length, (1, len(starts)), generator=generator, device=starts.device)
-    passed = torch.stack(path).gather(0, step)[0]
+    walks = random_walks(neighbours, starts, length + 1, generator)
+    step = torch.randint(length, (len(starts), 1), generator=generator, device=starts.device)
+    passed = walks.gather(1, step + 1)[:, 0]
     away = passed != starts
     return starts[away], passed[away]
 
