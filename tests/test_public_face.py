@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -42,3 +43,23 @@ def test_links_between_documents_lead_somewhere():
     for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def documented(docstring: str, section: str) -> list[str]:
+    """The names that a section of a docstring describes."""
+    text = re.search(rf"^{section}:\n((?:    .*\n?|\n)+)", inspect.cleandoc(docstring), re.MULTILINE)
+    return re.findall(r"^    (\S.*?): ", text[1], re.MULTILINE) if text else []
+
+
+def test_a_docstring_describes_each_argument_by_itself():
+    # Of "source, target: columns" the reference would make one argument of that name, without a type, and required.
+    described = 0
+    for public in (getattr(infomax, name) for name in infomax.__all__):
+        members = [member for name, member in inspect.getmembers(public, callable) if name[0] != "_"]
+        for function in [public, *members]:
+            if names := documented(function.__doc__ or "", "Args"):
+                assert not set(names) - set(inspect.signature(function).parameters), function
+                described += len(names)
+        for name in documented(public.__doc__ or "", "Attributes"):
+            assert name.isidentifier(), (public, name)
+    assert described > 30

@@ -83,7 +83,7 @@ def nearest(
 class Embeddings:
     """One vector per node, found by its id: ``embeddings[id]``.
 
-    Shapes:
+    Attributes:
         vectors: ``[N, d]`` float32.
         ids: ``[N]``, int64 or str objects, unique, in input order.
     """

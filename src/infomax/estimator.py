@@ -46,7 +46,12 @@ class DGI(Parameters):
         preset: ``"auto"`` (many graphs if there are several; the whole graph if it fits into memory; else batches),
             ``"whole-graph"``, ``"batches"``, ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, or your own `Preset`.
             Every argument below that is None is taken from it.
-        views, encoder, corruption, readout, discriminator, objective: parts; see `Preset`.
+        views: the regime, such as `WholeGraph`; this and the next five are parts, see `Preset`.
+        encoder: makes one vector per node.
+        corruption: makes the negative of a view.
+        readout: sums the vectors of a view up.
+        discriminator: scores vectors against the summary.
+        objective: makes the loss of the scores.
         scale: ``"auto"``, ``"rows"``, ``"columns"`` or ``"none"``; see `Scaler`.
         lr: Adam's learning rate.
         epochs: number of epochs; the last weights are kept. With ``patience`` as well, the most epochs. In batches an
@@ -59,8 +64,10 @@ class DGI(Parameters):
 
     Attributes:
         model_: the trained `Model` (encoder, readout, discriminator).
-        preset_, seed_: the settings of the fit.
-        scaler_, feature_names_: the fitted `Scaler`, and the names of the features in order.
+        preset_: the settings of the fit.
+        seed_: its seed.
+        scaler_: the fitted `Scaler`.
+        feature_names_: the names of the features, in order.
         graph_: the graph that it was fitted to.
     """
 

@@ -63,7 +63,9 @@ def read_graph(
             row of the node table, which then has no features: .npy, or the .npz of a sparse matrix of scipy.
         ignore: names of columns of the node table that are not read.
         id: the column of ids in the node table.
-        source, target, weight: the columns of the edge table, where they have other names.
+        source: the column of the edge table where edges begin.
+        target: the column of the edge table where they end.
+        weight: the column of their weights.
         groups: the column of the node table that names the graph of each node, where there are several graphs.
         directed: keep the directions; False: an edge runs both ways. None: as a GraphML file says; of tables, False.
             Not for an npz, which says so itself.

@@ -25,7 +25,7 @@ from infomax.errors import InputError
 class Record:
     """The arrays of a graph, checked when they are made into one.
 
-    Shapes:
+    Attributes:
         edges: N nodes. No self-loops (the encoders add one to every node), no zero weights, no duplicates.
         table: ``[N, F]`` float32, dense or sparse.
         ids: ``[N]``, int64 or str objects, unique, in input order.
