@@ -15,7 +15,7 @@ from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import Encoder
 from infomax.training.embed import embed
 from infomax.views import MEAN, NEIGHBOURS, Batches, BatchView, ManyGraphs, Patches, WholeView
-from infomax.views.batches import Hops, read_neighbourhoods
+from infomax.views.neighbourhoods import Hops, read_neighbourhoods
 from infomax.views.propagation import Propagation
 from infomax.views.whole import Products
 

@@ -16,7 +16,7 @@ from infomax.arrays.table import MappedTable
 from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
 from infomax.views import operands
-from infomax.views.batches import read_neighbourhoods
+from infomax.views.neighbourhoods import read_neighbourhoods
 from infomax.views.stored import StoredTable
 
 CPU = torch.device("cpu")

@@ -28,7 +28,8 @@ from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_device, to_host
 from infomax.parts.encoders import Encoder
 from infomax.views import BlockView, WholeView
-from infomax.views.batches import BatchView, Hops, read_neighbourhoods
+from infomax.views.batches import BatchView
+from infomax.views.neighbourhoods import Hops, read_neighbourhoods
 from infomax.views.operands import to_gather
 from infomax.views.propagation import Propagation
 from infomax.views.stored import RowsView, StoredTable, gather_rows, pool_rows

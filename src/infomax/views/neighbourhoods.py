@@ -1,0 +1,143 @@
+"""Neighbourhoods of the nodes of a graph, and of a batch, hop by hop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from infomax.arrays.adjacency import Adjacency
+from infomax.graphs.graph import Graph
+from infomax.kernels import Backend, Place
+from infomax.kernels.neighbourhoods import Neighbourhoods
+from infomax.kernels.random import uniform
+from infomax.kernels.transfer import to_device
+from infomax.views.operands import SparseOperand, csr, tensors
+from infomax.views.propagation import Normalisation, Rule
+from infomax.views.view import along
+
+
+def read_neighbourhoods(graph: Graph, rule: Rule, place: Place, cap: int) -> Neighbourhoods:
+    """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
+    backend = Backend.of(place)
+    device = backend.device
+    senders, weighted = graph.edges.senders, graph.weighted
+    indptr = np.append(0, graph.edges.counts().cumsum()) if senders is None else senders.indptr
+    starts = to_device(np.asanyarray(indptr, dtype=np.int64), device)  # mapped where it is
+    counts = starts.diff()
+    loops = (rule := Normalisation.of(rule)).loops
+    degree = int(loops) + (torch.from_numpy(graph.edges.sums()).to(device) if weighted else counts.double())
+    left, right = rule.factors(degree, torch.float32)
+    if senders is None:
+        return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, backend, loops, graph.edges)
+    return Neighbourhoods(
+        starts,
+        to_device(senders.indices, device),
+        None if senders.data is None else to_device(senders.data, device),
+        left,
+        right,
+        cap,
+        capped=bool((counts > cap).any()),
+        backend=backend,
+        loops=loops,
+    )
+
+
+@dataclass(frozen=True)
+class GrownNeighbourhoods(Neighbourhoods):
+    """As `Neighbourhoods`, of edges that are not in one array, as those of a graph folder with new nodes.
+
+    Their rows are asked for one by one; no neighbours are sampled.
+    """
+
+    edges: Adjacency
+
+    def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return rows of P, a node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``."""
+        chosen = nodes.cpu().numpy()
+        place, columns, weights = self.edges.received(chosen)
+        itself = chosen if self.loops else chosen[:0]
+        owner = np.concatenate([np.arange(len(itself)), place])
+        order = np.argsort(owner, kind="stable")  # a node comes before its neighbours
+        senders = torch.from_numpy(np.concatenate([itself, columns])[order]).to(nodes.device)
+        weight = torch.from_numpy(np.concatenate([np.ones(len(itself), np.float32), weights])[order]).to(nodes.device)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(chosen)))])
+        left = self.left[nodes][torch.from_numpy(owner[order]).to(nodes.device)]
+        return torch.from_numpy(starts).to(nodes.device), senders, left * weight * self.right[senders]
+
+
+@dataclass(frozen=True, eq=False)
+class Hops:
+    """The neighbourhoods of one batch, hop by hop; a view and its negative share them.
+
+    Hop 0 is the batch itself; hop l + 1 has every node that sends to hop l or is in it. A layer computes a hop from
+    the next one.
+    """
+
+    graph: Neighbourhoods
+    nodes: Tensor
+    depth: int
+    seed: Tensor
+    """Decides which neighbours are sampled for a node with more than the cap."""
+    relations: Mapping[str, Neighbourhoods] = field(default_factory=dict)
+    """Further edges between the same nodes, by name."""
+    _rows: dict[tuple[int, str | None], tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
+    _matrices: dict[tuple[int, str | None], SparseOperand] = field(default_factory=dict)
+
+    @cached_property
+    def levels(self) -> list[Tensor]:
+        """The nodes of each hop that a layer computes, the batch first; the outermost hop is not included."""
+        levels = [self.nodes]
+        for _ in range(self.depth - 1):
+            inner, offsets = levels[-1], self.offsets(levels[-1])
+            senders = [hoods.rows(inner, offsets)[1] for hoods in (self.graph, *self.relations.values())]
+            among = self.graph.loops and not self.relations  # the inner nodes are among the senders
+            levels.append(torch.unique(senders[0] if among else torch.cat([inner, *senders])))
+        return levels
+
+    def along(self, relation: str | None) -> Neighbourhoods:
+        """The edges of a relation."""
+        return along(relation, self.graph, self.relations)
+
+    def rows(self, level: int, relation: str | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows of P of a level; see `Neighbourhoods.rows`."""
+        if (level, relation) not in self._rows:
+            nodes = self.levels[level]
+            self._rows[level, relation] = self.along(relation).rows(nodes, self.offsets(nodes))
+        return self._rows[level, relation]
+
+    def offsets(self, nodes: Tensor) -> Tensor:
+        """One number from 0 to 1 per node, ``[n]``; a node has the same number in all hops of a batch."""
+        capped = any(hoods.capped for hoods in (self.graph, *self.relations.values()))
+        return uniform(nodes, self.seed) if capped else torch.zeros(len(nodes), device=nodes.device)
+
+    def matrix(self, level: int, relation: str | None) -> SparseOperand:
+        """The rows of P of a level, between its nodes and those of the next one."""
+        if (level, relation) not in self._matrices:
+            rows = self.rows(level, relation)
+            self._matrices[level, relation] = as_matrix(*rows, self.levels[level + 1], self.graph.backend)
+        return self._matrices[level, relation]
+
+    @cached_property
+    def positions(self) -> list[Tensor]:
+        """For each level, the positions of its nodes in the next one."""
+        return [torch.searchsorted(outer, inner) for inner, outer in pairwise(self.levels)]
+
+
+def as_matrix(starts: Tensor, senders: Tensor, values: Tensor, among: Tensor | int, backend: Backend) -> SparseOperand:
+    """Build rows of P as a matrix ``[n, m]`` whose columns are the nodes ``among``, ascending, or 0 to m - 1."""
+    n, m = len(starts) - 1, among if isinstance(among, int) else len(among)
+    columns = senders if isinstance(among, int) else torch.searchsorted(among, senders)
+    if starts.is_cuda:
+        owner = torch.repeat_interleave(torch.arange(n, device=starts.device), starts.diff())
+        keys, order = torch.sort(owner * m + columns)
+        return SparseOperand(csr(keys, values[order], (n, m)), backend)
+    rows = sparse.csr_array((values.numpy(), columns.numpy(), starts.numpy()), shape=(n, m), copy=True)
+    rows.sort_indices()
+    return SparseOperand.of_rows(*tensors(rows), m, backend)
