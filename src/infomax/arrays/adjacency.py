@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -40,51 +39,64 @@ class Senders(NamedTuple):
         return owner, self.indices[at].astype(np.int64), weights
 
 
-class Adjacency(ABC):
-    """The edges among N nodes: no self-loops, no zero weights, no duplicates."""
+class Adjacency:
+    """Base class of the edges among N nodes: no self-loops, no zero weights, no duplicates."""
 
     directed: bool
     senders: Senders | None
     """Who sends to each node, in memory or mapped; None where there are no such arrays, only `received`."""
 
     @property
-    @abstractmethod
     def n(self) -> int:
         """N."""
+        return len(self._arrays.indptr) - 1
 
     @property
-    @abstractmethod
     def nnz(self) -> int:
         """The number of entries; an undirected edge has two."""
+        return len(self._arrays.indices)
 
     @property
-    @abstractmethod
     def weighted(self) -> bool:
         """Whether any edge has a weight other than 1."""
+        return self._arrays.data is not None
 
-    @abstractmethod
+    @property
+    def _arrays(self) -> Senders:
+        assert self.senders is not None  # noqa: S101  a class without them defines what asks for them
+        return self.senders
+
     def received(self, nodes: NDArray[np.int64]) -> Entries:
         """Who sends to some nodes: the place of each among ``nodes``, the sender, and the weight."""
+        return self._arrays.of(nodes)
 
-    @abstractmethod
     def counts(self) -> NDArray[np.int64]:
         """How many send to each node, ``[N]``."""
+        return np.diff(self._arrays.indptr).astype(np.int64, copy=False)
 
-    @abstractmethod
     def sums(self) -> NDArray[np.float64]:
         """The sum of the weights that each node receives, ``[N]``."""
+        (indptr, _, data), counts = self._arrays, self.counts()
+        if data is None:
+            return counts.astype(np.float64)
+        out, step = np.zeros(len(counts)), BLOCK_BYTES // 8
+        for first in range(0, len(counts), step):
+            last = min(first + step, len(counts))
+            owner = np.repeat(np.arange(last - first), counts[first:last])
+            out[first:last] = np.bincount(owner, data[indptr[first] : indptr[last]], last - first)
+        return out
 
-    @abstractmethod
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
+        return count_ends(self._arrays, self.directed)
 
-    @abstractmethod
     def matrix(self) -> sparse.csr_array:
         """A ``[N, N]`` in memory; ``A[i, j]`` is the weight of the edge i -> j."""
+        raise NotImplementedError
 
-    @abstractmethod
     def part(self, rows: NDArray[np.int64]) -> MemoryAdjacency:
         """The edges among some nodes, ascending, in memory; the others are not read."""
+        return self.loaded().part(rows)
 
     def to_read(self, rows: NDArray[np.int64] | None = None) -> int:
         """The bytes that it takes to have the edges of some nodes, or all, in memory; 0 where they are there."""
@@ -113,34 +125,13 @@ class MemoryAdjacency(Adjacency):
         return int(self.values.nnz)
 
     @cached_property
-    def weighted(self) -> bool:
-        """Whether any edge has a weight other than 1."""
-        return bool((self.values.data != 1).any())
-
-    @cached_property
     def senders(self) -> Senders:  # type: ignore[override]
         """Who sends to each node."""
         turned = self.values.T.tocsr() if self.directed else self.values
-        return Senders(turned.indptr, turned.indices, turned.data if self.weighted else None)
-
-    def received(self, nodes: NDArray[np.int64]) -> Entries:
-        """Who sends to some nodes."""
-        return self.senders.of(nodes)
-
-    def counts(self) -> NDArray[np.int64]:
-        """How many send to each node."""
-        return np.diff(self.senders.indptr).astype(np.int64)
-
-    def sums(self) -> NDArray[np.float64]:
-        """The sum of the weights that each node receives."""
-        return np.asarray(self.values.sum(axis=0 if self.directed else 1, dtype=np.float64))
-
-    def degrees(self) -> NDArray[np.int64]:
-        """The number of edges at each node."""
-        return count_ends(self.values, self.directed)
+        return Senders(turned.indptr, turned.indices, turned.data if (turned.data != 1).any() else None)
 
     def matrix(self) -> sparse.csr_array:
-        """A."""
+        """A itself."""
         return self.values
 
     def part(self, rows: NDArray[np.int64]) -> MemoryAdjacency:
@@ -162,46 +153,6 @@ class MappedAdjacency(Adjacency):
 
     senders: Senders
     directed: bool = False
-
-    @property
-    def n(self) -> int:
-        """N."""
-        return len(self.senders.indptr) - 1
-
-    @property
-    def nnz(self) -> int:
-        """The number of entries."""
-        return len(self.senders.indices)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether any edge has a weight other than 1; else there is no file of weights."""
-        return self.senders.data is not None
-
-    def received(self, nodes: NDArray[np.int64]) -> Entries:
-        """Who sends to some nodes."""
-        return self.senders.of(nodes)
-
-    def counts(self) -> NDArray[np.int64]:
-        """How many send to each node."""
-        return np.diff(self.senders.indptr)
-
-    def sums(self) -> NDArray[np.float64]:
-        """The sum of the weights that each node receives."""
-        (indptr, _, data), counts = self.senders, self.counts()
-        if data is None:
-            return counts.astype(np.float64)
-        out = np.zeros(len(counts))
-        step = BLOCK_BYTES // 8
-        for first in range(0, len(counts), step):
-            last = min(first + step, len(counts))
-            owner = np.repeat(np.arange(last - first), counts[first:last])
-            out[first:last] = np.bincount(owner, data[indptr[first] : indptr[last]], last - first)
-        return out
-
-    def degrees(self) -> NDArray[np.int64]:
-        """The number of edges at each node."""
-        return count_ends(self.senders, self.directed)
 
     def matrix(self) -> sparse.csr_array:
         """A, read into memory."""
@@ -311,10 +262,6 @@ class GrownAdjacency(Adjacency):
         known = self.known.matrix().copy()
         known.resize((self.n, self.n))
         return sparse.csr_array(known + (self.extra.T if self.directed else self.extra))
-
-    def part(self, rows: NDArray[np.int64]) -> MemoryAdjacency:
-        """The edges among some nodes."""
-        return self.loaded().part(rows)
 
     def _added(self, total: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
         total[: self.known.n] += known
