@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCED = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LEFT_OUT = "Not run by the tests"
-LONG = {"map", "analyse", "prepare", "reproduce"}
+LONG = {"map", "analyse", "prepare"}
 """Commands of the README that take long, or need more than its two tables; they have tests of their own."""
 
 
