@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,11 @@ def test_a_docstring_describes_each_argument_by_itself():
         for name in documented(public.__doc__ or "", "Attributes"):
             assert name.isidentifier(), (public, name)
     assert described > 30
+
+
+def test_the_table_of_folders_has_the_order_of_imports():
+    (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [set(re.findall(r"infomax\.(\w+)", layer)) - {"__main__"} for layer in contract["layers"]]
+    table = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").partition("## The folders")[2]
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    assert [set(re.findall(r"`(\w+)", row)) for row in rows] == layers
