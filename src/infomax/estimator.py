@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from infomax.arrays.checks import check_feature_names
-from infomax.arrays.scaling import Scale, Scaler, warn_if_zero
+from infomax.arrays.scaling import Scale, Scaler
+from infomax.arrays.table import warn_if_zero
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
 from infomax.graphs import memory

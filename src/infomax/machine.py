@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-
-from infomax.errors import InputError
-
-LIBRARIES_BYTES = 1_400_000_000
-"""Address space that Python, torch, SciPy and numba take beside the data: 1.3 GB on two cores, and some to spare."""
 
 _CONTROL_GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _STATUS = Path("/proc/self/status")
@@ -29,30 +23,9 @@ def free_bytes() -> int:
     return max(0, min(free, default=sys.maxsize))
 
 
-def require(needed: int, use: str, remedy: str = "") -> None:
-    """Refuse to read more of a graph folder into memory than is free."""
-    if needed and needed > (free := free_bytes()):
-        remedy = remedy or "Use --preset batches, which reads a graph folder row by row; or allow more memory."
-        raise InputError("graph folder", f"{size(needed)} free, to {use}", size(free), remedy)
-
-
 def free_address_space() -> int | None:
     """Bytes that this process may still map, if it has a limit (``ulimit -v``)."""
     return min(_free_in_limits(), default=None)
-
-
-def prepare_for_limit() -> None:
-    """Check a limit on address space (``ulimit -v``) before any library is loaded: under a low one they abort or hang.
-
-    Torch's own allocator would reserve 1 GB at a time (mimalloc, on aarch64), which then nobody else can use.
-    """
-    free = free_address_space()
-    if free is None or "torch" in sys.modules:
-        return
-    if free < LIBRARIES_BYTES:
-        where, remedy = "memory limit of the process (ulimit -v)", "Raise the limit."
-        raise InputError(where, f"{size(LIBRARIES_BYTES)} for torch and other libraries", size(free), remedy)
-    os.environ.setdefault("MIMALLOC_ARENA_RESERVE", str(64 << 10))  # in kB
 
 
 def peak_bytes() -> int:

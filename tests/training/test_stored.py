@@ -74,7 +74,7 @@ def test_rows_are_scaled_as_they_are_read(tmp_path: Path, kind: Any, halved: boo
     graph = random_graph(n=50, dense=True)
     disk = folder(tmp_path / "g.graph", graph, halved=halved)
     features = graph.features.astype(np.float16).astype(np.float32) if halved else graph.features
-    scaler = Scaler.fit(disk.table, kind)
+    scaler = disk.table.fit_scaler(kind)
     whole = Scaler.fit(features, kind)
     assert scaler.kind == whole.kind
     scaled = disk.table.scaled(scaler)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax import machine
-from infomax.arrays.blocks import BLOCK_BYTES
+from infomax.arrays.blocks import BLOCK_BYTES, require_room
 
 Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 
@@ -156,7 +155,7 @@ class MappedAdjacency(Adjacency):
 
     def matrix(self) -> sparse.csr_array:
         """A, read into memory."""
-        machine.require(self.to_read(), "read all of its edges")
+        require_room(self.to_read(), "read all of its edges")
         indptr, indices, data = self.senders
         values = np.ones(self.nnz, np.float32) if data is None else data
         kind = sparse.csc_array if self.directed else sparse.csr_array

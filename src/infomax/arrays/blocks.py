@@ -1,9 +1,13 @@
-"""Large arrays are read some rows at a time."""
+"""Large arrays are read some rows at a time, or into memory if there is room."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+
+from infomax import machine
+from infomax.errors import InputError
+from infomax.machine import size
 
 BLOCK_BYTES = 1 << 25
 """About as many bytes are read at once."""
@@ -13,3 +17,10 @@ def row_blocks(table: Any) -> Iterator[Any]:
     """The rows of a dense table ``[N, F]``, an array or one on disk, some at a time."""
     step = max(1, BLOCK_BYTES // (4 * table.shape[1]))
     return (table[first : first + step] for first in range(0, table.shape[0], step))
+
+
+def require_room(needed: int, use: str, remedy: str = "") -> None:
+    """Refuse to read more of a graph folder into memory than is free."""
+    if needed and needed > (free := machine.free_bytes()):
+        remedy = remedy or "Use --preset batches, which reads a graph folder row by row; or allow more memory."
+        raise InputError("graph folder", f"{size(needed)} free, to {use}", size(free), remedy)

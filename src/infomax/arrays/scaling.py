@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -11,8 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.statistics import Statistics
-from infomax.arrays.table import Features, Table
-from infomax.errors import InputError, InputWarning
+from infomax.errors import InputError
 
 Scale = Literal["auto", "rows", "columns", "none"]
 
@@ -34,26 +32,27 @@ class Scaler:
     deviation: NDArray[np.float32] | None = None
 
     @classmethod
-    def fit(cls, features: Table | Features, kind: Scale = "auto", seen: NDArray[np.bool_] | None = None) -> Scaler:
-        """Fit to ``[N, F]``, or to the rows of a mask ``[N]``, such as the split "seen".
+    def fit(cls, features: Any, kind: Scale = "auto") -> Scaler:
+        """Fit to an array or a sparse matrix ``[N, F]``; see `Table.fit_scaler` for a table."""
+        if check_scale(kind) in ("rows", "none"):
+            return cls(kind)
+        return cls.of(Statistics.of(features), features.shape, sparse.issparse(features), kind)
+
+    @classmethod
+    def of(cls, known: Statistics, shape: tuple[int, int], is_sparse: bool, kind: Scale = "auto") -> Scaler:
+        """Fit to the statistics of features ``[N, F]``, which may be sparse.
 
         ``auto`` means rows if nothing is negative and half the entries are zero, else columns.
         """
-        if check_scale(kind) in ("rows", "none"):
-            return cls(kind)
-        if seen is not None:
-            features = features[seen]
-        known = features.statistics if isinstance(features, Table) else Statistics.of(features)
         mean, variance, filled, negative = known
-        if kind == "auto" and not negative and filled <= 0.5 * features.shape[0] * features.shape[1]:
+        if kind == "auto" and not negative and filled <= 0.5 * shape[0] * shape[1]:
             return cls("rows")
         # A column that is constant to float32 precision is centred, not divided: its deviation is 0 or rounding.
         deviation = np.where(variance > 1e-14 * np.maximum(mean**2, 1e-28), np.sqrt(variance), 1)
-        is_sparse = features.sparse if isinstance(features, Table) else sparse.issparse(features)
         centre = np.zeros_like(mean) if is_sparse else mean
         return cls("columns", centre.astype(np.float32), deviation.astype(np.float32))
 
-    def transform(self, features: Features) -> Features:
+    def transform(self, features: Any) -> Any:
         """Scaled features ``[N, F]``; sparse features stay sparse."""
         if self.kind == "rows":
             total = np.asarray(features.sum(axis=1)).reshape(-1, 1)
@@ -65,17 +64,6 @@ class Scaler:
             dense = features.toarray() if sparse.issparse(features) else features
             return _standardised(dense, self.mean, self.deviation)
         return features
-
-
-def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
-    """Warn where scaled features ``[N, F]`` are all zero: so will be all vectors."""
-    if not scaled.is_zero():
-        return
-    reason, remedy = "all features are zero", ""
-    if scaler.kind == "columns":
-        reason, remedy = "every column of the features is constant, so scaling makes it zero", ', or use scale="none"'
-    message = f"{reason}: all vectors will be zero. Leave the features out, to use the degrees instead{remedy}."
-    warnings.warn(message, InputWarning, stacklevel=2)
 
 
 def check_scale(kind: Scale) -> Scale:
@@ -94,6 +82,6 @@ def _standardised(x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray
     return out
 
 
-def _times(features: Any, factor: NDArray[Any]) -> Features:
-    product: Features = sparse.csr_array(features.multiply(factor)) if sparse.issparse(features) else features * factor
+def _times(features: Any, factor: NDArray[Any]) -> Any:
+    product: Any = sparse.csr_array(features.multiply(factor)) if sparse.issparse(features) else features * factor
     return product

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax import machine
-from infomax.arrays.blocks import row_blocks
+from infomax.arrays.blocks import require_room, row_blocks
 from infomax.arrays.degrees import degree_features
 from infomax.arrays.integrity import refuse_not_finite
+from infomax.arrays.scaling import Scale, Scaler, check_scale
 from infomax.arrays.sparsity import dense
 from infomax.arrays.statistics import Statistics
-
-if TYPE_CHECKING:
-    from infomax.arrays.scaling import Scaler
+from infomax.errors import InputWarning
 
 Features = Any
 """``[N, F]`` float32: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
@@ -76,8 +75,14 @@ class Table(ABC):
 
     def loaded(self) -> MemoryTable:
         """The same rows in memory."""
-        machine.require(self.to_read(), "read all of its features")
+        require_room(self.to_read(), "read all of its features")
         return MemoryTable(self[:])
+
+    def fit_scaler(self, kind: Scale = "auto", seen: NDArray[np.bool_] | None = None) -> Scaler:
+        """The scaler of all rows, or of those of a mask ``[N]``, such as the split "seen"."""
+        if seen is not None or check_scale(kind) in ("rows", "none"):
+            return Scaler.fit(self[:0] if seen is None else self[seen], kind)
+        return Scaler.of(self.statistics, self.shape, self.sparse, kind)
 
     def is_zero(self) -> bool:
         """Whether every entry is zero."""
@@ -233,3 +238,14 @@ class _DegreeRows:
     def __getitem__(self, rows: Any) -> NDArray[np.float32]:
         found: NDArray[np.float32] = degree_features(self.degrees[rows])[0].toarray()
         return found
+
+
+def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
+    """Warn where scaled features ``[N, F]`` are all zero: so will be all vectors."""
+    if not scaled.is_zero():
+        return
+    reason, remedy = "all features are zero", ""
+    if scaler.kind == "columns":
+        reason, remedy = "every column of the features is constant, so scaling makes it zero", ', or use scale="none"'
+    message = f"{reason}: all vectors will be zero. Leave the features out, to use the degrees instead{remedy}."
+    warnings.warn(message, InputWarning, stacklevel=2)

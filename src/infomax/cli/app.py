@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -9,7 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from infomax.machine import prepare_for_limit
+from infomax import machine
+from infomax.errors import InputError
 from infomax.version import __version__
 
 ORDER = (
@@ -51,6 +54,26 @@ class Grouped(TyperCommand):
                 formatter.write_dl(records)
 
 
+LIBRARIES_BYTES = 1_400_000_000
+"""Address space that Python, torch, SciPy and numba take beside the data: 1.3 GB on two cores, and some to spare."""
+
+
+def _prepare_for_limit() -> None:
+    """Check a limit on address space (``ulimit -v``) before any library is loaded: under a low one they abort or hang.
+
+    Torch's own allocator would reserve 1 GB at a time (mimalloc, on aarch64), which then nobody else can use.
+    """
+    free = machine.free_address_space()
+    if free is None or "torch" in sys.modules:
+        return
+    if free < LIBRARIES_BYTES:
+        where, remedy = "memory limit of the process (ulimit -v)", "Raise the limit."
+        raise InputError(
+            where, f"{machine.size(LIBRARIES_BYTES)} for torch and other libraries", machine.size(free), remedy
+        )
+    os.environ.setdefault("MIMALLOC_ARENA_RESERVE", str(64 << 10))  # in kB
+
+
 app = typer.Typer(
     name="infomax",
     cls=Commands,
@@ -72,4 +95,4 @@ def start(
     ] = False,
 ) -> None:
     """Deep Graph Infomax: learn one vector per node of a graph, without labels."""
-    prepare_for_limit()
+    _prepare_for_limit()

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax import machine
 from infomax.arrays import checks
 from infomax.arrays.adjacency import MemoryAdjacency
+from infomax.arrays.blocks import require_room
 from infomax.arrays.degrees import DEGREE_NAMES
 from infomax.arrays.held_out import split_edges
 from infomax.arrays.scaling import Scale, Scaler
@@ -58,7 +58,7 @@ class Graph(Record):
 
     def scaler(self, kind: Scale = "auto") -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see."""
-        return Scaler.fit(self.table, kind, self.splits.get("seen"))
+        return self.table.fit_scaler(kind, self.splits.get("seen"))
 
     def seen(self) -> Graph:
         """The part of the graph that training may use: the split "seen", or everything where there is none."""
@@ -69,7 +69,7 @@ class Graph(Record):
         rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
         use = f"read {len(rows):,} of its nodes"
         remedy = "Make a graph folder of these nodes alone: infomax prepare."
-        machine.require(self.table.to_read(len(rows)) + self.edges.to_read(rows), use, remedy)
+        require_room(self.table.to_read(len(rows)) + self.edges.to_read(rows), use, remedy)
         held_out = self.held_out
         if held_out is not None:
             held_out = np.searchsorted(rows, held_out[:, mask[held_out].all(axis=0)])
@@ -102,7 +102,7 @@ class Graph(Record):
             raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
         remedy = "Take edges out of the table before infomax prepare, and score them with your own tools."
         use = "read all of it and hold out edges"
-        machine.require(self.table.to_read() + 6 * self.edges.to_read(), use, remedy)
+        require_room(self.table.to_read() + 6 * self.edges.to_read(), use, remedy)
         graph = self.loaded()
         adjacency, held_out = split_edges(graph.adjacency, share, seed)
         edges, table = MemoryAdjacency(adjacency, graph.directed), graph.table

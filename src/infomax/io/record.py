@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from infomax import machine
 from infomax.arrays import checks
 from infomax.arrays.adjacency import Adjacency, MemoryAdjacency
+from infomax.arrays.blocks import require_room
 from infomax.arrays.degrees import degree_features
 from infomax.arrays.held_out import check_held_out
 from infomax.arrays.table import Features, MemoryTable, Table
@@ -106,7 +106,7 @@ class Record:
 
     def loaded(self) -> Self:
         """The same graph with all of its arrays in memory."""
-        machine.require(self.table.to_read() + self.edges.to_read(), "read all of it")
+        require_room(self.table.to_read() + self.edges.to_read(), "read all of it")
         return dataclasses.replace(
             self,
             edges=self.edges.loaded(),
