@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,24 @@ def test_links_between_documents_lead_somewhere():
     for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_files_that_documents_name_exist():
+    named = 0
+    for document in [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for name in re.findall(r"`((?:[\w-]+/)+[\w-]+\.(?:py|c|md))`", document.read_text(encoding="utf-8")):
+            assert any((ROOT / place / name).exists() for place in ("", "src/infomax", "tests")), (document.name, name)
+            named += 1
+    assert named > 20
+
+
+def test_the_reference_describes_what_is_there():
+    names = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs/reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    homes = {f"{getattr(infomax, name).__module__}.{name}" for name in infomax.__all__}
+    assert homes <= set(names)
+    for name in names:
+        module, _, last = name.rpartition(".")
+        assert getattr(import_module(module), last).__module__ == module
 
 
 def documented(docstring: str, section: str) -> list[str]:
