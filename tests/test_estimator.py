@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from infomax import DGI, Graph, InputError
+from infomax.arrays.resemblance import resemblance
 from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import flip_and_shuffle, flip_edges
 from infomax.parts.encoders import GCN, Encoder
@@ -68,6 +69,7 @@ def test_training_lowers_the_loss_and_reports_its_health(graph):
     assert 0 <= health["dead_dimensions"] <= 16
     assert 1 <= health["effective_rank"] <= 16
     assert health["peak_memory_bytes"] > 0
+    assert health["resemblance"] == resemblance(graph.table, graph.edges, graph.scaler())
 
 
 def test_early_stopping_keeps_the_weights_that_produced_the_lowest_loss(graph):

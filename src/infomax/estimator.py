@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from infomax.arrays.checks import check_feature_names
+from infomax.arrays.resemblance import resemblance
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import warn_if_zero
 from infomax.embeddings import Embeddings
@@ -221,8 +222,13 @@ class DGI(Parameters):
                 raise not_fitted("No training has finished yet: call fit(graph).")
             seen = self.graph_.seen()
             rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))
-            self._health = self._course | shape(self.transform(seen, rows=rows).vectors)
+            self._health = self._report(seen, self.transform(seen, rows=rows).vectors)
         return self._health
+
+    def _report(self, seen: Graph, vectors: NDArray[np.float32]) -> dict[str, Any]:
+        """The report on the training, from the graph that it saw and vectors ``[n, d]`` of that."""
+        alike = resemblance(seen.table, seen.edges, self.scaler_)
+        return {**(self._course or {}), **shape(vectors), "resemblance": alike}
 
     def transform(
         self, graph: Graph, *, smooth: int | None = None, rows: NDArray[np.int64] | None = None
@@ -336,7 +342,7 @@ class DGI(Parameters):
         if not graph.table.mapped and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
             vectors = self.transform(graph)
             if self._health is None and self._course is not None:
-                self._health = self._course | shape(vectors.vectors)
+                self._health = self._report(graph, vectors.vectors)
         runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_, config, vectors)
 
     def _check_fitted(self) -> None:

@@ -43,6 +43,8 @@ def test_a_graph_folder_is_described(place: Path) -> None:
     folder, tables = infomax("info", place / "g.graph"), infomax("info", place / "tables", "--labels", "kind")
     assert folder.code == 0
     assert folder.out.splitlines()[1:] == tables.out.splitlines()[1:]
+    assert "features of neighbours" in folder.out
+    assert "resemble each other" in folder.out
 
 
 def test_a_moved_graph_folder_is_known_by_its_hash(place: Path, tmp_path: Path) -> None:

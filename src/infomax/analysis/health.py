@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from infomax.analysis.chapter import Chapter
 from infomax.analysis.style import BASELINE, COLOURS, DASHED, panels
+from infomax.arrays.resemblance import MEANING, in_words
 from infomax.evaluation.metrics import singular_values
 
 CURVES = {
@@ -42,6 +43,8 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
         f"The vectors use {rank:.0f} of their {d} dimensions (effective rank); {dead} dimensions are dead, that is, "
         "they hardly vary between nodes. Dashed lines mark the epoch that was kept and the effective rank."
     )
+    if "resemblance" in report:  # older runs have none
+        story.append(f"Features: {in_words(report['resemblance'])}. {MEANING}")
     return Chapter("health", "How the training went", story, numbers, _draw(numbers))
 
 

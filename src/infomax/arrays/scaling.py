@@ -12,6 +12,8 @@ from scipy import sparse
 from infomax.arrays.statistics import Statistics
 from infomax.errors import InputError
 
+SMALL = 1 << 20
+"""Numbers up to which scaling needs no threads."""
 Scale = Literal["auto", "rows", "columns", "none"]
 
 
@@ -75,6 +77,9 @@ def check_scale(kind: Scale) -> Scale:
 
 def _standardised(x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray[np.float32]) -> NDArray[np.float32]:
     """``(X - mean) / deviation``, ``[N, F]``, computed on all cores."""
+    if x.size <= SMALL:  # not worth the time to import torch; the bits are the same
+        return np.divide(x - mean, deviation, dtype=np.float32)
+
     import torch
 
     out = np.empty(x.shape, np.float32)  # NumPy's allocator uses large pages

@@ -33,10 +33,9 @@ def info(
 ) -> None:
     """Describe a graph, and estimate the memory to train on it."""
     import numpy as np
-    from scipy import sparse
 
     from infomax.arrays.folder import check_hashes, is_folder
-    from infomax.arrays.statistics import Statistics
+    from infomax.arrays.resemblance import in_words, resemblance
     from infomax.graphs.memory import training_bytes
     from infomax.machine import size
 
@@ -48,8 +47,8 @@ def info(
         check_hashes(Path(graph))
     source = open_graph(graph, labels, directed, columns)
     degree = source.degrees()
-    stored = "sparse" if sparse.issparse(source.features) else "dense"
-    filled = Statistics.of(source.features).filled
+    stored, filled = "sparse" if source.table.sparse else "dense", source.table.statistics.filled
+    alike = resemblance(source.table, source.edges, source.scaler())
     kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
     classes = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
     rows: list[tuple[str, object]] = [
@@ -60,6 +59,7 @@ def info(
         *([] if source.held_out is None else [("edges held out", f"{source.held_out.shape[1]:,}")]),
         *([("edges run from, to", ", ".join(source.edge_columns))] if source.edge_columns else []),
         ("features", f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} non-zero per node"),
+        ("features of neighbours", in_words(alike)),
         ("degree: mean, median, highest", f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"),
         ("isolated nodes", f"{int((degree == 0).sum()):,}"),
         ("self-loops dropped", f"{source.dropped['self_loops']:,}"),

@@ -133,6 +133,8 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
 
 def health(report: dict[str, Any]) -> None:
     """The health report as a short table."""
+    from infomax.arrays.resemblance import in_words
+
     rows: list[tuple[str, str]] = [("epochs", f"{report['epochs']} (weights of epoch {report['kept_epoch']})")]
     if "loss" in report:
         rows += [
@@ -143,6 +145,7 @@ def health(report: dict[str, Any]) -> None:
     rows += [
         ("effective rank", f"{report['effective_rank']:.1f} of {report['dimensions']}"),
         ("dead dimensions", str(report["dead_dimensions"])),
+        *([("features of neighbours", in_words(report["resemblance"]))] if "resemblance" in report else []),
         ("training time", f"{report['seconds']:.1f} s"),
         ("peak memory of the process", size(report["peak_memory_bytes"])),
     ]

@@ -317,6 +317,8 @@ def _read_health(path: Path) -> dict[str, Any]:
     for name in (*_REPORTED, *trained):
         if not isinstance(health.get(name), Real):
             raise InputError(str(path), f'a report with a number "{name}"', repr(health.get(name)), _RESTORE)
+    if not isinstance(alike := health.get("resemblance"), Real | None):
+        raise InputError(str(path), 'a report with a number "resemblance"', repr(alike), _RESTORE)
     curve = health.get("curve")
     for name in trained:
         values = curve.get(name) if isinstance(curve, dict) else None

@@ -1,0 +1,89 @@
+"""Resemblance: how much more alike the features of neighbours are than those of other pairs of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.arrays.adjacency import Adjacency
+from infomax.arrays.scaling import SMALL, Scaler
+from infomax.arrays.table import Table
+
+SAMPLE = 50_000
+"""Edges that are looked at: the standard error is then at most about 0.003, and usually below 0.001."""
+ALIKE, DIFFERENT = 0.03, 0.01
+"""On sixteen public graphs averaging over neighbours helped above the one; below the other raw features mostly won."""
+MEANING = "The number is the mean centred cosine of the features of neighbours, less that of random pairs of nodes."
+
+
+def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -> float | None:
+    """The mean centred cosine of the features at both ends of an edge, less that of random pairs; None without edges.
+
+    A random pair has one end of an edge and another end of any edge. The mean over all such pairs needs none of them:
+    it is the product of the mean unit vectors of both ends. Of many edges a sample is drawn. Only the rows of their
+    nodes are read, some at a time.
+    """
+    if not edges.nnz:
+        return None
+    senders = edges.senders or edges.loaded().senders
+    drawn = np.arange(edges.nnz)
+    if edges.nnz > SAMPLE:
+        drawn = np.sort(np.random.default_rng(seed).integers(edges.nnz, size=SAMPLE))
+    near = np.searchsorted(senders.indptr, drawn, side="right") - 1
+    far = np.asarray(senders.indices[drawn], np.int64)
+    centre, joined, (mean_near, mean_far) = _centre(table, scaler), 0.0, np.zeros((2, table.shape[1]))
+    for part in _blocks(len(drawn), table):
+        x, y = (Centred(scaler.transform(table[ends[part]]), centre) for ends in (near, far))
+        joined += float(np.sum(x.dot(y) * x.inverse * y.inverse))
+        mean_near += x.total()
+        mean_far += y.total()
+    return joined / len(drawn) - float(mean_near @ mean_far) / len(drawn) ** 2
+
+
+def in_words(value: float | None) -> str:
+    """A resemblance as people read it."""
+    if value is None:
+        return "there are no edges"
+    if value >= ALIKE:
+        return f"neighbours resemble each other ({value:.3f})"
+    if value >= DIFFERENT:
+        return f"neighbours hardly resemble each other ({value:.3f})"
+    return f"neighbours do not resemble each other ({value:.3f})"
+
+
+class Centred:
+    """Rows ``[n, F]``, dense or sparse, less a centre ``[F]``; the difference, which would be dense, is never made."""
+
+    def __init__(self, rows: Any, centre: NDArray[np.float64]) -> None:
+        self.rows, self.centre = rows, centre
+        square, level = self.dot(self), float(centre @ centre)
+        self.inverse = np.divide(1, np.sqrt(np.abs(square)), out=np.zeros(len(square)), where=square > 1e-12 * level)
+        """``[n]``: 1 by the length of each row; 0 where a row is the centre."""
+
+    def dot(self, other: Centred) -> NDArray[np.float64]:
+        """The product of each row with the same row of another, ``[n]``."""
+        x, y, c = self.rows, other.rows, self.centre
+        plain = (x.multiply(y) if sparse.issparse(x) else x * y).sum(axis=1, dtype=np.float64)
+        return np.asarray(plain - x @ c - y @ c + c @ c)
+
+    def total(self) -> NDArray[np.float64]:
+        """The sum ``[F]`` of the rows at length 1."""
+        return np.asarray(self.rows.T @ self.inverse - self.centre * self.inverse.sum())
+
+
+def _centre(table: Table, scaler: Scaler) -> NDArray[np.float64]:
+    """The mean ``[F]`` of the scaled features of nodes, at equal distances where there are many."""
+    nodes, total = np.arange(0, len(table), max(1, len(table) // SAMPLE)), np.zeros(table.shape[1])
+    for part in _blocks(len(nodes), table):
+        total += np.asarray(scaler.transform(table[nodes[part]]).sum(axis=0, dtype=np.float64))
+    return total / len(nodes)
+
+
+def _blocks(count: int, table: Table) -> Iterator[slice]:
+    """Split a number of rows into slices that are small in memory, also if they were dense."""
+    step = max(1, SMALL // table.shape[1])
+    return (slice(first, first + step) for first in range(0, count, step))

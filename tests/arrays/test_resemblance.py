@@ -1,0 +1,74 @@
+"""Resemblance: a label-free figure for how much neighbours have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sample_graphs import random_graph
+from scipy import sparse
+
+from infomax import Graph
+from infomax.arrays import resemblance as module
+from infomax.arrays.resemblance import in_words, resemblance
+
+KIND = np.arange(300) % 3
+RNG = np.random.default_rng(0)
+FEATURES = (RNG.random((300, 12)) < 0.1 + 0.6 * np.repeat(np.eye(3), 4, axis=1)[KIND]).astype(np.float32)
+ENDS = RNG.integers(300, size=(2, 6000))
+ALIKE = ENDS[:, KIND[ENDS[0]] == KIND[ENDS[1]]]
+DIFFER = ENDS[:, KIND[ENDS[0]] != KIND[ENDS[1]]]
+
+
+def of(graph: Graph, **options: int) -> float:
+    found = resemblance(graph.table, graph.edges, graph.scaler(), **options)
+    assert found is not None
+    return found
+
+
+def by_pairs(graph: Graph) -> float:
+    """The definition, pair by pair: every edge, and every end of an edge with every other."""
+    x = graph.scaler().transform(graph.features)
+    x = (x.toarray() if sparse.issparse(x) else x).astype(np.float64)
+    x -= x.mean(0)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    receivers, senders = graph.adjacency.T.nonzero()
+    cosines = x @ x.T
+    return float(cosines[receivers, senders].mean() - cosines[np.ix_(receivers, senders)].mean())
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array])
+def test_it_is_the_difference_of_two_means_over_pairs(make, directed):
+    graph = Graph.from_arrays(ALIKE[:, :400], make(FEATURES), directed=directed)
+    assert of(graph) == pytest.approx(by_pairs(graph), abs=1e-6)
+
+
+def test_it_tells_neighbours_that_are_alike_from_those_that_differ_and_from_random_ones():
+    alike, random, differ = (of(Graph.from_arrays(ends, FEATURES)) for ends in (ALIKE, ENDS, DIFFER))
+    assert alike > 0.2
+    assert abs(random) < 0.01
+    assert differ < -0.05
+    words = [in_words(value) for value in (alike, 0.02, differ, None)]
+    assert ["neighbours resemble" in words[0], "hardly" in words[1], "do not" in words[2]] == [True] * 3
+    assert "no edges" in words[3]
+
+
+def test_a_sample_of_the_edges_is_seeded_and_near_the_whole(monkeypatch):
+    graph = Graph.from_arrays(ALIKE, FEATURES)
+    whole = of(graph)
+    monkeypatch.setattr(module, "SAMPLE", 500)
+    assert of(graph, seed=1) == of(graph, seed=1) != of(graph, seed=2)
+    assert of(graph, seed=1) == pytest.approx(whole, abs=0.06)
+
+
+def test_a_graph_folder_has_that_of_the_graph_in_memory(tmp_path, monkeypatch):
+    graph = random_graph(60, weighted=True, directed=True)
+    graph.save(tmp_path / "g.graph")
+    monkeypatch.setattr(module, "SMALL", 100)  # several blocks
+    assert of(Graph.open(tmp_path / "g.graph")) == pytest.approx(of(graph), abs=1e-6)
+
+
+def test_constant_features_and_no_edges_give_no_number_to_trust():
+    assert of(Graph.from_arrays(ALIKE, np.ones((300, 3)))) == 0
+    alone = Graph.from_arrays(np.empty((2, 0), int), FEATURES)
+    assert resemblance(alone.table, alone.edges, alone.scaler()) is None
