@@ -26,7 +26,7 @@ class Record:
     """The arrays of a graph, checked when they are made into one.
 
     Attributes:
-        edges: N nodes. No self-loops (the encoders add one to every node), no zero weights, no duplicates.
+        edges: N nodes. No self-loops (an encoder adds its own), no zero weights, no duplicates.
         table: ``[N, F]`` float32, dense or sparse.
         ids: ``[N]``, int64 or str objects, unique, in input order.
         feature_names: F names.
