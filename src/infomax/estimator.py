@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from infomax.arrays import memory
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.resemblance import resemblance
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import warn_if_zero
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
-from infomax.graphs import memory
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device

@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 from shell import infomax, refused, write_graph, write_table
 
-from infomax.graphs import memory
+from infomax.arrays import memory
 
 EDGES = "source,target\na,b\nb,c\n"
 NODES = "id,x,kind\na,1,red\nb,2,blue\nc,3,red\n"

@@ -17,7 +17,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from infomax import DGI, Graph
-from infomax.graphs.memory import embedding_bytes
+from infomax.arrays.memory import embedding_bytes
 from infomax.kernels import LARGE
 from infomax.parts.encoders import GCN
 

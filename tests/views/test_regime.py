@@ -10,7 +10,7 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import DGI, InputError
-from infomax.graphs import memory
+from infomax.arrays import memory
 from infomax.kernels.ranks import Ranks
 from infomax.parts.corruptions import flip_edges, shuffle_features
 from infomax.training import checkpoints

@@ -36,7 +36,7 @@ def info(
 
     from infomax.arrays.folder import check_hashes, is_folder
     from infomax.arrays.resemblance import in_words, resemblance
-    from infomax.graphs.memory import training_bytes
+    from infomax.arrays.memory import training_bytes
     from infomax.machine import size
 
     if check:

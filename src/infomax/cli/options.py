@@ -179,7 +179,7 @@ ProbeName = Annotated[str, typer.Option("--probe", metavar=PROBE_NAMES, help=PRO
 
 def in_memory(model: DGI) -> None:
     """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
-    from infomax.graphs import memory
+    from infomax.arrays import memory
     from infomax.kernels.device import choose_device
 
     if model.graph_.table.mapped:

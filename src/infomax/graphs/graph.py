@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays import checks
 from infomax.arrays.adjacency import MemoryAdjacency
 from infomax.arrays.blocks import require_room
 from infomax.arrays.degrees import DEGREE_NAMES
 from infomax.arrays.held_out import split_edges
 from infomax.arrays.scaling import Scale, Scaler
-from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError
 from infomax.io import interchange
 from infomax.io.folder import open_folder
@@ -63,27 +61,6 @@ class Graph(Record):
     def seen(self) -> Graph:
         """The part of the graph that training may use: the split "seen", or everything where there is none."""
         return self.part(self.splits["seen"]) if "seen" in self.splits else self
-
-    def part(self, mask: NDArray[np.bool_]) -> Graph:
-        """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
-        rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
-        use = f"read {len(rows):,} of its nodes"
-        remedy = "Make a graph folder of these nodes alone: infomax prepare."
-        require_room(self.table.to_read(len(rows)) + self.edges.to_read(rows), use, remedy)
-        held_out = self.held_out
-        if held_out is not None:
-            held_out = np.searchsorted(rows, held_out[:, mask[held_out].all(axis=0)])
-        return dataclasses.replace(
-            self,
-            edges=self.edges.part(rows),
-            table=MemoryTable(self.table[rows]),
-            ids=self.ids[rows],
-            labels={name: column[rows] for name, column in self.labels.items()},
-            splits={name: column[rows] for name, column in self.splits.items()},
-            groups=None if self.groups is None else self.groups[rows],
-            held_out=held_out,
-            folder=None,
-        )
 
     @classmethod
     def open(cls, folder: str | Path) -> Graph:

@@ -104,6 +104,27 @@ class Record:
             fields["table"] = MemoryTable(features)
         return dataclasses.replace(self, **fields)
 
+    def part(self, mask: NDArray[np.bool_]) -> Self:
+        """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
+        rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
+        use = f"read {len(rows):,} of its nodes"
+        remedy = "Make a graph folder of these nodes alone: infomax prepare."
+        require_room(self.table.to_read(len(rows)) + self.edges.to_read(rows), use, remedy)
+        held_out = self.held_out
+        if held_out is not None:
+            held_out = np.searchsorted(rows, held_out[:, mask[held_out].all(axis=0)])
+        return dataclasses.replace(
+            self,
+            edges=self.edges.part(rows),
+            table=MemoryTable(self.table[rows]),
+            ids=self.ids[rows],
+            labels={name: column[rows] for name, column in self.labels.items()},
+            splits={name: column[rows] for name, column in self.splits.items()},
+            groups=None if self.groups is None else self.groups[rows],
+            held_out=held_out,
+            folder=None,
+        )
+
     def loaded(self) -> Self:
         """The same graph with all of its arrays in memory."""
         require_room(self.table.to_read() + self.edges.to_read(), "read all of it")

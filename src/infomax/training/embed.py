@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from infomax.arrays import memory
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import MappedTable
-from infomax.graphs import memory
 from infomax.graphs.graph import Graph
 from infomax.io.atomic import replacing
 from infomax.io.folder import ArrayWriter

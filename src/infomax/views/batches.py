@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from infomax.arrays import memory
 from infomax.errors import whole
-from infomax.graphs import memory
-from infomax.graphs.graph import Graph
+from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.random import Permutation
 from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
@@ -162,7 +162,7 @@ class Batches(Views):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Record,
         rule: Rule,
         corruption: Corruption,
         place: Place,
@@ -188,7 +188,7 @@ class Batches(Views):
 
     @classmethod
     def bytes(
-        cls, graph: Graph, sizes: Sizes, device: torch.device, *, batch: int = BATCH, cap: int = CAP, **bound: Any
+        cls, graph: Record, sizes: Sizes, device: torch.device, *, batch: int = BATCH, cap: int = CAP, **bound: Any
     ) -> int:
         """Estimate the peak bytes of a training."""
         n, f, d = graph.num_nodes, graph.num_features, sizes.dim

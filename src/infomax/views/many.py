@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
-from infomax.graphs.graph import Graph
+from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.ranks import Portion
 from infomax.views.operands import multiply
@@ -35,7 +35,7 @@ class ManyGraphs(Views):
 
     corruptions = WholeGraph.corruptions
 
-    def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, place: Place) -> None:
+    def __init__(self, graph: Record, rule: Rule, corruption: Corruption, place: Place) -> None:
         groups = np.zeros(graph.num_nodes) if graph.groups is None else graph.groups
         masks = [groups == group for group in np.unique(groups)]
         self.members = [np.flatnonzero(mask) for mask in masks]

@@ -13,7 +13,7 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.arrays.adjacency import Adjacency
-from infomax.graphs.graph import Graph
+from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import uniform
@@ -23,7 +23,7 @@ from infomax.views.propagation import Normalisation, Rule
 from infomax.views.view import along
 
 
-def read_neighbourhoods(graph: Graph, rule: Rule, place: Place, cap: int) -> Neighbourhoods:
+def read_neighbourhoods(graph: Record, rule: Rule, place: Place, cap: int) -> Neighbourhoods:
     """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
     backend = Backend.of(place)
     device = backend.device

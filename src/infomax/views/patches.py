@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from infomax.arrays import memory
 from infomax.errors import InputError, whole
-from infomax.graphs import memory
-from infomax.graphs.graph import Graph
+from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
 from infomax.kernels.trees import Tree
@@ -128,7 +128,7 @@ class Patches(Views):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Record,
         rule: Rule,
         corruption: Corruption,
         place: Place,
@@ -155,7 +155,7 @@ class Patches(Views):
     @classmethod
     def bytes(
         cls,
-        graph: Graph,
+        graph: Record,
         sizes: Sizes,
         device: torch.device,
         *,

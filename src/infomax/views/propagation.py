@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from infomax.errors import InputError
-from infomax.graphs.graph import Graph
+from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.views.operands import SparseOperand, csr, keyed
 
@@ -96,7 +96,7 @@ class Propagation(Messages):
         self.operand = SparseOperand(csr(keys, values, (n, n)), backend, symmetric=symmetric)
 
     @classmethod
-    def of(cls, graph: Graph, rule: Rule, place: Place, dtype: torch.dtype = torch.float32) -> Propagation:
+    def of(cls, graph: Record, rule: Rule, place: Place, dtype: torch.dtype = torch.float32) -> Propagation:
         """Build the propagation of a graph on the device."""
         backend = Backend.of(place)
         received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency

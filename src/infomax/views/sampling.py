@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from infomax.errors import InputError, whole
-from infomax.graphs.graph import Graph
+from infomax.io.record import Record
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Neighbours:
     share: Tensor
 
     @classmethod
-    def of(cls, graph: Graph, device: torch.device) -> Neighbours:
+    def of(cls, graph: Record, device: torch.device) -> Neighbours:
         """Put the neighbours in a graph on the device; in a directed graph, the in-neighbours."""
         received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
         degree = torch.from_numpy(received.sum(axis=1))

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from infomax.arrays import memory
 from infomax.errors import InputError
-from infomax.graphs import memory
-from infomax.graphs.graph import Graph
+from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.kernels.ranks import Ranks
 
@@ -94,7 +94,7 @@ class Views:
     """Whether a GPU uses compiled kernels even in a short training."""
 
     @classmethod
-    def bytes(cls, graph: Graph, sizes: Sizes, device: torch.device, **bound: Any) -> int:
+    def bytes(cls, graph: Record, sizes: Sizes, device: torch.device, **bound: Any) -> int:
         """Estimate the peak bytes of a training, given the bound arguments; by default those of a whole graph."""
         return memory.training_bytes(graph, *sizes)
 

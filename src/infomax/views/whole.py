@@ -10,7 +10,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from infomax.graphs.graph import Graph
+from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.plain import permute
 from infomax.views.operands import Operand, multiply, to_multiply
@@ -54,7 +54,7 @@ class WholeView:
     """Further edges between the same nodes, by name."""
 
     @classmethod
-    def of(cls, graph: Graph, rule: Rule, place: Place) -> WholeView:
+    def of(cls, graph: Record, rule: Rule, place: Place) -> WholeView:
         """Build the view of a graph on the device."""
         backend = Backend.of(place)
         return cls(Products(to_multiply(graph.table, backend)), Propagation.of(graph, rule, backend))
@@ -154,7 +154,7 @@ class WholeGraph(Views):
     uniform = True
     corruptions = ("shuffle_features", "flip_edges", "flip_and_shuffle", "drop_features")
 
-    def __init__(self, graph: Graph, rule: Rule, corruption: Corruption, place: Place) -> None:
+    def __init__(self, graph: Record, rule: Rule, corruption: Corruption, place: Place) -> None:
         self.view, self.corruption = WholeView.of(graph, rule, place), corruption
         self.batch = torch.zeros(1, dtype=torch.int64, device=self.view.backend.device)
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from infomax import machine
+from infomax.arrays.adjacency import Adjacency
+from infomax.arrays.table import Table
 from infomax.errors import InputError
-from infomax.graphs.graph import Graph
 from infomax.machine import size
 
 if TYPE_CHECKING:  # `infomax info` does not wait for torch
     import torch
+
+
+class Graph(Protocol):
+    """What the estimates ask of a graph."""
+
+    @property
+    def edges(self) -> Adjacency:
+        """Its edges."""
+
+    @property
+    def table(self) -> Table:
+        """Its features."""
 
 
 BYTES = 1 << 27
@@ -23,14 +36,14 @@ def training_bytes(graph: Graph, dim: int, layers: int = 1, out_dim: int | None 
     Of the encoder it needs the width, the number of layers and the width of the vectors; None: as wide as the layers.
     """
     # Two views of four matrices per layer, less where the last one has a closed form.
-    activations = 4 * graph.num_nodes * (out_dim or dim) * (4 * layers + 2)
+    activations = 4 * graph.edges.n * (out_dim or dim) * (4 * layers + 2)
     return features_bytes(graph) + edges_bytes(graph, 72) + activations + weights_bytes(graph, dim)
 
 
 def features_bytes(graph: Graph) -> int:
     """Estimate the bytes of the features that a training holds."""
     # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
-    return 52 * graph.table.statistics.filled if graph.table.sparse else 7 * graph.num_nodes * graph.num_features
+    return 52 * graph.table.statistics.filled if graph.table.sparse else 7 * graph.edges.n * graph.table.shape[1]
 
 
 def gathered_bytes(graph: Graph, device: torch.device) -> int:
@@ -40,12 +53,12 @@ def gathered_bytes(graph: Graph, device: torch.device) -> int:
 
 def edges_bytes(graph: Graph, each: int) -> int:
     """Return the bytes of all edges and self-loops, from those of each."""
-    return each * (graph.edges.nnz + graph.num_nodes)
+    return each * (graph.edges.nnz + graph.edges.n)
 
 
 def weights_bytes(graph: Graph, dim: int) -> int:
     """Estimate the bytes of weights, gradients, Adam's two moments and the best weights so far."""
-    return 5 * 4 * (graph.num_features * dim + 4 * dim * dim)
+    return 5 * 4 * (graph.table.shape[1] * dim + 4 * dim * dim)
 
 
 def embedding_bytes(graph: Graph, out_dim: int) -> int:
@@ -54,19 +67,19 @@ def embedding_bytes(graph: Graph, out_dim: int) -> int:
     The layers are the one before, the one that is computed, a product and a block. Sorting the edges takes more than
     keeping them, but is over when the first layer begins.
     """
-    n, f, edges = graph.num_nodes, graph.num_features, graph.edges.nnz + graph.num_nodes
+    n, f, edges = graph.edges.n, graph.table.shape[1], graph.edges.nnz + graph.edges.n
     features = 24 * graph.table.statistics.filled if graph.table.sparse else 7 * n * f
     return features + max(64 * edges, 28 * edges + 15 * n * out_dim)
 
 
 def stored_bytes(graph: Graph) -> int:
     """Estimate the peak bytes of reading a graph folder: a few numbers per node, and the rows of a batch."""
-    return 32 * graph.num_nodes + 4 * BYTES
+    return 32 * graph.edges.n + 4 * BYTES
 
 
 def resident_bytes(graph: Graph) -> int:
     """Estimate the peak bytes of a graph folder on a GPU, without its features: neighbours, and numbers per node."""
-    return (8 if graph.weighted else 4) * graph.edges.nnz + 40 * graph.num_nodes
+    return (8 if graph.edges.weighted else 4) * graph.edges.nnz + 40 * graph.edges.n
 
 
 def available_bytes(device: torch.device) -> int:
