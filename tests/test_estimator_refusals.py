@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from infomax import DGI, Graph, InputError
 from infomax.arrays import memory
+from infomax.kernels import room
 from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN
 from infomax.parts.readouts import Set2Set
@@ -45,7 +46,7 @@ def test_other_features_are_refused_by_name(graph, change, message):
 )
 def test_patches_that_name_no_sizes_take_the_memory_of_those_that_do(views, graph, monkeypatch):
     asked = []
-    monkeypatch.setattr(memory, "require", lambda needed, device, processes=1: asked.append(needed))
+    monkeypatch.setattr(room, "require", lambda needed, device, processes=1: asked.append(needed))
     for made in (partial(Patches, fan_out=(10, 10, 25), batch=256), views):
         DGI(dim=4, preset="patches", views=made, epochs=0).fit(graph)
     assert asked[0] == asked[1]
@@ -53,7 +54,7 @@ def test_patches_that_name_no_sizes_take_the_memory_of_those_that_do(views, grap
 
 def test_more_memory_than_there_is_is_refused_with_the_number(graph, monkeypatch):
     fitted = DGI(dim=8, epochs=1).fit(graph)
-    monkeypatch.setattr(memory, "available_bytes", lambda device: 1000)
+    monkeypatch.setattr(room, "available_bytes", lambda device: 1000)
     with pytest.raises(InputError, match=r"expected .* (kB|MB) free .* found 1.0 kB"):
         DGI(dim=512).fit(graph)
     with pytest.raises(InputError, match="kB free"):

@@ -21,7 +21,7 @@ from infomax.arrays.table import warn_if_zero
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
 from infomax.graphs.graph import Graph
-from infomax.kernels import Backend
+from infomax.kernels import Backend, room
 from infomax.kernels.device import choose_device
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
@@ -177,7 +177,7 @@ class DGI(Parameters):
             runs.refuse_model(folder)
         device = choose_device(self.device)
         preset = self.settings(self.choose_preset(graph, device, folder)[0])
-        memory.require(preset.bytes(graph, device), device, ranks.on_this_host)
+        room.require(preset.bytes(graph, device), device, ranks.on_this_host)
         if not graph.splits.get("seen", np.True_).any():
             raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
         first, draws = generators(self.seed, device)
@@ -186,7 +186,7 @@ class DGI(Parameters):
         source = graph if preset.regime.reads_folders else graph.loaded()
         seen, scaler = source.seen(), source.scaler(preset.scale)
         if folder is not None and not graph.table.mapped and ranks.rank == 0:  # the report needs all vectors
-            memory.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
+            room.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
         scaled = dataclasses.replace(seen, table=seen.table.scaled(scaler))
         warn_if_zero(scaled.table, scaler)
         numbers = math.inf if self.one_of_many else preset.work(seen.num_nodes)
@@ -320,7 +320,7 @@ class DGI(Parameters):
         if graph.table.mapped and swappable:
             return "batches", "the graph is read from disk"
         needed = self.settings("whole-graph").bytes(graph, device)
-        free = memory.available_bytes(device)
+        free = room.available_bytes(device)
         reason = f"the whole graph needs about {size(needed)}, and {size(free)} are free"
         return ("batches" if needed > free and swappable else "whole-graph"), reason
 

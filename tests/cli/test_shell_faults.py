@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 from shell import infomax, refused, write_graph, write_table
 
-from infomax.arrays import memory
+from infomax.kernels import room
 
 EDGES = "source,target\na,b\nb,c\n"
 NODES = "id,x,kind\na,1,red\nb,2,blue\nc,3,red\n"
@@ -147,7 +147,7 @@ def test_a_bad_word_to_train(folder, tmp_path, monkeypatch, words, parts):
 
 
 def test_more_memory_needed_than_there_is(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda device: 200_000)
+    monkeypatch.setattr(room, "available_bytes", lambda device: 200_000)
     refused(train(folder, tmp_path / "run", "--dim", 4096), "memory (cpu)", " free for this graph", "200.0 kB", "--dim")
     assert not (tmp_path / "run").exists()
 

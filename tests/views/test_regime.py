@@ -10,7 +10,7 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import DGI, InputError
-from infomax.arrays import memory
+from infomax.kernels import room
 from infomax.kernels.ranks import Ranks
 from infomax.parts.corruptions import flip_edges, shuffle_features
 from infomax.training import checkpoints
@@ -42,9 +42,9 @@ def test_a_training_is_resumed_with_the_preset_that_it_was_begun_with(tmp_path, 
     DGI(dim=8, patience=2, views=views).fit(graph, run=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         DGI(dim=8, patience=2, views=views).fit(graph, run=tmp_path / "cut", progress=stop)
-    monkeypatch.setattr(memory, "available_bytes", lambda device: 0)
+    monkeypatch.setattr(room, "available_bytes", lambda device: 0)
     assert DGI().choose_preset(graph, torch.device("cpu"))[0] == "batches"
-    monkeypatch.setattr(memory, "require", lambda *args: None)
+    monkeypatch.setattr(room, "require", lambda *args: None)
     DGI(dim=8, patience=2, views=views).fit(graph, run=tmp_path / "cut")
     whole, cut = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut"))
     assert whole == cut
@@ -70,7 +70,7 @@ def test_a_checkpoint_that_names_no_preset_is_resumed_only_if_the_preset_is_name
 
 def test_a_regime_estimates_its_own_memory(graph, monkeypatch):
     asked = []
-    monkeypatch.setattr(memory, "require", lambda needed, device, processes=1: asked.append(needed))
+    monkeypatch.setattr(room, "require", lambda needed, device, processes=1: asked.append(needed))
     DGI(dim=8, views=partial(Greedy, appetite=3), epochs=0).fit(graph)
     assert asked == [3 * graph.num_nodes * 8 * 8]
 

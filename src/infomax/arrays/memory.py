@@ -1,14 +1,11 @@
-"""Estimates of the memory that training and embedding need, checked against free memory before they start."""
+"""Estimates of the memory that training and embedding need; `infomax.kernels.room` compares them with what is free."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from infomax import machine
 from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.table import Table
-from infomax.errors import InputError
-from infomax.machine import size
 
 if TYPE_CHECKING:  # `infomax info` does not wait for torch
     import torch
@@ -80,25 +77,3 @@ def stored_bytes(graph: Graph) -> int:
 def resident_bytes(graph: Graph) -> int:
     """Estimate the peak bytes of a graph folder on a GPU, without its features: neighbours, and numbers per node."""
     return (8 if graph.edges.weighted else 4) * graph.edges.nnz + 40 * graph.edges.n
-
-
-def available_bytes(device: torch.device) -> int:
-    """Free bytes on the device now."""
-    if device.type == "cuda":
-        from infomax.kernels.transfer import free_bytes
-
-        return free_bytes(device)
-    return machine.free_bytes()
-
-
-def require(needed: int, device: torch.device, processes: int = 1) -> None:
-    """Raise InputError if the bytes needed are not free on the device; main memory is shared by several processes."""
-    free = available_bytes(device)
-    needed *= 1 if device.type == "cuda" else processes
-    if needed > free:
-        raise InputError(
-            f"memory ({device.type})",
-            f"{size(needed)} free for this graph at this width",
-            size(free),
-            "Lower the dimension (--dim), or allow more memory.",
-        )

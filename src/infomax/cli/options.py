@@ -180,10 +180,11 @@ ProbeName = Annotated[str, typer.Option("--probe", metavar=PROBE_NAMES, help=PRO
 def in_memory(model: DGI) -> None:
     """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
     from infomax.arrays import memory
+    from infomax.kernels import room
     from infomax.kernels.device import choose_device
 
     if model.graph_.table.mapped:
-        memory.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))
+        room.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))
         model.graph_ = model.graph_.loaded()
 
 

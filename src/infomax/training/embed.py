@@ -22,7 +22,7 @@ from infomax.arrays.table import MappedTable
 from infomax.graphs.graph import Graph
 from infomax.io.atomic import replacing
 from infomax.io.folder import ArrayWriter
-from infomax.kernels import Backend
+from infomax.kernels import Backend, room
 from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_device, to_host
@@ -271,12 +271,12 @@ def embedder(
     """
     if graph.table.mapped:
         n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
-        memory.require(memory.stored_bytes(graph) + 4 * n * encoder.out_dim, cpu)
+        room.require(memory.stored_bytes(graph) + 4 * n * encoder.out_dim, cpu)
         # Some rows are read by a CPU, which does not need the others.
         place = cpu if rows is not None and not smooth else device_for_folder(graph, device)
         return Embedder(encoder, OnDisk(graph, encoder.rule, scaler, place), smooth)
     where = choose_device(device)
-    memory.require(memory.embedding_bytes(graph, encoder.out_dim), where)
+    room.require(memory.embedding_bytes(graph, encoder.out_dim), where)
     scaled = dataclasses.replace(graph, table=graph.table.scaled(scaler))
     backend = Backend.of_embedding(where, numbers or graph.num_nodes * encoder.out_dim)
     return Embedder(encoder, InMemory(WholeView.of(scaled, encoder.rule, backend)), smooth)
@@ -298,10 +298,10 @@ def device_for_folder(graph: Graph, name: str) -> torch.device:
     device = choose_device(name)
     if device.type == "cuda" and graph.edges.senders is not None:
         needed = memory.resident_bytes(graph) + 4 * graph.num_nodes * graph.num_features
-        if name != "auto" or needed < memory.available_bytes(device):
-            memory.require(needed, device)
+        if name != "auto" or needed < room.available_bytes(device):
+            room.require(needed, device)
             return device
-    memory.require(memory.stored_bytes(graph), torch.device("cpu"), Ranks.current().on_this_host)
+    room.require(memory.stored_bytes(graph), torch.device("cpu"), Ranks.current().on_this_host)
     return torch.device("cpu")
 
 
