@@ -35,8 +35,8 @@ def info(
     import numpy as np
 
     from infomax.arrays.folder import check_hashes, is_folder
-    from infomax.arrays.resemblance import in_words, resemblance
     from infomax.arrays.memory import training_bytes
+    from infomax.arrays.resemblance import in_words, resemblance
     from infomax.machine import size
 
     if check:
