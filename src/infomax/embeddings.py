@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays import checks
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.columns import StoredIds, StoredVectors
+from infomax.arrays.parquet_columns import StoredIds, StoredVectors
 from infomax.errors import InputError, shorten
 from infomax.io import vectors as files
 from infomax.io.parts import parquet_files

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.columns import StoredVectors
 from infomax.arrays.folder import file_hash
 from infomax.arrays.integrity import sample_hash
+from infomax.arrays.parquet_columns import StoredVectors
 from infomax.embeddings import Embeddings, StoredEmbeddings, cosines, find_row, nearest, positions
 from infomax.errors import InputError
 from infomax.io.atomic import check_place, replacing

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +11,7 @@ from pyarrow import parquet
 from infomax.arrays import checks
 from infomax.errors import InputError
 from infomax.graphs.reading import read_graph
-from infomax.io import parquet as parquet_tables
-from infomax.io import text
+from infomax.io import sources
 
 EDGES = "source,target\na,b\n"
 NODES = "id,x\na,1\nb,2\n"
@@ -137,15 +135,13 @@ def test_the_line_of_bad_bytes_is_right_far_into_a_file(tmp_path: Path) -> None:
     told(["edges.csv, line 50002: "], read_graph, path)
 
 
-@pytest.mark.parametrize("module", [text, parquet_tables])
-def test_a_bad_cell_is_found_behind_the_first_block(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType
-) -> None:
-    monkeypatch.setattr(module, "_BLOCK_CELLS", 9)
+@pytest.mark.parametrize("kind", ["text", "parquet"])
+def test_a_bad_cell_is_found_behind_the_first_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(sources, "CELLS", 9)
     ys = [2.0] * 50
     ys[43] = float("inf")
     edges = put(tmp_path / "edges.csv", "source,target\n1,2\n")
-    if module is text:
+    if kind == "text":
         rows = [f"{row},1,{y}" for row, y in enumerate(ys)]
         nodes = put(tmp_path / "nodes.csv", "id,x,y\n" + "\n".join(rows))
         told(['nodes.csv, line 45, column "y": ', 'found "inf"'], read_graph, edges, nodes)

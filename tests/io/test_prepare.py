@@ -21,8 +21,9 @@ from test_parquet_faults import PARQUET_FAULTS
 from infomax import Graph, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
+from infomax.io import sources
 from infomax.io.folder import finish, write_arrays
-from infomax.io.prepare import prepare, sources
+from infomax.io.prepare import prepare
 from infomax.io.prepare.merging import Counts, merge
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")

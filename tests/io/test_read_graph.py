@@ -17,8 +17,7 @@ from scipy import sparse
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.graphs.reading import read_graph
-from infomax.io import parquet as parquet_tables
-from infomax.io import text
+from infomax.io import sources, text
 from infomax.io.npz import write_npz
 from infomax.io.reading import read_labels
 
@@ -206,8 +205,7 @@ def test_mostly_zero_features_are_sparse(
 ) -> None:
     rng = np.random.default_rng(0)
     # Several blocks, a dense one among sparse ones or the other way round.
-    monkeypatch.setattr(text, "_BLOCK_CELLS", 20_000)
-    monkeypatch.setattr(parquet_tables, "_BLOCK_CELLS", 20_000)
+    monkeypatch.setattr(sources, "CELLS", 20_000)
     values = np.where(rng.random((1000, 200)) < share, rng.integers(1, 9, (1000, 200)), 0)
     values[:50] = 1 if kept_sparse else 0
     names = [f"w{column}" for column in range(200)]

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.adjacency import MappedAdjacency, Senders
-from infomax.arrays.columns import StoredColumns, StoredIds
 from infomax.arrays.integrity import AGAIN, check_once
+from infomax.arrays.parquet_columns import StoredColumns, StoredIds
 from infomax.arrays.statistics import Statistics
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError

@@ -157,7 +157,7 @@ def _write_text(path: Path, embeddings: Embeddings | StoredEmbeddings, clusters:
 
 
 def _write_parquet(path: Path, embeddings: Embeddings | StoredEmbeddings, clusters: NDArray[Any]) -> None:
-    from infomax.arrays.columns import ID_ROWS
+    from infomax.arrays.parquet_columns import ID_ROWS
     from infomax.io.atomic import replacing
     from infomax.io.parquet import need_pyarrow
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.columns import StoredVectors
+from infomax.arrays.parquet_columns import StoredVectors
 from infomax.arrays.sparsity import dense
 
 KS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)

@@ -13,12 +13,13 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import GrownAdjacency
 from infomax.arrays.checks import check_feature_names
-from infomax.arrays.columns import find_ids
 from infomax.arrays.degrees import DEGREE_NAMES
+from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.table import Appended
 from infomax.errors import InputError, shorten
 from infomax.io.record import Record
-from infomax.io.tables import EdgeTable, NodeTable, find_rows, refuse_missing_header
+from infomax.io.sources import refuse_missing_header
+from infomax.io.tables import EdgeTable, NodeTable, find_rows
 
 
 def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
@@ -31,16 +32,16 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
         remedy = "Embed new graphs whole, without attaching them."
         raise InputError("the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy)
     if known.weighted and edges.weight is None:
-        raise InputError(str(edges.path), 'a column "weight", as edges of the known graph have weights', "none")
+        raise InputError(str(edges.source.path), 'a column "weight", as edges of the known graph have weights', "none")
     position = _known(edges, nodes, known)
-    where = f"{edges.path}, without a node table" if nodes is None else str(nodes.path)
+    where = f"{edges.source.path}, without a node table" if nodes is None else str(nodes.source.path)
     if nodes is None:
         unknown: Any = [identifier for identifier in edges.ids if str(identifier) not in position]
-        nodes = NodeTable(edges.path, None, unknown, [], None)
+        nodes = NodeTable(edges.source, np.empty(0, np.int64), unknown)
     _refuse_known(nodes, position)
     position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
-    refuse_missing_header(edges, position)
-    ends = find_rows(edges, nodes, position, f"of the known graph, or listed in {nodes.path}")
+    refuse_missing_header(edges.source, edges.source.ends, position.__contains__)
+    ends = find_rows(edges, nodes, position, f"of the known graph, or listed in {nodes.source.path}")
     names = DEGREE_NAMES if nodes.features is None else tuple(nodes.feature_names)
     check_feature_names(where, names, known.feature_names)
     return _grow(known, ends, edges.weight, nodes.ids, nodes.features)
@@ -48,17 +49,19 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
 
 def _known(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> dict[str, int]:
     """The rows of those known ids that the tables mention, by their text."""
-    return find_ids(known.ids, [*edges.names, *edges.ids, *(nodes.ids if nodes else ())])
+    return find_ids(known.ids, [*edges.source.ends, *edges.ids, *(nodes.ids if nodes else ())])
 
 
 def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
     """Refuse a table without nodes, or with a node that the known graph has."""
     if not nodes.ids:
-        raise InputError(str(nodes.path), "at least one new node", "none")
+        raise InputError(str(nodes.source.path), "at least one new node", "none")
     for row, identifier in enumerate(map(str, nodes.ids)):
         if identifier in position:
             found = f"{shorten(identifier)}, already row {position[identifier] + 1} of the known graph"
-            raise InputError(f"{nodes.path}, {nodes.name(row)}", "the id of a new node", found, "Remove the row.")
+            raise InputError(
+                nodes.source.place(int(nodes.numbers[row])), "the id of a new node", found, "Remove the row."
+            )
 
 
 def _grow(

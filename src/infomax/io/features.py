@@ -15,8 +15,10 @@ from scipy import sparse
 from infomax.arrays.checks import MOST_FEATURES
 from infomax.arrays.degrees import DEGREE_NAMES
 from infomax.errors import InputError, InputWarning, place, shorten
+from infomax.io import tables
 from infomax.io.columns import listed
 from infomax.io.npz import read_arrays
+from infomax.io.sources import Source
 from infomax.io.tables import NodeTable
 
 _LOOKED_AT = 10_000
@@ -72,7 +74,17 @@ def check_rows(path: Path, matrix: Any, n: int) -> None:
         raise InputError(str(path), f"shape [{n}, F], a row per row of the node table", f"shape {list(matrix.shape)}")
 
 
-def with_matrix(nodes: NodeTable, path: Path, wanted: Sequence[str] | None) -> NodeTable:
+def read_nodes(source: Source) -> NodeTable:
+    """A node table in memory, with the features of its columns or of the file that is named for them."""
+    nodes, columns = tables.read_nodes(source), source.columns
+    if columns.matrix is not None:
+        return _with_matrix(nodes, columns.matrix, columns.features)
+    if columns.features is None and nodes.features is not None:
+        warn_if_ids(source.path, nodes.feature_names, nodes.features)
+    return nodes
+
+
+def _with_matrix(nodes: NodeTable, path: Path, wanted: Sequence[str] | None) -> NodeTable:
     """The node table with the features of a file; with ``wanted`` only the columns of these names."""
     if wanted is not None and (not wanted or set(wanted) <= set(DEGREE_NAMES)):
         return nodes

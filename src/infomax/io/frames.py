@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,29 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.sparsity import dense
+from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError
 from infomax.io import parquet, tables
 from infomax.io.columns import Columns
-from infomax.io.features import check_rows, matrix_names, warn_if_ids, with_matrix
+from infomax.io.features import check_rows, matrix_names, read_nodes
 from infomax.io.record import Record
 from infomax.io.rows import refuse_unwritable
+from infomax.io.sources import Source
+from infomax.io.vectors import table_vectors
 from infomax.io.writing import arrow_edges, arrow_nodes
-
-
-class _Frame:
-    """A pyarrow table that is read like a parquet file."""
-
-    def __init__(self, table: Any) -> None:
-        self.table, self.schema_arrow = table, table.schema
-
-    def read(self, columns: Sequence[str]) -> Any:
-        """Some columns."""
-        return self.table.select(columns)
-
-    def iter_batches(self, batch_size: int, columns: Sequence[str]) -> Iterator[Any]:
-        """Some columns, some rows at a time."""
-        return iter(self.table.select(columns).to_batches(max_chunksize=batch_size))
 
 
 def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **columns: Any) -> Record:
@@ -45,33 +31,16 @@ def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **colu
         if matrix is not None:
             raise InputError("features", "a node frame, to whose rows they belong", "none")
     else:
-        node_table = _node_table(nodes, replace(chosen, features=()) if matrix is not None else chosen, "nodes")
+        node_table = read_nodes(_source(nodes, replace(chosen, features=()) if matrix is not None else chosen, "nodes"))
         if matrix is not None:
             check_rows(Path("features"), matrix, len(node_table.ids))
             node_table = replace(node_table, features=matrix, feature_names=matrix_names(matrix.shape[1]))
-    with parquet.telling(Path("edges"), "a frame that can be read"):
-        edge_table = parquet.edge_table(_Frame(_to_arrow(edges, "edges")), Path("edges"), chosen)
-    return tables.build(edge_table, node_table, directed, chosen)
-
-
-def _node_table(frame: Any, columns: Columns, name: str) -> tables.NodeTable:
-    path = Path(name)
-    with parquet.telling(path, "a frame that can be read"):
-        table = parquet.node_table(_Frame(_to_arrow(frame, name)), path, columns)
-    if columns.matrix is not None:
-        return with_matrix(table, columns.matrix, columns.features)
-    if columns.features is None and table.features is not None:
-        warn_if_ids(path, table.feature_names, table.features)
-    return table
+    return tables.build(tables.read_edges(_source(edges, chosen, "edges")), node_table, directed)
 
 
 def read_vectors(frame: Any) -> tuple[Any, NDArray[np.float32]]:
     """The ids ``[N]`` and vectors ``[N, d]`` of a frame: a column of ids, and others of numbers or lists."""
-    with parquet.telling(Path("frame"), "a frame that can be read"):
-        table = parquet.node_table(_Frame(_to_arrow(frame, "frame")), Path("frame"), Columns())
-    if table.features is None:
-        raise InputError("frame", "columns of numbers beside the ids", "none")
-    return table.ids, dense(table.features)
+    return table_vectors(_source(frame, Columns(), "frame"))
 
 
 def write_vectors(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str) -> Any:
@@ -89,17 +58,15 @@ def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
     return _from_arrow(arrow_edges(graph), kind), _from_arrow(next(arrow_nodes(graph, graph.num_nodes)), kind)
 
 
-def _to_arrow(frame: Any, name: str) -> Any:
-    """A pyarrow table of a frame."""
+def _source(frame: Any, columns: Columns, name: str) -> Source:
+    """A frame, to be read as files are."""
     pyarrow, _ = parquet.need_pyarrow(Path(name))
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__dataframe__"):
         raise InputError(name, "a frame of pandas, polars or pyarrow", type(frame).__name__)
-    try:
+    with readable(Path(name), "columns that Arrow can hold, each of one type"):
         table = pyarrow.table(frame)
-        return pyarrow.table([_plain(column) for column in table.columns], names=table.column_names)
-    except (TypeError, ValueError, pyarrow.ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(name, "columns that Arrow can hold, each of one type", reason) from error
+        plain = pyarrow.table([_plain(column) for column in table.columns], names=table.column_names)
+    return Source([Path(name)], columns, plain)
 
 
 def _plain(column: Any) -> Any:

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from infomax.arrays.sparsity import dense, pack, stack
 from infomax.errors import InputError, InputWarning, shorten
+from infomax.io.blocks import typed
 from infomax.io.record import Record
 
 LABEL, SPLIT, GROUPS = "label:", "split:", "graph:name"
@@ -122,12 +123,8 @@ def _not_number(values: list[Any], least: float = -math.inf) -> int | None:
 def number_groups(words: list[str]) -> NDArray[np.int64]:
     """The groups ``[N]`` of their names: the integers that they are, else numbers in order of first appearance."""
     names = list(dict.fromkeys(words))
-    try:
-        numbers = [int(name) for name in names]
-        exact = list(map(str, numbers)) == names and all(-(2**63) <= number < 2**63 for number in numbers)
-    except ValueError:
-        exact = False
-    number = dict(zip(names, numbers if exact else range(len(names)), strict=True))
+    numbers = typed(names)
+    number = dict(zip(names, range(len(names)) if numbers is names else numbers, strict=True))
     return np.array([number[word] for word in words], dtype=np.int64)
 
 

@@ -1,10 +1,9 @@
-"""Tables in parquet files, read column by column."""
+"""Tables in parquet files, and frames that are read like them: columns of pyarrow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,27 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.sparsity import pack, stack
-from infomax.arrays.table import Features
+from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, place
-from infomax.io import tables
-from infomax.io.columns import Columns
-from infomax.io.tables import EdgeTable, NodeTable, Table
+from infomax.io.blocks import FILL_IN, Block, bad_feature, check_column_names
 
-_BLOCK_CELLS = 1 << 20
 INDEX = "__index_level_"
 """How pandas names the column of the row numbers of a filtered frame."""
-
-
-@dataclass(frozen=True, eq=False)
-class PartOfTable(Table):
-    """Some rows of a parquet file, from row ``first`` on."""
-
-    first: int
-
-    def name(self, row: int) -> str:
-        """``row 2``, counted from the begin of the file."""
-        return super().name(self.first + row)
 
 
 def need_pyarrow(path: Path) -> tuple[Any, Any]:
@@ -51,7 +35,7 @@ def opened(path: Path) -> Iterator[Any]:
     """A ``pyarrow.parquet.ParquetFile``; whatever pyarrow cannot read becomes an InputError."""
     _, parquet = need_pyarrow(path)
     with (
-        telling(path, "a parquet file that can be read"),
+        readable(path),
         # Read-ahead would keep all that has been read. A relative path may look like an address, as md:x does.
         parquet.ParquetFile(
             path.absolute(), page_checksum_verification=True, pre_buffer=False, buffer_size=1 << 20
@@ -60,174 +44,151 @@ def opened(path: Path) -> Iterator[Any]:
         yield file
 
 
-@contextmanager
-def telling(path: Path, expected: str) -> Iterator[None]:
-    """Tell as an InputError what pyarrow, or a conversion after it, cannot do with the data."""
-    try:
-        yield
-    except InputError:
-        raise
-    except UnicodeDecodeError:
-        raise InputError(str(path), "text in UTF-8", "other bytes", "Write the file again, in UTF-8.") from None
-    except Exception as error:  # a damaged file makes pyarrow and the conversions after it raise almost anything
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(str(path), expected, reason) from error
+class ArrowFile:
+    """An open parquet file, or a pyarrow table."""
+
+    def __init__(self, path: Path, file: Any) -> None:
+        self.path, self.file = path, file
+        self.metadata = getattr(file, "metadata", None)
+        schema = file.schema if self.metadata is None else file.schema_arrow
+        # Without rows, the types of columns tell nothing: pandas, for one, has none for them.
+        self.schema = schema if (self.metadata or file).num_rows else None
+        self.names = [name for name in schema.names if not name.startswith(INDEX)]
+        if not self.names:
+            raise InputError(str(path), "at least one column", "none")
+        check_column_names(str(path), self.names)
+
+    def blocks(self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int) -> Iterator[Block]:
+        """All rows of some columns, so many at most at a time, and about so many cells at most."""
+        wanted, first = [*columns, *features], 0
+        size = min(rows, max(1, cells // self._width(wanted)))
+        if self.schema is None:
+            return
+        if self.metadata is None:
+            batches = iter(self.file.select(wanted).to_batches(max_chunksize=size))
+        else:
+            batches = self.file.iter_batches(batch_size=size, columns=wanted)
+        for batch in batches:
+            yield ArrowBlock(self.path, batch, features, first)
+            first += len(batch)
+
+    def _width(self, columns: Sequence[str]) -> int:
+        """About how many cells a row of these columns has: a column of lists has those of its values."""
+        if self.metadata is None or not self.metadata.num_row_groups:
+            return len(columns)
+        group = self.metadata.row_group(0)
+        parts = (group.column(column) for column in range(self.metadata.num_columns))
+        cells = sum(part.num_values for part in parts if part.path_in_schema.split(".")[0] in columns)
+        return max(1, int(cells // max(1, group.num_rows)))
 
 
-def read_edges(path: Path, columns: Columns) -> EdgeTable:
-    """The edge table of a parquet file."""
-    with opened(path) as file:
-        return edge_table(file, path, columns)
+class ArrowBlock(Block):
+    """Some rows of columns of pyarrow, from row ``first`` of a table on."""
+
+    unit = "row"
+
+    def __init__(self, path: Path, data: Any, features: Sequence[str] = (), first: int = 0) -> None:
+        super().__init__(path)
+        self.data, self.names, self.first = data, features, first
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The rows ``[n]``."""
+        return np.arange(self.first + 1, self.first + 1 + len(self.data), dtype=np.int64)
+
+    def ids(self, column: str) -> Any:
+        """The ids ``[n]`` of a column."""
+        import pyarrow as pa
+
+        values = self.filled(column)
+        kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+        if pa.types.is_integer(kind):
+            return values.cast(pa.int64())
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            return values.cast(pa.large_string())
+        raise InputError(place(self.path, column=column), "ids that are integers or text", f"type {values.type}")
+
+    def ends(self, columns: Sequence[str]) -> list[Any]:
+        """The ids ``[n]`` at both ends of edges, of one type."""
+        ends = [self.ids(column) for column in columns]
+        if ends[0].type != ends[1].type:
+            found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, columns, strict=True))
+            raise InputError(str(self.path), "ids of one type", found, "Give both columns one type.")
+        return ends
+
+    def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
+        """See `Block.numbers_of`."""
+        if not _numeric(self.data[column].type):
+            raise InputError(place(self.path, column=column), "numbers", f"type {self.data[column].type}")
+        values = self.filled(column)
+        return _floats(values), lambda row: str(values[row].as_py())
+
+    def features(self, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
+        """Features ``[n, F]``; see `Block.features`."""
+        block = np.column_stack([self._feature(column, widths, remedy) for column in self.names])
+        good = np.isfinite(block)
+        if not good.all():
+            row = int(np.argmin(good.all(axis=1)))
+            at = int(np.argmin(good[row]))
+            owner, entry = [(name, entry) for name in self.names for entry in range(widths.get(name, 1))][at]
+            value = self.data[owner][row].as_py()
+            value = value[entry] if owner in widths else value
+            found = "null" if value is None else str(value)
+            raise bad_feature(self.place(row, owner), owner, "a finite number (32-bit float)", found, remedy)
+        return block
+
+    def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
+        """A column as text; see `Block.words`."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        values = self.data[column]
+        if is_list(values.type):
+            flags = self._feature(column, widths, "Store it as numbers.")
+            if not np.isin(flags, (0, 1)).all():
+                raise InputError(place(self.path, column=column), "lists of 0 and 1, one per label", "other numbers")
+            return flags.astype(np.uint8)
+        text = compute.if_else(compute.is_null(values, nan_is_null=True), "", values.cast(pa.large_string()))
+        return np.array(text.to_pylist(), dtype=object)
+
+    def filled(self, column: str) -> Any:
+        """A column that has no null in any row."""
+        values = self.data[column]
+        if values.null_count:
+            row = values.is_null().to_pylist().index(True)
+            raise InputError(self.place(row, column), "a value", "null", FILL_IN)
+        return values
+
+    def _feature(self, column: str, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
+        """A column of numbers as ``[n]``; lists of W numbers as ``[n, W]``."""
+        from pyarrow import compute
+
+        values = self.data[column]
+        lists = is_list(values.type)
+        if not _numeric(values.type.value_type if lists else values.type):
+            where, recast = place(self.path, column=column), remedy and "Store it as numbers."
+            raise bad_feature(where, column, "a column of numbers", f"type {values.type}", recast)
+        if not lists:
+            return _floats(values)
+        self.filled(column)
+        lengths = compute.list_value_length(values).to_numpy(zero_copy_only=False)
+        width = widths.setdefault(column, int(lengths[0]) if len(lengths) else 0)
+        if (lengths != width).any():
+            row = int(np.argmax(lengths != width))
+            expected = f"a list of {width} numbers, as in the rows before"
+            raise InputError(self.place(row, column), expected, f"{lengths[row]} numbers")
+        return _floats(values.flatten()).reshape(-1, width)
 
 
-def edge_table(file: Any, path: Path, columns: Columns) -> EdgeTable:
-    """The edge table of an open parquet file, or of what can be read like one."""
-    names = column_names(file, path)
-    source, target, weight = columns.of_edges(path, names)
-    wanted = [names[column] for column in (source, target, weight) if column is not None]
-    data = file.read(columns=wanted)
-    table = Table(path, None)
-    columns.warn_unused(path, names)
-    # Without rows, the types of columns tell nothing: pandas, for one, has none for them.
-    ids, codes = _encode(end_columns(table, wanted, data)) if len(data) else ([], np.empty((2, 0), dtype=np.int64))
-    return EdgeTable(
-        path=path,
-        lines=None,
-        names=(names[source], names[target]),
-        ids=ids,
-        ends=codes,
-        weight=weight_column(table, names[weight], data[names[weight]]) if weight is not None and len(data) else None,
-        named=columns.names_ends((names[source], names[target])),
-    )
-
-
-def read_nodes(path: Path, columns: Columns) -> NodeTable:
-    """The node table of a parquet file."""
-    with opened(path) as file:
-        return node_table(file, path, columns)
-
-
-def node_table(file: Any, path: Path, columns: Columns) -> NodeTable:
-    """The node table of an open parquet file, or of what can be read like one."""
-    names = column_names(file, path)
-    chosen = replace(columns, features=feature_columns(file.schema_arrow, columns.features)).of_nodes(path, names)
-    table = Table(path, None)
-    remedy = "" if columns.features is None else tables.FILL_IN
-    data = file.read(columns=[names[column] for column in (chosen.identifier, *chosen.marks)])
-    identifier = names[chosen.identifier]
-    ids = id_column(table, identifier, data[identifier]).to_pylist() if len(data) else []
-    tables.check_nodes(table, ids, identifier)
-    widths: dict[str, int] = {}
-    features = [names[column] for column in chosen.features]
-    blocks = list(_blocks(table, file, features, widths, remedy)) if features else []
-    if features and sum(block.shape[0] for block in blocks) != len(ids):
-        raise InputError(str(path), f"{len(ids):,} rows in every column", "another number of rows")
-    cells = {at: label_column(table, names[at], data[names[at]]) for at in chosen.marks}
-    return NodeTable(
-        path=path,
-        lines=None,
-        ids=ids,
-        feature_names=feature_names(features, widths),
-        features=stack(blocks) if features else None,
-        **tables.marks(table, names, chosen, cells),
-    )
-
-
-def column_names(file: Any, path: Path) -> list[str]:
-    """The names of the columns of a file; at least one, and each once."""
-    names = [name for name in file.schema_arrow.names if not name.startswith(INDEX)]
-    if not names:
-        raise InputError(str(path), "at least one column", "none")
-    tables.check_column_names(str(path), names)
-    return names
-
-
-def id_column(table: Table, name: str, column: Any) -> Any:
-    """The ids of a pyarrow column as int64 or large_string; nulls are refused."""
-    import pyarrow as pa
-
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    refuse_nulls(table, name, column)
-    if pa.types.is_integer(kind):
-        return column.cast(pa.int64())
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return column.cast(pa.large_string())
-    raise InputError(place(table.path, column=name), "ids that are integers or text", f"type {column.type}")
-
-
-def end_columns(table: Table, names: Sequence[str], data: Any) -> list[Any]:
-    """The ids at both ends of edges, of one type; names are those of both columns, and of others."""
-    ends = [id_column(table, name, data[name]) for name in names[:2]]
-    if ends[0].type != ends[1].type:
-        found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, names, strict=False))
-        raise InputError(str(table.path), "ids of one type", found, "Give both columns one type.")
-    return ends
-
-
-def _encode(ends: Sequence[Any]) -> tuple[tables.Ids, NDArray[np.int64]]:
+def encode(ends: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     """Each id of two columns ``[E]`` once, in order of appearance row by row; and the positions ``[2, E]`` in it."""
     import pyarrow as pa
 
-    both = pa.chunked_array([chunk for end in ends for chunk in end.chunks], type=ends[0].type).combine_chunks()
+    both = pa.chunked_array([chunk for end in ends for chunk in end]).combine_chunks()
     by_column = both.dictionary_encode()
     by_row = pa.array(by_column.indices.to_numpy().reshape(2, -1).T.ravel()).dictionary_encode()
     ids = by_column.dictionary.take(by_row.dictionary).to_pylist()
     return ids, by_row.indices.to_numpy().astype(np.int64).reshape(-1, 2).T
-
-
-def weight_column(table: Table, name: str, column: Any) -> NDArray[np.float32]:
-    """The weights ``[E]`` of a pyarrow column, each finite and not negative."""
-    if not _numeric(column.type):
-        raise InputError(place(table.path, column=name), "numbers", f"type {column.type}")
-    refuse_nulls(table, name, column)
-    weight = _floats(column)
-    return tables.check_weight(table, name, weight, lambda row: str(column[row].as_py()))
-
-
-def check_feature_types(path: Path, schema: Any, names: Sequence[str], remedy: str) -> None:
-    """Refuse feature columns that hold neither numbers nor lists of numbers; remedy as in `tables.bad_feature`."""
-    for name in names:
-        kind = schema.field(name).type
-        if not _numeric(kind.value_type if is_list(kind) else kind):
-            where, recast = place(path, column=name), remedy and "Store it as numbers."
-            raise tables.bad_feature(where, name, "a column of numbers", f"type {kind}", recast)
-
-
-def feature_block(
-    table: Table, batch: Any, names: Sequence[str], widths: dict[str, int], remedy: str
-) -> NDArray[np.float32]:
-    """The features ``[rows, F]`` of a record batch, every value finite; a column of lists of W numbers is W features.
-
-    ``widths`` holds the W of each column of lists, and learns those that it lacks.
-    """
-    block = np.column_stack([_feature(table, batch, name, widths) for name in names])
-    good = np.isfinite(block)
-    if not good.all():
-        row = int(np.argmin(good.all(axis=1)))
-        column = int(np.argmin(good[row]))
-        owner, entry = [(name, entry) for name in names for entry in range(widths.get(name, 1))][column]
-        value = batch[owner][row].as_py()
-        value = value[entry] if owner in widths else value
-        found = "null" if value is None else str(value)
-        raise tables.bad_feature(table.place(row, owner), owner, "a finite number (32-bit float)", found, remedy)
-    return block
-
-
-def _feature(table: Table, batch: Any, name: str, widths: dict[str, int]) -> NDArray[np.float32]:
-    """A column of a batch as ``[rows]``; lists of W numbers as ``[rows, W]``."""
-    from pyarrow import compute
-
-    column = batch[name]
-    if not is_list(column.type):
-        return _floats(column)
-    refuse_nulls(table, name, column)
-    lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
-    width = widths.setdefault(name, int(lengths[0]) if len(lengths) else 0)
-    if (lengths != width).any():
-        row = int(np.argmax(lengths != width))
-        expected = f"a list of {width} numbers, as in the rows before"
-        raise InputError(table.place(row, name), expected, f"{lengths[row]} numbers")
-    return _floats(column.flatten()).reshape(-1, width)
 
 
 def feature_names(names: Sequence[str], widths: dict[str, int]) -> list[str]:
@@ -252,15 +213,6 @@ def is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _blocks(table: Table, file: Any, names: Sequence[str], widths: dict[str, int], remedy: str) -> Iterator[Features]:
-    """Blocks of features ``[rows, F]``, every value finite."""
-    check_feature_types(table.path, file.schema_arrow, names, remedy)
-    first = 0
-    for batch in file.iter_batches(batch_size=max(1, _BLOCK_CELLS // len(names)), columns=list(names)):
-        yield pack(feature_block(PartOfTable(table.path, None, first), batch, names, widths, remedy))
-        first += len(batch)
-
-
 def _numeric(kind: Any) -> bool:
     from pyarrow import types
 
@@ -273,26 +225,3 @@ def _floats(column: Any) -> NDArray[np.float32]:
     values = column.to_numpy(**({} if hasattr(column, "chunks") else {"zero_copy_only": False}))
     with np.errstate(over="ignore"):
         return np.asarray(values, dtype=np.float32)
-
-
-def label_column(table: Table, name: str, column: Any) -> NDArray[Any]:
-    """A label column ``[N]`` as str objects, "" where it is null or NaN; lists of C values 0 and 1 as ``[N, C]``."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    if is_list(column.type):
-        check_feature_types(table.path, pa.schema([(name, column.type)]), [name], "Store it as numbers.")
-        whole = column.combine_chunks() if hasattr(column, "chunks") else column
-        values = _feature(table, {name: whole}, name, {})
-        if not np.isin(values, (0, 1)).all():
-            raise InputError(place(table.path, column=name), "lists of 0 and 1, one per label", "other numbers")
-        return values.astype(np.uint8)
-    text = compute.if_else(compute.is_null(column, nan_is_null=True), "", column.cast(pa.large_string()))
-    return np.array(text.to_pylist(), dtype=object)
-
-
-def refuse_nulls(table: Table, name: str, column: Any) -> None:
-    """Refuse a column that has a null in any row."""
-    if column.null_count:
-        row = column.is_null().to_pylist().index(True)
-        raise InputError(table.place(row, name), "a value", "null", tables.FILL_IN)

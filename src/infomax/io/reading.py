@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from infomax.arrays.folder import is_folder
 from infomax.errors import InputError, shorten
-from infomax.io import parquet, tables, text
+from infomax.io import tables, text
 from infomax.io.attach import attach
 from infomax.io.columns import MATRICES, Columns
-from infomax.io.features import warn_if_ids, with_matrix
+from infomax.io.features import read_nodes
 from infomax.io.folder import open_folder
 from infomax.io.many import join
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
+from infomax.io.sources import EXTENSIONS, Source
 
-_TABLES = (*text.DELIMITERS, ".parquet")
 _COLUMNS = ("id", "source", "target", "weight", "groups", "matrix")
 
 
@@ -62,8 +62,8 @@ def read_record(
         return read_graphml(edge_path, columns, directed)
     if node_path is None:
         columns.refuse_without_nodes(edge_path)
-    node_table = None if node_path is None else _read_nodes(node_path, columns)
-    return tables.build(_format(edge_path).read_edges(edge_path, columns), node_table, bool(directed), columns)
+    nodes_read = None if node_path is None else read_nodes(_source(node_path, columns))
+    return tables.build(tables.read_edges(_source(edge_path, columns)), nodes_read, bool(directed))
 
 
 def _members(folder: Path) -> dict[str, Path]:
@@ -81,22 +81,13 @@ def _members(folder: Path) -> dict[str, Path]:
     return files | folders
 
 
-def _read_nodes(path: Path, columns: Columns) -> tables.NodeTable:
-    table: tables.NodeTable = _format(path).read_nodes(path, columns)
-    if columns.matrix is not None:
-        return with_matrix(table, columns.matrix, columns.features)
-    if columns.features is None and table.features is not None:
-        warn_if_ids(path, table.feature_names, table.features)
-    return table
-
-
 def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) -> Record:
     columns.refuse(("labels", "ignore", "groups"), "none where nodes are attached to a graph")
     if edges.suffix.lower() in (".npz", ".graphml"):
-        raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(_TABLES)})", "a whole graph")
+        raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})", "a whole graph")
     columns = replace(columns, features=known.feature_names, known=known.table_columns)
-    node_table = None if nodes is None else _read_nodes(nodes, columns)
-    return attach(_format(edges).read_edges(edges, columns), node_table, known)
+    nodes_read = None if nodes is None else read_nodes(_source(nodes, columns))
+    return attach(tables.read_edges(_source(edges, columns)), nodes_read, known)
 
 
 def read_labels(
@@ -107,14 +98,14 @@ def read_labels(
     The ids are in the column ``id``, else in that of ``known``, the ``table_columns`` of a graph, if it is there.
     """
     file = _existing(Path(path))
-    table: tables.NodeTable = _format(file).read_nodes(file, Columns(id, labels=(column,), features=(), known=known))
+    table = tables.read_nodes(_source(file, Columns(id, labels=(column,), features=(), known=known)))
     return dict(zip(map(str, table.ids), table.labels[column].tolist(), strict=True))
 
 
 def is_table(source: str | Path) -> bool:
     """Whether a name is that of one table of text or parquet, rather than of a whole graph."""
     path = Path(source)
-    return text.extension(path) in _TABLES and not path.is_dir() and (path.is_file() or "," not in str(source))
+    return text.extension(path) in EXTENSIONS and not path.is_dir() and (path.is_file() or "," not in str(source))
 
 
 def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | None, Path | None]:
@@ -126,7 +117,7 @@ def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | No
     if path.is_dir():
         found = _in_folder(path, "edges")
         if found is None:
-            raise InputError(str(path), f"a file edges with one of {', '.join(_TABLES)}", "none in the folder")
+            raise InputError(str(path), f"a file edges with one of {', '.join(EXTENSIONS)}", "none in the folder")
         features = _in_folder(path, "features", MATRICES)
         path, nodes = found, nodes or _in_folder(path, "nodes")
     return _existing(path), None if nodes is None else _existing(Path(nodes)), features
@@ -138,7 +129,7 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = _TABLES) -> Path | None:
+def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = EXTENSIONS) -> Path | None:
     """The file of that name in a folder, or None; two of them are refused."""
     found = sorted(path for path in folder.glob(f"{stem}.*") if text.extension(path) in extensions)
     if len(found) > 1:
@@ -149,13 +140,12 @@ def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = _TABLES) -> 
     return found[0] if found else None
 
 
-def _format(path: Path) -> Any:
-    """The module that reads tables with this extension."""
-    suffix = text.extension(path)
-    if suffix not in _TABLES:
-        known = ", ".join((*_TABLES, ".npz", ".graphml"))
+def _source(path: Path, columns: Columns) -> Source:
+    """The table of a file, with one of the extensions of tables."""
+    if text.extension(path) not in EXTENSIONS:
+        known = ", ".join((*EXTENSIONS, ".npz", ".graphml"))
         raise InputError(str(path), f"one of {known}", f"the extension {shorten(path.suffix)}")
-    return parquet if suffix == ".parquet" else text
+    return Source([path], columns)
 
 
 def with_labels(graph: AnyRecord, names: Sequence[str], where: str) -> AnyRecord:

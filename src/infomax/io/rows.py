@@ -15,10 +15,10 @@ from scipy import sparse
 
 from infomax.arrays.degrees import DEGREE_NAMES, degree_features
 from infomax.errors import InputError, InputWarning, shorten
+from infomax.io.blocks import check_column_names
 from infomax.io.interchange import GROUPS, LABEL, SPLIT
 from infomax.io.parquet import INDEX
 from infomax.io.record import Record
-from infomax.io.tables import check_column_names
 
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -1,93 +1,146 @@
-"""Edge tables and node tables, whatever file they were read from, and the graph they make together."""
+"""Edge tables and node tables in memory, and the graph they make together."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, TypeAlias
+from itertools import chain, count
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.sparsity import pack, stack
 from infomax.arrays.table import Features
-from infomax.errors import InputError, place, shorten
-from infomax.io.columns import Columns, NodeColumns
+from infomax.errors import InputError
+from infomax.io.blocks import Ids, typed
 from infomax.io.interchange import number_groups
+from infomax.io.parquet import encode
 from infomax.io.record import Record
-
-Ids: TypeAlias = list[int] | list[str]
-
-FILL_IN = "Fill it in, or remove the row."
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A file of rows; ``lines`` has the line number of each, or None for files without lines, as parquet."""
-
-    path: Path
-    lines: Sequence[int] | None
-
-    def name(self, row: int) -> str:
-        """``line 3``, or ``row 2`` in a file without lines."""
-        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
-
-    def place(self, row: int, column: str) -> str:
-        """``edges.csv, line 3, column "weight"``."""
-        return place(f"{self.path}, {self.name(row)}", column=column)
+from infomax.io.sources import (
+    Source,
+    id_twice,
+    id_unknown,
+    listed_in,
+    no_edges,
+    no_nodes,
+    refuse_missing_header,
+    refuse_other_type,
+)
 
 
 @dataclass(frozen=True, eq=False)
-class EdgeTable(Table):
+class EdgeTable:
     """Edges between ids.
 
     Shapes:
+        numbers: ``[E]`` int64, of the rows of the source.
         ids: each id once, in order of first appearance, read row by row.
         ends: ``[2, E]`` int64, positions in ids.
         weight: ``[E]`` float32.
     """
 
-    names: tuple[str, str]
+    source: Source
+    numbers: NDArray[np.int64]
     ids: Ids
     ends: NDArray[np.int64]
     weight: NDArray[np.float32] | None
-    named: bool
-    """Whether the columns of both ends were found by their names."""
 
 
 @dataclass(frozen=True, eq=False)
-class NodeTable(Table):
+class NodeTable:
     """Nodes, in order.
 
     Shapes:
+        numbers: ``[N]`` int64, of the rows of the source.
         ids: ``[N]``
         features: ``[N, F]``; None without feature columns
-        labels: ``[N]`` str objects each
+        labels: ``[N]`` str objects or ``[N, C]`` 0/1 each
         splits: ``[N]`` bool each
         groups: ``[N]`` int64
     """
 
+    source: Source
+    numbers: NDArray[np.int64]
     ids: Ids
-    feature_names: list[str]
-    features: Features | None
+    feature_names: list[str] = field(default_factory=list)
+    features: Features | None = None
     labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     groups: NDArray[np.int64] | None = None
 
 
-def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool, columns: Columns) -> Record:
+def read_edges(source: Source) -> EdgeTable:
+    """An edge table in memory."""
+    position: defaultdict[str, int] = defaultdict(count().__next__)
+    numbers, weights, ends = [], [], list[Any]()
+    with source.readable():
+        for block in source.edges():
+            numbers.append(block.numbers)
+            if source.lines:
+                codes = map(position.__getitem__, chain.from_iterable(zip(*block.ends, strict=True)))
+                ends.append(np.fromiter(codes, np.int64, 2 * len(block.numbers)).reshape(-1, 2).T)
+            else:
+                ends.append(block.ends)
+            weights += [] if block.weight is None else [block.weight]
+        ids: Ids = typed(list(position))
+        if not source.lines and ends:
+            ids, codes_of_all = encode(list(zip(*ends, strict=True)))
+            ends = [codes_of_all]
+    return EdgeTable(
+        source=source,
+        numbers=_joined(numbers),
+        ids=ids,
+        ends=np.concatenate(ends, axis=1) if ends else np.empty((2, 0), np.int64),
+        weight=np.concatenate(weights) if weights else None,
+    )
+
+
+def read_nodes(source: Source) -> NodeTable:
+    """A node table in memory, each id once."""
+    with source.readable():
+        blocks, features, ids = [], [], list[Any]()
+        for block in source.nodes():
+            ids += block.ids if source.lines else block.ids.to_pylist()
+            features += [] if block.features is None else [pack(block.features)]
+            blocks.append(replace(block, ids=None, features=None))
+    if not ids:
+        raise no_nodes(source)
+    numbers, one = _joined([block.numbers for block in blocks]), blocks[0]
+    seen: dict[Hashable, int] = {}
+    for row, identifier in enumerate(ids):
+        if (first := seen.setdefault(identifier, row)) != row:
+            column = source.names[source.chosen.identifier]
+            raise id_twice(source, column, identifier, int(numbers[first]), int(numbers[row]))
+    groups = None if one.groups is None else list(chain.from_iterable(block.groups or () for block in blocks))
+    return NodeTable(
+        source=source,
+        numbers=numbers,
+        ids=typed(ids) if source.lines else ids,
+        feature_names=source.feature_names,
+        features=stack(features) if features else None,
+        labels={name: np.concatenate([block.labels[name] for block in blocks]) for name in one.labels},
+        splits={name: np.concatenate([block.splits[name] for block in blocks]) for name in one.splits},
+        groups=None if groups is None else number_groups(groups),
+    )
+
+
+def _joined(numbers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate(numbers) if numbers else np.empty(0, np.int64)
+
+
+def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
     """The graph of an edge table and, where there is one, a node table."""
     if nodes is None and not edges.ids:
-        remedy = "A graph without edges needs a node table."
-        raise InputError(str(edges.path), "at least one edge below the header", "none", remedy)
+        raise no_edges(edges.source)
     ids = edges.ids if nodes is None else nodes.ids
     # Text files have no types, so an integer id and its text are the same id.
     position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
-    refuse_missing_header(edges, position)
-    ends = (
-        edges.ends if nodes is None else find_rows(edges, nodes, position, f"listed in {nodes.path} ({_kind(ids)} ids)")
-    )
+    refuse_missing_header(edges.source, edges.source.ends, position.__contains__)
+    ends = edges.ends
+    if nodes is not None:
+        ends = find_rows(edges, nodes, position, listed_in(nodes.source, integers=_integers(ids)))
     try:
         graph = Record.from_arrays(
             ends,
@@ -102,120 +155,24 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool, columns: Co
             groups=None if nodes is None else nodes.groups,
         )
     except InputError as error:
-        raise InputError(f"{edges.path}, {error.where}", error.expected, error.found, error.remedy) from error
-    return replace(graph, edge_columns=None if edges.named else edges.names, table_columns=columns.named())
+        raise InputError(f"{edges.source.path}, {error.where}", error.expected, error.found, error.remedy) from error
+    columns, names = edges.source.columns, edges.source.ends
+    named = columns.names_ends(names)
+    return replace(graph, edge_columns=None if named else names, table_columns=columns.named())
 
 
 def find_rows(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int], listed: str) -> NDArray[np.int64]:
     """The rows of the graph ``[2, E]`` that the edges join; ``listed`` says in messages where its ids are listed."""
-    kind = _kind(nodes.ids)
-    if edges.lines is None and nodes.lines is None and edges.ids and _kind(edges.ids) != kind:
-        remedy = "Give the id columns of both files one type."
-        raise InputError(str(edges.path), f"{kind} ids, as in {nodes.path}", f"{_kind(edges.ids)} ids", remedy)
+    if edges.ids:
+        refuse_other_type(edges.source, nodes.source, of_edges=_integers(edges.ids), of_nodes=_integers(nodes.ids))
     rows = np.array([position.get(str(identifier), -1) for identifier in edges.ids], dtype=np.int64)
     ends: NDArray[np.int64] = rows[edges.ends]
     if (ends < 0).any():
         edge, end = divmod(int(np.argmax(ends.T.ravel() < 0)), 2)
-        raise InputError(
-            edges.place(edge, edges.names[end]),
-            f"an id {listed}",
-            shorten(edges.ids[edges.ends[end, edge]]),
-            "Add a row for it there, or remove the edge.",
-        )
+        identifier = edges.ids[edges.ends[end, edge]]
+        raise id_unknown(edges.source, edges.source.ends[end], identifier, int(edges.numbers[edge]), listed)
     return ends
 
 
-def _kind(ids: Ids) -> str:
-    return "text" if isinstance(ids[0], str) else "integer"
-
-
-def refuse_missing_header(edges: EdgeTable, position: Mapping[str, int]) -> None:
-    """Refuse column names that are two node ids: they are an edge, and it would be lost."""
-    if edges.lines is not None and not edges.named and all(name in position for name in edges.names):
-        raise InputError(
-            place(edges.path, 1),
-            "a header line",
-            f"two node ids, {shorten(edges.names[0])} and {shorten(edges.names[1])}",
-            'Add a first line "source,target"; if these two are the names of the columns, change them to that.',
-        )
-
-
-def check_column_names(where: str, names: Sequence[str]) -> None:
-    """Refuse a column without a name, and two of the same name."""
-    if "" in names:
-        remedy = "Name it or delete it; pandas leaves its row numbers out with index=False."
-        raise InputError(where, "a name for every column", f"none for column {names.index('') + 1}", remedy)
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        raise InputError(where, "each column name once", f"{shorten(name)} {count} times", "Rename them.")
-
-
-def check_nodes(table: Table, ids: Ids, column: str) -> None:
-    """Refuse a table without nodes, or with an id that occurs twice."""
-    if not ids:
-        raise InputError(str(table.path), "at least one node below the header", "none")
-    seen: dict[Hashable, int] = {}
-    for row, identifier in enumerate(ids):
-        first = seen.setdefault(identifier, row)
-        if first != row:
-            found = f"{shorten(identifier)}, already in {table.name(first)}"
-            raise InputError(table.place(row, column), "each id once", found, "Remove one of the rows.")
-
-
-def check_weight(
-    table: Table, column: str, weight: NDArray[np.float32], written: Callable[[int], str]
-) -> NDArray[np.float32]:
-    """The weights ``[E]``, refused unless finite and not negative; ``written`` gives a row's weight as in the file."""
-    good = np.isfinite(weight) & (weight >= 0)
-    if not good.all():
-        row = int(np.argmin(good))
-        where, remedy = table.place(row, column), "Correct it or remove the edge."
-        raise InputError(where, "a finite weight of zero or more", written(row), remedy)
-    return weight
-
-
-def marks(table: Table, names: Sequence[str], chosen: NodeColumns, cells: Mapping[int, NDArray[Any]]) -> dict[str, Any]:
-    """Labels, splits and groups, as `NodeTable` has them, of columns ``[N]`` of str objects by their positions."""
-    splits = {name: split_column(table, names[at], cells[at]) for name, at in chosen.splits.items()}
-    return {
-        "labels": {name: cells[at] for name, at in chosen.labels.items()},
-        "splits": splits,
-        "groups": None if chosen.groups is None else _group_column(table, names[chosen.groups], cells[chosen.groups]),
-    }
-
-
-def split_column(table: Table, name: str, cells: NDArray[Any]) -> NDArray[np.bool_]:
-    """The split ``[N]`` of a column of str objects: 1 or true, and 0, false or nothing."""
-    words = [cell.strip().lower() for cell in cells]
-    for row, word in enumerate(words):
-        if word not in _TRUE and word not in _FALSE:
-            raise InputError(table.place(row, name), "1 or 0, true or false", shorten(cells[row]))
-    return np.array([word in _TRUE for word in words], dtype=bool)
-
-
-def _group_column(table: Table, name: str, cells: NDArray[Any]) -> NDArray[np.int64]:
-    """The groups ``[N]`` of a column of str objects: their integers, or numbers of text by first appearance."""
-    words = cells.tolist()
-    if "" in words:
-        raise InputError(table.place(words.index(""), name), "the name of a graph", "an empty cell", FILL_IN)
-    return number_groups(words)
-
-
-_TRUE, _FALSE = ("1", "true"), ("0", "false", "")
-"""What a split may hold, in any case."""
-
-
-def bad_feature(where: str, column: str, expected: str, found: str, remedy: str = "") -> InputError:
-    """The error for a feature column that holds something else than numbers; by default it suggests ``labels``."""
-    option = f'name it: --labels {column} or --ignore {column} (in Python: labels="{column}" or ignore="{column}").'
-    return InputError(where, expected, found, remedy or f"Correct it; or, if the column is not a feature, {option}")
-
-
-def typed(ids: list[str]) -> Ids:
-    """Integers if every id is written as Python writes an int64 (not "007", "+1" or "1.0"), else the text as it is."""
-    try:
-        numbers = list(map(int, ids))
-    except ValueError:
-        return ids
-    exact = list(map(str, numbers)) == ids and all(-(2**63) <= number < 2**63 for number in numbers)
-    return numbers if exact else ids
+def _integers(ids: Ids) -> bool:
+    return not isinstance(ids[0], str)

@@ -7,27 +7,24 @@ import gzip
 import math
 import re
 import zlib
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.sparsity import pack, stack
 from infomax.errors import InputError, place, shorten
-from infomax.io import tables
-from infomax.io.columns import Columns
-from infomax.io.tables import EdgeTable, NodeTable, Table
+from infomax.io.blocks import Block, bad_feature, check_column_names
 
 Row: TypeAlias = tuple[int, list[str]]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 DELIMITERS |= {f"{suffix}.gz": delimiter for suffix, delimiter in DELIMITERS.items()}
-_BLOCK_CELLS = 1 << 20
+_PIECE = 256
 _QUOTED = re.compile('"[^"]*("|$)')
 
 
@@ -37,84 +34,84 @@ def extension(path: Path) -> str:
     return Path(path.stem).suffix.lower() + suffix if suffix == ".gz" else suffix
 
 
-def read_edges(path: Path, columns: Columns) -> EdgeTable:
-    """The edge table of a text file."""
-    names, rows = read_rows(path)
-    source, target, weight = columns.of_edges(path, names)
-    columns.warn_unused(path, names)
-    position: dict[str, int] = {}
-    ends, lines, cells = array("q"), array("q"), []
-    for line, row in rows:
-        lines.append(line)
-        ends.append(position.setdefault(row[source], len(position)))
-        ends.append(position.setdefault(row[target], len(position)))
-        if weight is not None:
-            cells.append(row[weight])
-    table = Table(path, lines)
-    if "" in position:
-        edge, end = divmod(ends.index(position[""]), 2)
-        raise InputError(table.place(edge, names[(source, target)[end]]), "an id", "an empty cell")
-    return EdgeTable(
-        path=path,
-        lines=lines,
-        names=(names[source], names[target]),
-        ids=tables.typed(list(position)),
-        ends=np.array(ends, dtype=np.int64).reshape(-1, 2).T,
-        weight=None
-        if weight is None
-        else tables.check_weight(table, names[weight], numbers(cells), lambda row: written(cells[row])),
-        named=columns.names_ends((names[source], names[target])),
-    )
+class TextFile:
+    """A text file below its header line."""
+
+    schema = None
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.names, self._rows = read_rows(path)
+
+    def blocks(self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int) -> Iterator[Block]:
+        """All rows of some columns, so many at most at a time, and about so many cells at most."""
+        size, place = min(rows, max(1, cells // len(self.names))), {name: at for at, name in enumerate(self.names)}
+        places = [place[name] for name in features]
+        together = slice(min(places, default=0), max(places, default=0) + 1)
+        one_slice = places == list(range(together.start, together.stop))  # takes a third of the time
+        while True:
+            block = TextBlock(self.path, columns, features)
+            # A few rows at a time: Python's garbage collector would look through many, again and again.
+            while chunk := list(islice(self._rows, min(_PIECE, size - len(block.lines)))):
+                block.lines += [line for line, _ in chunk]
+                for name, column in block.columns.items():
+                    at = place[name]
+                    column += [row[at] for _, row in chunk]
+                if one_slice:
+                    block.cells.extend(chain.from_iterable(row[together] for _, row in chunk))
+                elif places:
+                    block.cells.extend(chain.from_iterable([row[at] for at in places] for _, row in chunk))
+            if not block.lines:
+                return
+            yield block
 
 
-def read_nodes(path: Path, columns: Columns, remedy: str = "") -> NodeTable:
-    """The node table of a text file; remedy as in `bad_feature`."""
-    remedy = remedy or ("" if columns.features is None else tables.FILL_IN)
-    names, rows = read_rows(path)
-    chosen = columns.of_nodes(path, names)
-    ids: list[str] = []
-    lines = array("q")
-    marks: dict[int, list[str]] = {column: [] for column in chosen.marks}
-    blocks = []
-    while chunk := list(islice(rows, max(1, _BLOCK_CELLS // len(names)))):
-        first = len(lines)
-        lines.extend(line for line, _ in chunk)
-        ids.extend(row[chosen.identifier] for _, row in chunk)
-        for column, cells in marks.items():
-            cells.extend(row[column] for _, row in chunk)
-        if chosen.features:
-            blocks.append(pack(feature_block(Table(path, lines[first:]), names, chosen.features, chunk, remedy)))
-    table = Table(path, lines)
-    if "" in ids:
-        raise InputError(table.place(ids.index(""), names[chosen.identifier]), "an id", "an empty cell")
-    tables.check_nodes(table, ids, names[chosen.identifier])
-    return NodeTable(
-        path=path,
-        lines=lines,
-        ids=tables.typed(ids),
-        feature_names=[names[column] for column in chosen.features],
-        features=stack(blocks) if chosen.features else None,
-        **tables.marks(table, names, chosen, {at: np.array(cells, dtype=object) for at, cells in marks.items()}),
-    )
+class TextBlock(Block):
+    """Some rows of a text file: columns of cells, and the cells of features row by row."""
 
+    unit = "line"
 
-def feature_block(
-    table: Table, names: Sequence[str], features: Sequence[int], chunk: Sequence[Row], remedy: str
-) -> NDArray[np.float32]:
-    """Features ``[rows, F]`` of some rows; cells that are no finite number are refused."""
-    first, last = features[0], features[-1] + 1
-    if list(features) == list(range(first, last)):  # a slice takes a third of the time
-        cells = list(chain.from_iterable(row[first:last] for _, row in chunk))
-    else:
-        cells = list(chain.from_iterable([row[column] for column in features] for _, row in chunk))
-    values = numbers(cells)
-    good = np.isfinite(values)
-    if not good.all():
-        at = int(np.argmin(good))
-        row, feature = divmod(at, len(features))
-        name, expected = names[features[feature]], "a finite number (32-bit float)"
-        raise tables.bad_feature(table.place(row, name), name, expected, written(cells[at]), remedy)
-    return values.reshape(len(chunk), len(features))
+    def __init__(self, path: Path, columns: Sequence[str], features: Sequence[str]) -> None:
+        super().__init__(path)
+        self.columns: dict[str, list[str]] = {column: [] for column in columns}
+        self.names, self.cells, self.lines = features, list[str](), list[int]()
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The lines ``[n]``."""
+        return np.array(self.lines, dtype=np.int64)
+
+    def ids(self, column: str) -> list[str]:
+        """The ids ``[n]`` of a column."""
+        return self.ends([column])[0]
+
+    def ends(self, columns: Sequence[str]) -> list[list[str]]:
+        """The ids ``[n]`` of some columns."""
+        ends = [self.columns[column] for column in columns]
+        if empty := [(end.index(""), column) for end, column in zip(ends, columns, strict=True) if "" in end]:
+            row, column = min(empty, key=itemgetter(0))
+            raise InputError(self.place(row, column), "an id", "an empty cell")
+        return ends
+
+    def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
+        """See `Block.numbers_of`."""
+        cells = self.columns[column]
+        return numbers(cells), lambda row: written(cells[row])
+
+    def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
+        """A column as text; see `Block.words`."""
+        return np.array(self.columns[column], dtype=object)
+
+    def features(self, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
+        """Features ``[n, F]``; see `Block.features`."""
+        values = numbers(self.cells)
+        good = np.isfinite(values)
+        if not good.all():
+            at = int(np.argmin(good))
+            row, feature = divmod(at, len(self.names))
+            where, expected = self.place(row, self.names[feature]), "a finite number (32-bit float)"
+            raise bad_feature(where, self.names[feature], expected, written(self.cells[at]), remedy)
+        return values.reshape(-1, len(self.names))
 
 
 def numbers(cells: Sequence[str]) -> NDArray[np.float32]:
@@ -170,7 +167,7 @@ def read_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
     if np.isfinite(numbers(names)).all():
         remedy = f'Add a first line such as "source{delimiter}target", or "id{delimiter}x{delimiter}y" for nodes.'
         raise InputError(place(path, 1), "a header line with the names of the columns", "only numbers", remedy)
-    tables.check_column_names(place(path, 1), names)
+    check_column_names(place(path, 1), names)
     return names, rows
 
 

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from infomax.arrays.checks import check_ids
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, place, shorten
-from infomax.io import parquet, tables, text
+from infomax.io import parquet, text
 from infomax.io.atomic import replacing
+from infomax.io.blocks import typed
 from infomax.io.columns import Columns
 from infomax.io.features import finite
 from infomax.io.npz import read_arrays
 from infomax.io.parts import check_columns, has_parts, parquet_files
+from infomax.io.sources import Source
+from infomax.io.tables import read_nodes
 
 Vectors: TypeAlias = NDArray[np.float32]
 
@@ -77,11 +80,11 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any]]:
     with parquet.opened(path) as file:
         check_columns(file.schema_arrow, path)
         data = file.read(columns=["id", "vector"])
-        table = tables.Table(path, None)
-        ids = parquet.id_column(table, "id", data["id"]).to_pylist()
-        parquet.refuse_nulls(table, "vector", data["vector"])
-        flat = data["vector"].combine_chunks().flatten()
-        return ids, flat.to_numpy(zero_copy_only=False).reshape(len(ids), data["vector"].type.list_size)
+        block = parquet.ArrowBlock(path, data)
+        flat = block.filled("vector").combine_chunks().flatten()
+        return block.ids("id").to_pylist(), flat.to_numpy(zero_copy_only=False).reshape(
+            len(data), data["vector"].type.list_size
+        )
 
 
 def write_npy(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
@@ -153,9 +156,14 @@ def _written(ids: NDArray[Any], vectors: Vectors) -> Iterator[tuple[Any, list[st
 def _read_table(path: Path) -> tuple[Any, NDArray[Any]]:
     # A node table, given by mistake, is read up to here.
     remedy = "This is not a file that embed wrote: columns id, d0, d1, ..., a number in every row."
-    table = text.read_nodes(path, Columns(), remedy)
+    return table_vectors(Source([path], Columns(), remedy=remedy))
+
+
+def table_vectors(source: Source) -> tuple[Any, Vectors]:
+    """The ids ``[N]`` and vectors ``[N, d]`` of a table: a column of ids, and others of numbers or lists."""
+    table = read_nodes(source)
     if table.features is None:
-        raise InputError(str(path), "columns of numbers beside the ids", "none")
+        raise InputError(str(source.path), "columns of numbers beside the ids", "none")
     return table.ids, dense(table.features)
 
 
@@ -189,7 +197,7 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any]]:
             values.frombytes(numbers.tobytes())
     if len(ids) != count:
         raise InputError(str(path), f"{count} vectors, as its first line says", str(len(ids)), "Was it cut short?")
-    return tables.typed(ids), np.array(values, dtype=np.float32).reshape(count, dim)
+    return typed(ids), np.array(values, dtype=np.float32).reshape(count, dim)
 
 
 _WRITERS = {

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,24 @@ from infomax.arrays.adjacency import Senders
 from infomax.arrays.checks import check_sums
 from infomax.errors import InputError
 from infomax.io.atomic import make_folder, reporting
+from infomax.io.blocks import are_integers
 from infomax.io.columns import Columns
 from infomax.io.features import warn_if_ids
 from infomax.io.folder import GROUP, ArrayWriter, finish
 from infomax.io.locking import locked
-from infomax.io.prepare.checks import refuse_other_ids, refuse_twice, refuse_unknown
-from infomax.io.prepare.database import ANEW, Database
+from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown, refuse_unstorable
+from infomax.io.prepare.database import ANEW, Database, text_column
 from infomax.io.prepare.features import copy_features, feature_writer, rounded, write_degree_features
 from infomax.io.prepare.merging import Counts, merge
-from infomax.io.prepare.sources import Source, find_files
+from infomax.io.sources import (
+    Source,
+    find_files,
+    listed_in,
+    no_edges,
+    no_nodes,
+    refuse_missing_header,
+    refuse_other_type,
+)
 from infomax.progress import Progress, silent
 
 __all__ = ["prepare"]
@@ -164,36 +174,35 @@ class Preparation:
 
     def _read_edges(self) -> dict[str, Any]:
         """Table edges: number, source, target and, where edges have weights, weight."""
-        weighted = False
+        weighted, integers = False, True
 
         def batches() -> Iterator[dict[str, Any]]:
-            nonlocal weighted
+            nonlocal weighted, integers
             for rows in self.edges.edges():
-                weighted = len(rows.columns) == 3
-                yield dict(zip(("number", "source", "target", "weight"), (rows.numbers, *rows.columns), strict=False))
+                weighted, integers = rows.weight is not None, integers and all(map(are_integers, rows.ends))
+                source, target = map(text_column, rows.ends)
+                weight = {} if rows.weight is None else {"weight": rows.weight}
+                yield {"number": rows.numbers, "source": source, "target": target, **weight}
 
         count = self.database.create("edges", batches())
-        self.columns.warn_unused(self.edges.path, self.edges.names)
         if not count:
             if self.nodes is None:
-                remedy = "A graph without edges needs a node table."
-                raise InputError(str(self.edges.path), "at least one edge below the header", "none", remedy)
+                raise no_edges(self.edges)
             self.database.execute("CREATE OR REPLACE TABLE edges (number BIGINT, source BIGINT, target BIGINT)")
-        return {"count": count, "weighted": weighted, "integers": self.edges.integers, "ends": self.edges.ends}
+        return {"count": count, "weighted": weighted, "integers": integers, "ends": self.edges.ends}
 
     def _read_nodes(self) -> dict[str, Any]:
         """Table nodes: node, number, id, labels and splits as l0, l1, ...; and the features, which are in order."""
-        source, writer = self.nodes, None
+        source, writer, integers = self.nodes, None, True
         assert source is not None  # noqa: S101  a stage of node tables
         with ExitStack() as stack:
 
             def batches() -> Iterator[dict[str, Any]]:
-                nonlocal writer
+                nonlocal writer, integers
                 count = 0
                 for rows in source.nodes():
-                    if source.chosen.groups is not None:
-                        column = f"a column {source.names[source.chosen.groups]}"
-                        raise InputError(str(source.path), "no groups, as a graph folder holds one graph", column)
+                    refuse_unstorable(source, rows)
+                    integers = integers and are_integers(rows.ids)
                     if rows.features is not None:
                         if writer is None:
                             if self.columns.features is None:
@@ -201,16 +210,16 @@ class Preparation:
                             opened = feature_writer(self.folder, rows.features.shape[1], halved=self.halved)
                             writer = stack.enter_context(opened)
                         writer.append(rounded(rows.features, str(source.path), count, halved=self.halved))
-                    names = ["id", *(f"l{column}" for column in range(len(rows.columns) - 1))]
-                    columns = dict(zip(names, rows.columns, strict=True))
+                    marks = [*map(text_column, rows.labels.values()), *rows.splits.values()]
+                    columns = {"id": text_column(rows.ids)} | {f"l{at}": column for at, column in enumerate(marks)}
                     yield {"node": np.arange(count, count + len(rows.numbers)), "number": rows.numbers, **columns}
                     count += len(rows.numbers)
 
             if not self.database.create("nodes", batches()):
-                raise InputError(str(source.path), "at least one node below the header", "none")
+                raise no_nodes(source)
         names, chosen = source.feature_names if writer is not None else [], source.chosen
         found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": source.names[chosen.identifier]}
-        return {"features": names, "integers": source.integers, **found}
+        return {"features": names, "integers": integers, **found}
 
     def _find_ids(self) -> dict[str, Any]:
         """Without a node table: table first, where each id of the edges appears first."""
@@ -223,7 +232,7 @@ class Preparation:
 
     def _number_nodes(self) -> dict[str, Any]:
         """Table nodes complete, each id once."""
-        database = self.database
+        database, edges = self.database, self.notes["edges"]
         if self.nodes is None:
             database.create("nodes", self._in_order())
             database.execute("DROP TABLE first")
@@ -232,7 +241,11 @@ class Preparation:
         count = database.execute("SELECT count(*) FROM nodes").fetchone()[0]
         if count >= LARGEST:
             raise InputError(str(self.edges.path), f"fewer than {LARGEST:,} nodes", f"{count:,}")
-        refuse_other_ids(database, self.edges, self.nodes, self.notes)
+        if self.nodes is not None and edges["count"]:
+            refuse_other_type(
+                self.edges, self.nodes, of_edges=edges["integers"], of_nodes=self.notes["nodes"]["integers"]
+            )
+        refuse_missing_header(self.edges, edges["ends"], partial(is_node, database))
         return {"nodes": count}
 
     def _in_order(self) -> Iterator[dict[str, Any]]:
@@ -253,9 +266,9 @@ class Preparation:
             f"CREATE TABLE {after} AS SELECT {before}.number, {ends}{weight} FROM {before} "  # noqa: S608  our own names
             f"LEFT JOIN (SELECT node, id::{kind} AS id FROM nodes) AS known ON known.id = {before}.{end}::{kind}"
         )
-        if end == "target":
-            refuse_unknown(self.database, self.edges, self.nodes, self.notes)
-        else:
+        if end == "target" and self.nodes is not None:
+            refuse_unknown(self.database, self.edges, edges["ends"], listed_in(self.nodes, integers=known))
+        if end == "source":
             # The unknown sources are told with the targets, whichever comes first: the ids are kept till then.
             self.database.execute("CREATE TABLE strangers AS SELECT number, source AS id FROM edges LIMIT 0")
             self.database.execute(

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from infomax.errors import InputError, place, shorten
+from infomax.errors import InputError, place
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.sources import FILE, Source
+from infomax.io.sources import Nodes, Source, id_twice, id_unknown
 
 
-def refuse_twice(database: Database, source: Source, column: str) -> None:
+def refuse_unstorable(source: Source, rows: Nodes) -> None:
+    """Refuse what a graph folder cannot hold: several graphs, and labels that are lists."""
+    if source.chosen.groups is not None:
+        found = f"a column {source.names[source.chosen.groups]}"
+        raise InputError(str(source.path), "no groups, as a graph folder holds one graph", found)
+    for name, column in rows.labels.items():
+        if column.ndim > 1:
+            where = place(source.path, column=source.names[source.chosen.labels[name]])
+            raise InputError(where, "one label per node, in a graph folder", "lists", "Give each label its column.")
+
+
+def refuse_twice(database: Database, nodes: Source, column: str) -> None:
     """Refuse an id that two rows of the node table have."""
     twice = "SELECT id FROM nodes GROUP BY id HAVING count(*) > 1"
     database.execute(f"CREATE TEMP TABLE twice AS {twice}")
@@ -18,43 +30,20 @@ def refuse_twice(database: Database, source: Source, column: str) -> None:
     seen: dict[Any, int] = {}
     for identifier, number in rows:
         if (first := seen.setdefault(identifier, number)) != number:
-            other = source.place(first).removeprefix(f"{source.files[number // FILE]}, ")
-            found = f"{shorten(identifier)}, already in {other}"
-            where = source.place(number, column)
-            raise InputError(where, "each id once", found, "Remove one of the rows.")
+            raise id_twice(nodes, column, identifier, first, number)
 
 
-def refuse_other_ids(database: Database, edges: Source, nodes: Source | None, notes: dict[str, Any]) -> None:
-    """Refuse ids of another type than the node table has, and column names that are two ids."""
-    note, ends = notes["edges"], notes["edges"]["ends"]
-    known = notes["nodes" if nodes else "first"]["integers"]
-    typed = nodes is not None and not nodes.lines and not edges.lines
-    if typed and nodes is not None and note["count"] and known != note["integers"]:
-        kinds = [f"{'integer' if integers else 'text'} ids" for integers in (known, note["integers"])]
-        remedy = "Give the id columns of both files one type."
-        raise InputError(str(edges.path), f"{kinds[0]}, as in {nodes.path}", kinds[1], remedy)
-    named = edges.columns.names_ends(ends)
-    query = "SELECT count(DISTINCT id::VARCHAR) FROM nodes WHERE id::VARCHAR IN (?, ?)"
-    if edges.lines and not named and database.execute(query, ends).fetchone()[0] == len(set(ends)):
-        raise InputError(
-            place(edges.path, 1),
-            "a header line",
-            f"two node ids, {shorten(ends[0])} and {shorten(ends[1])}",
-            'Add a first line "source,target"; if these two are the names of the columns, change them to that.',
-        )
+def is_node(database: Database, identifier: str) -> bool:
+    """Whether a node has this id, or its text."""
+    query = "SELECT 1 FROM nodes WHERE id::VARCHAR = ? LIMIT 1"
+    return database.execute(query, [identifier]).fetchone() is not None
 
 
-def refuse_unknown(database: Database, edges: Source, nodes: Source | None, notes: dict[str, Any]) -> None:
-    """Refuse the first end of an edge that no node has."""
+def refuse_unknown(database: Database, edges: Source, ends: Sequence[str], listed: str) -> None:
+    """Refuse the first end of an edge that no node has; ``listed`` says in the message where nodes are."""
     lost = "SELECT half.number, 1, half.target::VARCHAR FROM half JOIN pairs USING (number) WHERE pairs.target IS NULL"
     row = database.execute(
         f"SELECT * FROM (SELECT number, 0, id::VARCHAR FROM strangers UNION ALL {lost}) ORDER BY ALL LIMIT 1"  # noqa: S608
     ).fetchone()
-    if row is not None and nodes is not None:
-        kind = "integer" if notes["nodes"]["integers"] else "text"
-        raise InputError(
-            edges.place(row[0], notes["edges"]["ends"][row[1]]),
-            f"an id listed in {nodes.path} ({kind} ids)",
-            shorten(row[2]),
-            "Add a row for it there, or remove the edge.",
-        )
+    if row is not None:
+        raise id_unknown(edges, ends[row[1]], row[2], row[0], listed)

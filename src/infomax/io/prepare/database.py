@@ -9,6 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from infomax.errors import InputError
 from infomax.io.parquet import need_pyarrow
 
@@ -17,6 +19,13 @@ SHARE = 0.6
 THREADS = 4
 BATCH = 1 << 18
 ANEW = "The work files are removed: the same command starts anew."
+
+
+def text_column(cells: Any) -> Any:
+    """Cells ``[n]`` of text as a pyarrow array; one that is such an array already."""
+    import pyarrow as pa
+
+    return pa.array(cells, pa.large_string()) if isinstance(cells, list | np.ndarray) else cells
 
 
 class Database:

@@ -19,6 +19,7 @@ BLOCK_BYTES = 1 << 25
 """About as many bytes of vectors are read at once."""
 ID_ROWS = 1 << 18
 """Ids that are read at once."""
+_AGAIN = "Restore a copy, or write it again: infomax embed for parts, infomax prepare for a graph folder."
 _CHECKED = {"memory_map": True, "page_checksum_verification": True}
 
 
@@ -34,7 +35,7 @@ class StoredRows:
 
         files = []
         for path in self.paths:
-            with _told(path):
+            with readable(path, remedy=_AGAIN):
                 files.append(parquet.ParquetFile(path.absolute(), **_CHECKED))
         return files
 
@@ -53,7 +54,7 @@ class StoredRows:
     def names(self) -> list[str]:
         """The names of all columns."""
         files = self._files
-        with _told(self.paths[0]):
+        with readable(self.paths[0], remedy=_AGAIN):
             return list(files[0].schema_arrow.names)
 
     @property
@@ -72,7 +73,7 @@ class StoredRows:
         first, last = np.searchsorted(self._starts, [start, max(stop - 1, start)], side="right") - 1
         chunks = []
         for at, groups in groupby(self._groups[first : last + 1], itemgetter(0)):
-            with _told(self.paths[at]):
+            with readable(self.paths[at], remedy=_AGAIN):
                 # A reader of its own, since several threads may read at a time.
                 reader = parquet.ParquetFile(self.paths[at], metadata=self._files[at].metadata, **_CHECKED)
                 table = reader.read_row_groups([group for _, group in groups], columns=[self.column])
@@ -82,7 +83,7 @@ class StoredRows:
     def batches(self, rows: int) -> Iterator[Any]:
         """All values as pyarrow arrays of at most so many rows; a long row group is not read at once."""
         for at, group in self._groups:  # one by one: a reader of all groups would keep what it has read
-            with _told(self.paths[at]):
+            with readable(self.paths[at], remedy=_AGAIN):
                 for batch in self._files[at].iter_batches(rows, row_groups=[group], columns=[self.column]):
                     yield batch.column(0)
 
@@ -186,7 +187,7 @@ class StoredColumns(Mapping[str, Any]):
         if name not in self.names:
             raise KeyError(name)
         column = f"{self.prefix}{name}"
-        with _told(self.path):
+        with readable(self.path, remedy=_AGAIN):
             table = parquet.read_table(self.path, columns=[column], page_checksum_verification=True)
         return _as_array(table[column].combine_chunks())
 
@@ -198,16 +199,19 @@ class StoredColumns(Mapping[str, Any]):
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Tell an error of pyarrow as an InputError: a file that is damaged."""
-    from pyarrow import ArrowException
-
+def readable(path: Path, expected: str = "a parquet file that can be read", remedy: str = "") -> Iterator[None]:
+    """Raise an InputError for what pyarrow, or a conversion after it, cannot do with the data."""
     try:
         yield
-    except (ArrowException, OSError, UnicodeDecodeError) as error:
+    except InputError:
+        raise
+    except UnicodeDecodeError:
+        raise InputError(
+            str(path), "text in UTF-8", "other bytes", remedy or "Write the file again, in UTF-8."
+        ) from None
+    except Exception as error:  # a damaged file makes pyarrow and the conversions after it raise almost anything
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        remedy = "Restore a copy, or write it again: infomax embed for parts, infomax prepare for a graph folder."
-        raise InputError(str(path), "a parquet file that can be read", reason, remedy) from error
+        raise InputError(str(path), expected, reason, remedy) from error
 
 
 def _as_array(column: Any) -> NDArray[Any]:

@@ -1,0 +1,118 @@
+"""Some rows of a table, whatever file they were read from: what a cell must be, and how a message names it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.errors import InputError, place, shorten
+
+Ids: TypeAlias = list[int] | list[str]
+
+FILL_IN = "Fill it in, or remove the row."
+_TRUE, _FALSE = ("1", "true"), ("0", "false", "")
+"""What a split may hold, in any case."""
+
+
+class Block(ABC):
+    """Some rows of a file."""
+
+    unit: ClassVar[str]
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    @abstractmethod
+    def numbers(self) -> NDArray[np.int64]:
+        """The lines ``[n]`` or, in files without lines, the rows, from 1."""
+
+    def place(self, row: int, column: str) -> str:
+        """``edges.csv, line 3, column "weight"``."""
+        return place(f"{self.path}, {self.unit} {self.numbers[row]}", column=column)
+
+    @abstractmethod
+    def ids(self, column: str) -> Any:
+        """The ids ``[n]`` of a column: a list of str, or a pyarrow array of int64 or large_string."""
+
+    @abstractmethod
+    def ends(self, columns: Sequence[str]) -> list[Any]:
+        """The ids ``[n]`` at both ends of edges."""
+
+    @abstractmethod
+    def features(self, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
+        """Features ``[n, F]``, every one finite; a column of lists of W numbers is W features.
+
+        ``widths`` has the W of each column of lists, and learns those that it lacks; ``remedy`` as in `bad_feature`.
+        """
+
+    @abstractmethod
+    def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
+        """A column ``[n]`` as str objects, "" where there is nothing; lists of C values 0 and 1 as ``[n, C]``."""
+
+    @abstractmethod
+    def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
+        """A column ``[n]`` of numbers, NaN for others; and what gives a row's number as it is in the file."""
+
+    def weight(self, column: str) -> NDArray[np.float32]:
+        """The weights ``[n]`` of a column, each finite and not negative."""
+        weight, written = self.numbers_of(column)
+        good = np.isfinite(weight) & (weight >= 0)
+        if not good.all():
+            row = int(np.argmin(good))
+            where, remedy = self.place(row, column), "Correct it or remove the edge."
+            raise InputError(where, "a finite weight of zero or more", written(row), remedy)
+        return weight
+
+    def split(self, column: str) -> NDArray[np.bool_]:
+        """The split ``[n]`` of a column: 1 or true, and 0, false or nothing."""
+        cells = self.words(column, {})
+        words = [cell.strip().lower() for cell in cells]
+        for row, word in enumerate(words):
+            if word not in _TRUE and word not in _FALSE:
+                raise InputError(self.place(row, column), "1 or 0, true or false", shorten(cells[row]))
+        return np.array([word in _TRUE for word in words], dtype=bool)
+
+    def groups(self, column: str) -> list[str]:
+        """The names ``[n]`` of the graphs that nodes belong to."""
+        words: list[str] = self.words(column, {}).tolist()
+        if "" in words:
+            raise InputError(self.place(words.index(""), column), "the name of a graph", "an empty cell", FILL_IN)
+        return words
+
+
+def check_column_names(where: str, names: Sequence[str]) -> None:
+    """Refuse a column without a name, and two of the same name."""
+    if "" in names:
+        remedy = "Name it or delete it; pandas leaves its row numbers out with index=False."
+        raise InputError(where, "a name for every column", f"none for column {names.index('') + 1}", remedy)
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise InputError(where, "each column name once", f"{shorten(name)} {count} times", "Rename them.")
+
+
+def bad_feature(where: str, column: str, expected: str, found: str, remedy: str = "") -> InputError:
+    """The error for a feature column that holds something else than numbers; by default it suggests ``labels``."""
+    option = f'name it: --labels {column} or --ignore {column} (in Python: labels="{column}" or ignore="{column}").'
+    return InputError(where, expected, found, remedy or f"Correct it; or, if the column is not a feature, {option}")
+
+
+def typed(ids: list[str]) -> Ids:
+    """Integers if every id is written as Python writes an int64 (not "007", "+1" or "1.0"), else the text as it is."""
+    try:
+        numbers = list(map(int, ids))
+    except ValueError:
+        return ids
+    exact = list(map(str, numbers)) == ids and all(-(2**63) <= number < 2**63 for number in numbers)
+    return numbers if exact else ids
+
+
+def are_integers(ids: Any) -> bool:
+    """Whether all ids of a block are integers, or written as such."""
+    return typed(ids) is not ids if isinstance(ids, list) else str(ids.type) == "int64"
