@@ -34,6 +34,7 @@ from infomax.training.embed import device_for_folder, embedder
 from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.health import LOOKED_AT, course, shape
 from infomax.training.loop import Training
+from infomax.training.own import Own
 from infomax.training.parameters import Parameters, not_fitted
 from infomax.training.resuming import pausing, resume
 from infomax.training.step import Model, has_closed_form
@@ -61,6 +62,8 @@ class DGI(Parameters):
         patience: stop after this many epochs without a lower training loss; keep the weights with the lowest loss.
         smooth: number of hops over which `transform` smooths the vectors, H + P^smooth H with rows of length 1. It
             helps where labels follow communities; 0, the default of all presets, switches it off.
+        own: number of singular vectors of the node's own features that stand beside its vector, such as 128, which is
+            then so much wider. It helps where neighbours differ; 0, the default of all presets, switches it off.
         seed: seed of the initial weights and of all other random draws.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``...
 
@@ -78,6 +81,7 @@ class DGI(Parameters):
 
     _course: dict[str, Any] | None = None  # of the training, without what needs the vectors
     _health: dict[str, Any] | None = None
+    _own: dict[tuple[int, int], Own]  # by the number of singular vectors and the hops of smoothing
 
     def __init__(
         self,
@@ -95,6 +99,7 @@ class DGI(Parameters):
         epochs: int | None = None,
         patience: int | None = None,
         smooth: int | None = None,
+        own: int | None = None,
         seed: int = 0,
         device: str = "auto",
     ) -> None:
@@ -111,6 +116,7 @@ class DGI(Parameters):
         self.epochs = epochs
         self.patience = patience
         self.smooth = smooth
+        self.own = own
         self.seed = seed
         self.device = device
 
@@ -166,7 +172,9 @@ class DGI(Parameters):
         self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
         self._course, self._health = course(training), None
         self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
+        self._own = {}
         with ranks.together():
+            self._own_part(preset.own, preset.smooth)
             if folder is not None and config is not None:
                 self._finish(folder, config)
         return self
@@ -221,23 +229,30 @@ class DGI(Parameters):
             if self._course is None:
                 raise not_fitted("No training has finished yet: call fit(graph).")
             seen = self.graph_.seen()
-            rows = np.arange(0, seen.num_nodes, max(1, seen.num_nodes // LOOKED_AT))
-            self._health = self._report(seen, self.transform(seen, rows=rows).vectors)
+            self._health = self._report(seen, self.transform(seen, rows=_spread(seen)).vectors)
         return self._health
 
     def _report(self, seen: Graph, vectors: NDArray[np.float32]) -> dict[str, Any]:
         """The report on the training, from the graph that it saw and vectors ``[n, d]`` of that."""
         alike = resemblance(seen.table, seen.edges, self.scaler_)
-        return {**(self._course or {}), **shape(vectors), "resemblance": alike}
+        learnt = vectors[:, : self.model_.encoder.out_dim]  # without the node's own part
+        return {**(self._course or {}), **shape(learnt), "resemblance": alike}
 
     def transform(
-        self, graph: Graph, *, smooth: int | None = None, rows: NDArray[np.int64] | None = None
+        self,
+        graph: Graph,
+        *,
+        smooth: int | None = None,
+        own: int | None = None,
+        rows: NDArray[np.int64] | None = None,
     ) -> Embeddings:
         """Compute the vectors ``[N, d]`` of a graph's nodes, in the graph's order, with its ids.
 
         Args:
             graph: any graph with the features that the model was fitted to.
             smooth: number of hops to smooth the vectors over; None takes the model's setting, 0 switches it off.
+            own: number of singular vectors of the node's own features to set beside them, as the nodes that training
+                saw have them; None takes the model's setting, 0 leaves them out.
             rows: compute only these nodes, in ascending order. Of a graph folder, only the rows needed are read,
                 unless vectors are smoothed.
         """
@@ -245,16 +260,34 @@ class DGI(Parameters):
         check_graph(graph)
         check_feature_names("features", graph.feature_names, self.feature_names_)
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        numbers = math.inf if self.one_of_many else None
+        numbers, part = math.inf if self.one_of_many else None, self._own_part(own, hops)
         engine = embedder(
-            self.model_.encoder, graph, self.scaler_, self.device, smooth=hops, rows=rows, numbers=numbers
+            self.model_.encoder, graph, self.scaler_, self.device, smooth=hops, own=part, rows=rows, numbers=numbers
         )
         if rows is None:
             return Embeddings(engine.all(), graph.ids[:])
         return Embeddings(engine.of(rows), graph.ids[rows])
 
+    def _own_part(self, own: int | None, hops: int) -> Own | None:
+        """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""
+        count = self.preset_.own if own is None else whole("own", own, 0)
+        if count and (count, hops) not in self._own:
+            seen = self.graph_.seen()
+            nodes = _spread(seen)
+            vectors = self.transform(seen, smooth=hops, own=0, rows=nodes).vectors
+            table = seen.table.scaled(self.scaler_)
+            self._own[count, hops] = Own.fit(count, vectors, table, nodes, self.seed_)
+        return self._own[count, hops] if count else None
+
     def write_vectors(
-        self, graph: Graph, out: str | Path, *, smooth: int | None = None, half: bool = False, **options: Any
+        self,
+        graph: Graph,
+        out: str | Path,
+        *,
+        smooth: int | None = None,
+        own: int | None = None,
+        half: bool = False,
+        **options: Any,
     ) -> None:
         """Write the vectors of a graph folder to a file or a folder of parts; ``progress=`` is told the nodes done.
 
@@ -265,8 +298,9 @@ class DGI(Parameters):
         if not graph.table.mapped:
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        device, to = device_for_folder(graph, self.device), Path(out)
-        write_vectors(self.model_.encoder, graph, self.scaler_, to, device=device, smooth=hops, half=half, **options)
+        options |= {"device": device_for_folder(graph, self.device), "smooth": hops, "half": half}
+        part = self._own_part(own, hops)
+        write_vectors(self.model_.encoder, graph, self.scaler_, Path(out), own=part, **options)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """Fit to a graph and return its vectors."""
@@ -295,12 +329,16 @@ class DGI(Parameters):
             model = cls(preset=preset, seed=run.config["seed"], device=device)
             model.model_, model.seed_ = build(preset, len(run.feature_names), torch.Generator()).eval(), model.seed
             model.model_.load_state_dict(run.weights)
+            held, count = run.own and (run.own.width, *run.own.centre.shape), min(preset.own, len(run.feature_names))
+            if held != ((count, model.model_.encoder.out_dim + count) if count else None):
+                raise RuntimeError(f"the node's own part has {held[0] if held else 0} singular vectors")
         except (AttributeError, KeyError, TypeError, RuntimeError) as error:
             where, remedy = str(Path(folder) / runs.CONFIG), "Restore a copy, or train again."
             if own:
                 where, remedy = f"DGI.load(run, {'=..., '.join(own)}=...)", "Pass what it was trained with."
             raise InputError(where, "the settings of the model in the run", f"others ({error})", remedy) from error
         model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
+        model._own = {} if run.own is None else {(preset.own, preset.smooth): run.own}
         moved = None if moved_to is None else Path(moved_to)
         model._health, model.graph_ = run.health, runs.read_training_graph(Path(folder), moved)
         return model
@@ -343,11 +381,19 @@ class DGI(Parameters):
             vectors = self.transform(graph)
             if self._health is None and self._course is not None:
                 self._health = self._report(graph, vectors.vectors)
-        runs.finish(folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_, config, vectors)
+        own = self._own_part(None, self.preset_.smooth)
+        runs.finish(
+            folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_, config, vectors, own
+        )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise not_fitted("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
+
+
+def _spread(graph: Graph) -> NDArray[np.int64]:
+    """Nodes of a graph at equal distances, about `LOOKED_AT`; all where there are fewer."""
+    return np.arange(0, graph.num_nodes, max(1, graph.num_nodes // LOOKED_AT))
 
 
 def check_graph(graph: object) -> None:

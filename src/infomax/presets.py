@@ -59,6 +59,8 @@ class Preset:
     """Epochs without a lower training loss before training stops; None: train all epochs and keep the last weights."""
     smooth: int = 0
     """Number of hops to smooth vectors over after training; see `infomax.training.embed.Embedder`."""
+    own: int = 0
+    """Number of singular vectors of the node's own features beside its vector; see `infomax.training.own.Own`."""
 
     name: str = ""
     """The name under which infomax knows it."""
@@ -115,6 +117,7 @@ class Preset:
             epochs=whole("epochs", self.epochs, 0),
             patience=None if self.patience is None else whole("patience", self.patience, 1),
             smooth=whole("smooth", self.smooth, 0),
+            own=whole("own", self.own, 0),
         )
 
 

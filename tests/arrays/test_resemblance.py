@@ -49,7 +49,7 @@ def test_it_tells_neighbours_that_are_alike_from_those_that_differ_and_from_rand
     assert abs(random) < 0.01
     assert differ < -0.05
     words = [in_words(value) for value in (alike, 0.02, differ, None)]
-    assert ["neighbours resemble" in words[0], "hardly" in words[1], "do not" in words[2]] == [True] * 3
+    assert ["neighbours resemble" in words[0], "hardly" in words[1], "--own 128" in words[2]] == [True] * 3
     assert "no edges" in words[3]
 
 

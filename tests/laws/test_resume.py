@@ -36,7 +36,11 @@ class Stop:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"epochs": 30}, {"patience": 3}, {"preset": "batches", "epochs": 30, "views": partial(Batches, batch=15, cap=3)}],
+    [
+        {"epochs": 30, "own": 5},
+        {"patience": 3},
+        {"preset": "batches", "epochs": 30, "views": partial(Batches, batch=15, cap=3)},
+    ],
     ids=["fixed epochs", "patience", "batches"],
 )
 @pytest.mark.parametrize("after", [1, 7])

@@ -163,6 +163,8 @@ class TestFilesBelongTogether:
             (lambda c: c["settings"].update(encoder={"part": "os.system"}), "expected a part of infomax"),
             (lambda c: c["settings"].update(encoder=[]), "the settings of the model in the run"),
             (lambda c: c["settings"].update(more=1), "the settings of the model in the run"),
+            (lambda c: c["settings"].update(own=4), "the settings of the model in the run"),
+            (lambda c: c["settings"].update(own="4"), "the settings of the model in the run"),
             (lambda c: c.update(settings=[]), "the settings of the model in the run"),
             (lambda c: c.pop("settings"), "the settings of the model in the run"),
             (lambda c: c.update(seed="x"), "seed: expected a whole number from 0"),

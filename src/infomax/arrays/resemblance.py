@@ -17,6 +17,8 @@ SAMPLE = 50_000
 """Edges that are looked at: the standard error is then at most about 0.003, and usually below 0.001."""
 ALIKE, DIFFERENT = 0.03, 0.01
 """On sixteen public graphs averaging over neighbours helped above the one; below the other raw features mostly won."""
+OWN = 128
+"""The number of singular vectors of the node's own features that is advised; see `infomax.training.own`."""
 MEANING = "The number is the mean centred cosine of the features of neighbours, less that of random pairs of nodes."
 
 
@@ -52,7 +54,7 @@ def in_words(value: float | None) -> str:
         return f"neighbours resemble each other ({value:.3f})"
     if value >= DIFFERENT:
         return f"neighbours hardly resemble each other ({value:.3f})"
-    return f"neighbours do not resemble each other ({value:.3f})"
+    return f"neighbours do not resemble each other ({value:.3f}): try --own {OWN}"
 
 
 class Centred:

@@ -67,6 +67,15 @@ def embed(
             metavar="HOPS", help="Smooth the vectors over so many hops, such as 5.  [default: the run's]", min=0
         ),
     ] = None,
+    own: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Set K singular vectors of the node's own features beside its vector, such as 128.  [default: the "
+            "run's]",
+            min=0,
+        ),
+    ] = None,
     half: Annotated[
         bool, typer.Option("--half", help="Vectors of a graph folder in half precision, half the bytes.")
     ] = False,
@@ -92,7 +101,9 @@ def embed(
     began = time.monotonic()
     if out.suffix:
         check_extension(out)
-        as_trained = graph is None and smooth is None and not half and device == "auto" and not started()
+        as_trained = (
+            graph is None and smooth is None and own is None and not half and device == "auto" and not started()
+        )
         if as_trained and (written := read_vectors(run)) is not None:
             written.save(out)
             show.wrote(f"{out} ({written!r})", began)
@@ -108,14 +119,14 @@ def embed(
                 raise InputError("embed", expected, str(out if out.suffix else "a graph in memory"))
         if in_parts:
             with show.Steps("embed", source.num_nodes, "Go on with the same command.") as steps:
-                model.write_vectors(source, out, smooth=smooth, half=half, progress=steps.at)
+                model.write_vectors(source, out, smooth=smooth, own=own, half=half, progress=steps.at)
             show.wrote(f"{out} ({source.num_nodes:,} nodes)", began)
             return
     check_extension(out)
     if half:
         raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
     rows = np.flatnonzero(source.splits["new"]) if attach else None
-    embeddings = model.transform(source, smooth=smooth, rows=rows)
+    embeddings = model.transform(source, smooth=smooth, own=own, rows=rows)
     embeddings.save(out)
     show.wrote(f"{out} ({embeddings!r})", began)
 

@@ -53,6 +53,16 @@ class Method:
             rich_help_panel=METHOD,
         ),
     ] = None
+    own: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Set K singular vectors of the node's own features beside its vector, such as 128: helps where "
+            "neighbours differ.",
+            min=0,
+            rich_help_panel=METHOD,
+        ),
+    ] = None
     given: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE,...", help=settings.HELP, rich_help_panel=METHOD),
@@ -182,6 +192,7 @@ def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedu
         epochs=_length(preset, epochs, schedule.steps),
         patience=schedule.patience,
         smooth=method.smooth,
+        own=method.own,
         seed=schedule.seed,
         device=device,
         **settings.arguments(preset, method.given or (), schedule.batch),

@@ -91,12 +91,12 @@ def analyse(
     progress(0, "positives and negatives")
     pairs = draw_pairs(model, seed=seed, rows=rows)
     start = untrained(model)
-    random, learnt = (one.transform(graph, rows=rows).vectors for one in (start, model))
+    random, learnt = (one.transform(graph, own=0, rows=rows).vectors for one in (start, model))
     some: Any = slice(None) if rows is None else rows
     nodes, scaled = pairs.nodes, model.scaler_.transform(graph.table[some])
     # The map shows the vectors that are scored: those of the graph that training has seen, sampled where it sampled.
     seen = graph.splits.get("seen")
-    before = random if seen is None else start.transform(graph.seen()).vectors[np.cumsum(seen) - 1]
+    before = random if seen is None else start.transform(graph.seen(), own=0).vectors[np.cumsum(seen) - 1]
     sources = {"Raw features": scaled[nodes], "Random-Init": before[nodes], "DGI": pairs.positives}
     if graph.num_features < 2:
         del sources["Raw features"]  # one feature lies on a line, not in a plane

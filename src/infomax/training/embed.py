@@ -27,6 +27,7 @@ from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_device, to_host
 from infomax.parts.encoders import Encoder
+from infomax.training.own import Own
 from infomax.views import BlockView, WholeView
 from infomax.views.batches import BatchView
 from infomax.views.neighbourhoods import Hops, read_neighbourhoods
@@ -80,14 +81,15 @@ class Source(Protocol):
 class Embedder:
     """Computes the vectors ``[N, d]`` of the nodes of a graph, exactly. Dropout is switched off.
 
-    A pass is a layer of the encoder or a hop of smoothing: H + P^smooth H, with rows of length 1.
+    A pass is a layer of the encoder or a hop of smoothing: H + P^smooth H, with rows of length 1. With ``own``, the
+    node's own part stands beside them, ``[N, d + K]``.
     """
 
-    def __init__(self, encoder: Encoder, source: Source, smooth: int = 0) -> None:
-        self.source, self.smooth = source, smooth
+    def __init__(self, encoder: Encoder, source: Source, smooth: int = 0, own: Own | None = None) -> None:
+        self.source, self.smooth, self.own = source, smooth, own
         if any(part.training for part in encoder.modules()) or _device(encoder) != source.device:
             encoder = deepcopy(encoder).to(source.device).eval()
-        self.encoder = encoder
+        self.encoder, self.width = encoder, encoder.out_dim + (own.width if own else 0)
 
     def prepare(self) -> None:
         """Compute all passes but the last, before several threads ask for rows."""
@@ -96,7 +98,8 @@ class Embedder:
     def rows(self, start: int, stop: int) -> Tensor:
         """The vectors of nodes start to stop; the first call computes all passes but the last."""
         with torch.no_grad():
-            return self._last(start, stop)
+            vectors = self._last(start, stop)
+            return vectors if self.own is None else self.own.beside(vectors, slice(start, stop))
 
     def all(self) -> NDArray[np.float32]:
         """The vectors of all nodes."""
@@ -111,13 +114,15 @@ class Embedder:
 
     def of(self, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors of some nodes, ascending; where it can be, only what they need is read."""
-        out, step = np.empty((len(nodes), self.encoder.out_dim), np.float32), self.source.block
+        out, step = np.empty((len(nodes), self.width), np.float32), self.source.block
         with torch.no_grad():
             for start in range(0, 0 if self.smooth else len(nodes), step):
                 chosen = torch.from_numpy(nodes[start : start + step]).to(self.source.device)
                 vectors = self.source.of(self.encoder, chosen)
                 if vectors is None:
                     break
+                if self.own is not None:
+                    vectors = self.own.beside(vectors, nodes[start : start + step])
                 out[start : start + step] = vectors.cpu().numpy()
             else:
                 if not self.smooth:
@@ -261,6 +266,7 @@ def embedder(
     device: str,
     *,
     smooth: int = 0,
+    own: Own | None = None,
     rows: NDArray[np.int64] | None = None,
     numbers: float | None = None,
 ) -> Embedder:
@@ -269,17 +275,20 @@ def embedder(
     ``rows`` are the nodes that will be asked for, None: all; ``numbers``, how many numbers it will compute, None: once
     all vectors.
     """
+    width = encoder.out_dim + (own.width if own else 0)
     if graph.table.mapped:
         n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
-        room.require(memory.stored_bytes(graph) + 4 * n * encoder.out_dim, cpu)
+        room.require(memory.stored_bytes(graph) + 4 * n * width, cpu)
         # Some rows are read by a CPU, which does not need the others.
         place = cpu if rows is not None and not smooth else device_for_folder(graph, device)
-        return Embedder(encoder, OnDisk(graph, encoder.rule, scaler, place), smooth)
+        on_disk = OnDisk(graph, encoder.rule, scaler, place)
+        return Embedder(encoder, on_disk, smooth, own and own.of(graph.table.scaled(scaler)))
     where = choose_device(device)
-    room.require(memory.embedding_bytes(graph, encoder.out_dim), where)
+    room.require(memory.embedding_bytes(graph, width), where)
     scaled = dataclasses.replace(graph, table=graph.table.scaled(scaler))
     backend = Backend.of_embedding(where, numbers or graph.num_nodes * encoder.out_dim)
-    return Embedder(encoder, InMemory(WholeView.of(scaled, encoder.rule, backend)), smooth)
+    source = InMemory(WholeView.of(scaled, encoder.rule, backend))
+    return Embedder(encoder, source, smooth, own and own.of(scaled.table))
 
 
 def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> Tensor:

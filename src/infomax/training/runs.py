@@ -2,7 +2,7 @@
 
 config.json             the settings, the seed, the versions, and a description of the graph with its hash
 graph.npz               the graph, its node ids, labels and splits; config.json names a graph folder instead
-model.safetensors       the weights, the scaler and the feature names, hashed; it exists once training has ended
+model.safetensors       the weights, the scaler, the own part, the feature names, hashed; it marks a finished run
 vectors.npy             the vectors of a graph of at most `STORED` nodes, so that showing them needs no model
 health.json             the report on the training
 checkpoint.safetensors  the state of an unfinished training
@@ -41,6 +41,8 @@ from infomax.version import __version__
 if TYPE_CHECKING:  # torch is imported where it is needed: `read_vectors` does without
     from torch import Tensor
 
+    from infomax.training.own import Own
+
 FORMAT = 2
 CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
 VECTORS, HEALTH, CHECKPOINT, LOCK = "vectors.npy", "health.json", "checkpoint.safetensors", ".lock"
@@ -60,6 +62,7 @@ class Run:
     scaler: Scaler
     feature_names: tuple[str, ...]
     health: dict[str, Any]
+    own: Own | None = None
 
 
 @contextmanager
@@ -129,6 +132,7 @@ def finish(
     health: dict[str, Any],
     config: str,
     vectors: Embeddings | None = None,
+    own: Own | None = None,
 ) -> None:
     """Write vectors and report, then the model, which marks the run as finished, and remove the checkpoint.
 
@@ -140,11 +144,12 @@ def finish(
         health: the report.
         config: what `begin` returned.
         vectors: those of all nodes, as `DGI.transform` returns them.
+        own: the node's own part of the vectors.
     """
     import torch
 
     write_json(folder / HEALTH, health)
-    tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
+    tensors = {f"model.{name}": tensor for name, tensor in weights.items()} | (own.tensors() if own else {})
     if scaler.mean is not None and scaler.deviation is not None:
         tensors |= {
             "scaler.mean": torch.from_numpy(scaler.mean),
@@ -190,6 +195,7 @@ def read(folder: Path) -> Run:
     return Run(
         config=config,
         scaler=_scaler(folder / MODEL, values.get("scaler"), tensors, len(names)),
+        own=_own(folder / MODEL, tensors, len(names)),
         weights={name.removeprefix("model."): tensor for name, tensor in tensors.items()},
         feature_names=tuple(names),
         health=_read_health(folder / HEALTH),
@@ -308,6 +314,24 @@ def _scaler(path: Path, kind: Any, tensors: dict[str, Tensor], width: int) -> Sc
     if deviation is not None and not (deviation > 0).all():
         raise InputError(str(path), expected, "a deviation that is not above 0", _RESTORE)
     return Scaler(kind, None if mean is None else mean.numpy(), None if deviation is None else deviation.numpy())
+
+
+def _own(path: Path, tensors: dict[str, Tensor], width: int) -> Own | None:
+    """Build the node's own part of a model file, None where it has none; removes its tensors."""
+    import torch
+
+    from infomax.training.own import Own
+
+    names = [name for name in ("own.projection", "own.centre", "own.factor") if name in tensors]
+    found = [tensors.pop(name) for name in names]
+    if not found:
+        return None
+    sound = all(tensor.dtype == torch.float32 and bool(torch.isfinite(tensor).all()) for tensor in found)
+    shapes = [list(tensor.shape) for tensor in found]
+    if not sound or len(found) < 3 or len(shapes[0]) != 2 or shapes[0][0] != width or shapes[1] != shapes[2]:
+        expected = f"a projection of {width} features, a centre and a factor, of finite numbers"
+        raise InputError(str(path), expected, f"arrays of shapes {shapes}, or NaN", _RESTORE)
+    return Own(*found)
 
 
 def _read_health(path: Path) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from infomax.parts.encoders import Encoder
 from infomax.progress import Progress, silent
 from infomax.training.embed import Embedder, OnDisk, blocks
 from infomax.training.fingerprints import graph_fingerprint
+from infomax.training.own import Own
 
 PART = 1 << 20
 """Nodes per file in a folder of parts."""
@@ -52,6 +53,7 @@ def write_vectors(
     *,
     device: torch.device,
     smooth: int = 0,
+    own: Own | None = None,
     half: bool = False,
     check: bool = True,
     progress: Progress = silent,
@@ -68,12 +70,13 @@ def write_vectors(
         out: a file, or a folder if it has no extension.
         device: where to compute; a GPU must have room for the whole graph.
         smooth: number of hops to smooth the vectors over.
+        own: the node's own part, to stand beside the encoder's.
         half: whether to write in half precision.
         check: whether to read existing parts in whole; else those of a finished folder are checked by their footers.
         progress: called with the number of nodes done.
     """
-    n, ranks, described = graph.num_nodes, Ranks.current(), _described(encoder, graph, scaler, smooth, half)
-    run = run_hash(described)
+    n, ranks, described = graph.num_nodes, Ranks.current(), _described(encoder, graph, scaler, smooth, own, half)
+    run, own = run_hash(described), own and own.of(graph.table.scaled(scaler))
     if out.suffix:
         if ranks.count > 1:
             remedy = "Leave out the extension: vectors/."
@@ -81,7 +84,7 @@ def write_vectors(
             raise InputError(str(out), found, "one file", remedy)
         work = out.with_name(f".{out.name}-layers")
         source = OnDisk(graph, encoder.rule, scaler, device, work / run)
-        writer = Writer(Embedder(encoder, source, smooth), source.work, graph.ids, half, progress)
+        writer = Writer(Embedder(encoder, source, smooth, own), source.work, graph.ids, half, progress)
         with replacing(out) as temporary:
             (writer.parquet if out.suffix.lower() == ".parquet" else writer.npy)(temporary, 0, n)
         shutil.rmtree(work, ignore_errors=True)
@@ -99,7 +102,7 @@ def write_vectors(
             source = OnDisk(graph, encoder.rule, scaler, device, out / LAYERS / run)
             if ranks.rank:
                 ranks.wait()  # for the layers
-            writer = Writer(Embedder(encoder, source, smooth), source.work, graph.ids, half, progress)
+            writer = Writer(Embedder(encoder, source, smooth, own), source.work, graph.ids, half, progress)
             if ranks.rank == 0:
                 ranks.wait()
             writer.done = n - sum(notes[name].stop - notes[name].first for name in missing)
@@ -178,7 +181,7 @@ class Writer:
     def npy(self, path: Path, start: int, stop: int) -> None:
         """Write the vectors of the nodes from start to stop."""
         dtype = np.float16 if self.dtype is torch.float16 else np.float32
-        with ArrayWriter(path, dtype, self.embedder.encoder.out_dim) as writer:
+        with ArrayWriter(path, dtype, self.embedder.width) as writer:
             for _, _, block in self._blocks(start, stop):
                 writer.append(block)
 
@@ -190,10 +193,13 @@ class Writer:
                 self.progress(self.done, "nodes")
 
 
-def _described(encoder: Encoder, graph: Graph, scaler: Scaler, smooth: int, half: bool) -> dict[str, Any]:
+def _described(
+    encoder: Encoder, graph: Graph, scaler: Scaler, smooth: int, own: Own | None, half: bool
+) -> dict[str, Any]:
     """Describe all that the vectors depend on, as JSON values."""
     content = hashlib.sha256(to_json([scaler.kind, scaler.mean, scaler.deviation]).encode())
-    for name, weight in encoder.state_dict().items():
+    for name, weight in {**encoder.state_dict(), **(own.tensors() if own else {})}.items():
         content.update(name.encode() + weight.cpu().numpy().tobytes())
-    made = {"encoder": content.hexdigest(), "graph": graph_fingerprint(graph)["graph"]}
+    made: dict[str, Any] = {"encoder": content.hexdigest(), "graph": graph_fingerprint(graph)["graph"]}
+    made |= {"own": own.width} if own else {}
     return made | {"nodes": graph.num_nodes, "smooth": smooth, "half": half, "nodes_per_part": PART}

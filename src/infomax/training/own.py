@@ -1,0 +1,120 @@
+"""The node's own part: singular vectors of its features, beside what the encoder makes of its neighbourhood."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from infomax.arrays.blocks import BLOCK_BYTES
+from infomax.arrays.table import Features, Table
+
+LENGTH = 0.5
+"""The mean length of the own part, where that of the encoder's is 1."""
+EXACT = 1024
+"""Features up to which singular vectors come from the matrix of all products of features, in one pass over nodes."""
+PASSES, SPARE = 5, 32
+"""Passes over nodes where features are more, and directions that are searched beside those asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """What makes vectors ``[n, d]`` of an encoder and features ``[n, F]`` into vectors ``[n, d + K]``.
+
+    Both parts are centred and have the mean lengths 1 and `LENGTH` on the nodes that training saw, so that neither
+    drowns the other.
+
+    Shapes:
+        projection: ``[F, K]`` singular directions of the scaled features with rows of length 1
+        centre, factor: ``[d + K]``
+    """
+
+    projection: Tensor
+    centre: Tensor
+    factor: Tensor
+    table: Any = None
+    """The scaled features of the graph whose nodes are asked for, a `Table`; `of` tells them."""
+
+    @classmethod
+    def fit(cls, count: int, vectors: NDArray[np.float32], table: Table, nodes: NDArray[np.int64], seed: int) -> Own:
+        """Fit to the vectors ``[n, d]`` and the scaled features of some nodes ``[n]``; K is at most F."""
+        projection = directions(table, nodes, min(count, table.shape[1]), seed)
+        own = np.concatenate([project(rows, projection) for rows in blocks(table, nodes)])
+        centres, factors = [], []
+        for part, length in ((vectors, 1.0), (own, LENGTH)):
+            centre = part.mean(axis=0, dtype=np.float64)
+            spread = float(np.sqrt(np.square(part - centre).sum(axis=1)).mean())
+            centres.append(centre)
+            factors.append(np.full(part.shape[1], length / spread if spread > 0 else 1.0))
+        centre, factor = (np.concatenate(parts).astype(np.float32) for parts in (centres, factors))
+        return cls(*map(torch.from_numpy, (projection, centre, factor)))
+
+    @property
+    def width(self) -> int:
+        """K."""
+        return int(self.projection.shape[1])
+
+    def of(self, table: Table) -> Own:
+        """The same for the nodes of another graph, by its scaled features."""
+        return dataclasses.replace(self, table=table)
+
+    def beside(self, vectors: Tensor, nodes: Any) -> Tensor:
+        """Vectors ``[n, d + K]`` of some nodes, a slice or rows, from those of the encoder ``[n, d]``."""
+        own = torch.from_numpy(project(self.table[nodes], self.projection.numpy())).to(vectors)
+        return (torch.cat([vectors, own], dim=1) - self.centre.to(vectors)) * self.factor.to(vectors)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a run keeps."""
+        return {f"own.{name}": getattr(self, name) for name in ("projection", "centre", "factor")}
+
+
+def directions(table: Table, nodes: NDArray[np.int64], count: int, seed: int) -> NDArray[np.float32]:
+    """The leading right singular directions ``[F, K]`` of the features of some nodes, with rows of length 1.
+
+    Nodes are read some at a time. Many features are searched by a seeded subspace iteration.
+    """
+    f = table.shape[1]
+    found = np.eye(f)
+    if f > max(EXACT, count + SPARE):
+        found = np.linalg.qr(np.random.default_rng(seed).standard_normal((f, count + SPARE)))[0]
+        for _ in range(PASSES):
+            found = np.linalg.qr(_gram(table, nodes, found))[0]
+    _, turned = np.linalg.eigh(found.T @ _gram(table, nodes, found))
+    found = (found @ turned[:, ::-1])[:, :count]
+    # Of a direction and its opposite, the one whose largest entry is positive.
+    signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(count)])
+    return np.ascontiguousarray(found * signs, np.float32)
+
+
+def project(rows: Features, projection: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows ``[n, F]`` at length 1, by the directions ``[F, K]``: ``[n, K]``."""
+    return np.asarray((rows @ projection) * _inverse(rows), np.float32)
+
+
+def blocks(table: Table, nodes: NDArray[np.int64]) -> Iterator[Features]:
+    """The features of some nodes, some at a time."""
+    step = max(1, BLOCK_BYTES // (4 * table.shape[1]))
+    return (table[nodes[first : first + step]] for first in range(0, len(nodes), step))
+
+
+def _gram(table: Table, nodes: NDArray[np.int64], by: NDArray[np.float64]) -> NDArray[np.float64]:
+    """X^T X times a matrix ``[F, k]``, where X has the rows of some nodes at length 1."""
+    out, by = np.zeros(by.shape), by.astype(np.float32)
+    for rows in blocks(table, nodes):
+        out += rows.T @ ((rows @ by) * _inverse(rows) ** 2)
+    return out
+
+
+def _inverse(rows: Features) -> NDArray[np.float32]:
+    """1 by the length of each row, ``[n, 1]``; 0 where a row is zero."""
+    squares = (rows.multiply(rows) if sparse.issparse(rows) else np.square(rows)).sum(axis=1, dtype=np.float64)
+    length = np.sqrt(np.asarray(squares)).reshape(-1, 1)
+    inverse: NDArray[np.float64] = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
+    return inverse.astype(np.float32)

@@ -1,0 +1,193 @@
+"""The node's own part of the vectors: singular vectors of its features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sample_graphs import random_graph
+from scipy import sparse
+
+from infomax import DGI, Graph, InputError, read_graph
+from infomax.arrays.table import MemoryTable
+from infomax.embeddings import StoredEmbeddings
+from infomax.training import checkpoints
+from infomax.training import embed as engine
+from infomax.training import own as module
+from infomax.training.own import LENGTH, directions, project
+
+
+def unit(x):
+    x = (x.toarray() if sparse.issparse(x) else x).astype(np.float64)
+    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300)
+
+
+def balanced(part, length):
+    part = part - part.mean(0)
+    return length * part / np.linalg.norm(part, axis=1).mean()
+
+
+@pytest.mark.parametrize("smooth", [0, 2])
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("block", [64, 3])
+def test_vectors_are_what_the_definition_says(dense, smooth, block, monkeypatch):
+    monkeypatch.setattr(engine, "BLOCK", {"cpu": block})
+    graph = random_graph(40, dense=dense)
+    model = DGI(7, own=5, smooth=smooth, epochs=2, device="cpu").fit(graph)
+    rows = unit(model.scaler_.transform(graph.features))
+    turn = np.linalg.svd(rows)[2][:5].T
+    own = balanced(rows @ turn, LENGTH)
+    found = model.transform(graph).vectors
+    assert found.shape == (40, 12)
+    np.testing.assert_allclose(found[:, :7], balanced(model.transform(graph, own=0).vectors, 1), atol=1e-5)
+    np.testing.assert_allclose(found[:, 7:] @ found[:, 7:].T, own @ own.T, atol=1e-5)  # whatever the signs
+
+
+def test_without_own_vectors_are_the_encoder_s_to_the_bit():
+    graph = random_graph(40)
+    plain, beside = (DGI(8, epochs=3, own=own).fit(graph) for own in (None, 4))
+    np.testing.assert_array_equal(plain.transform(graph).vectors, beside.transform(graph, own=0).vectors)
+    np.testing.assert_array_equal(plain.transform(graph, own=4).vectors, beside.transform(graph).vectors)
+    np.testing.assert_array_equal(plain.transform(graph, own=0).vectors, plain.transform(graph).vectors)
+
+
+def test_there_are_at_most_as_many_as_features():
+    graph = random_graph(40, f=6)
+    assert DGI(8, epochs=1, own=128).fit_transform(graph).vectors.shape == (40, 14)
+
+
+@pytest.mark.parametrize("smooth", [0, 3])
+def test_a_run_holds_it_and_gives_the_same_bytes(tmp_path, smooth):
+    graph = random_graph(40)
+    model = DGI(8, epochs=2, own=4, smooth=smooth).fit(graph, run=tmp_path / "run")
+    loaded = DGI.load(tmp_path / "run")
+    np.testing.assert_array_equal(loaded.transform(graph).vectors, model.transform(graph).vectors)
+    np.testing.assert_array_equal(np.load(tmp_path / "run/vectors.npy"), model.transform(graph).vectors)
+    loaded.save(tmp_path / "again")
+    for name in ("model.safetensors", "vectors.npy", "health.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "run" / name).read_bytes()
+    assert model.health_["dimensions"] == 8  # of what was learnt
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"own.projection": None},
+        {"own.projection": torch.zeros(12, 3)},
+        {"own.projection": torch.zeros(3, 4)},
+        {"own.projection": torch.zeros(4)},
+        {"own.centre": torch.zeros(5), "own.factor": torch.ones(5)},
+        {"own.centre": torch.zeros(5)},
+        {"own.factor": torch.full((12,), torch.nan)},
+        {"own.projection": None, "own.centre": None, "own.factor": None},
+    ],
+)
+def test_a_crafted_one_is_refused(tmp_path, change):
+    DGI(8, epochs=1, own=4).fit(random_graph(40), run=tmp_path)
+    tensors, values = checkpoints.load(tmp_path / "model.safetensors")
+    changed = {name: tensor for name, tensor in (tensors | change).items() if tensor is not None}
+    checkpoints.save(tmp_path / "model.safetensors", changed, values)
+    with pytest.raises(InputError, match=r"expected (a projection|the settings)"):
+        DGI.load(tmp_path)
+
+
+def test_another_number_is_another_training(tmp_path):
+    graph = random_graph(40)
+
+    def stop(training):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        DGI(8, epochs=5, own=4).fit(graph, run=tmp_path, progress=stop)
+    with pytest.raises(InputError, match="own"):
+        DGI(8, epochs=5, own=3).fit(graph, run=tmp_path)
+
+
+def test_a_part_of_a_graph_has_the_vectors_of_that_part():
+    rng = np.random.default_rng(0)
+    ends = np.hstack([rng.integers(0, 20, (2, 60)), rng.integers(20, 50, (2, 90))])  # no edge between the two
+    graph = Graph.from_arrays(ends, rng.random((50, 9)))
+    model = DGI(8, epochs=2, own=4).fit(graph)
+    mask = np.arange(50) < 20
+    whole, part = model.transform(graph).vectors[mask], model.transform(graph.part(mask)).vectors
+    np.testing.assert_allclose(part, whole, atol=1e-5)
+    some = np.array([3, 7, 30])
+    np.testing.assert_allclose(
+        model.transform(graph, rows=some).vectors, model.transform(graph).vectors[some], atol=1e-6
+    )
+
+
+def test_it_is_fitted_to_seen_nodes_alone():
+    rng = np.random.default_rng(1)
+    ends, seen = rng.integers(0, 60, (2, 200)), np.arange(60) < 40
+    features = rng.random((60, 9))
+    other = features.copy()
+    other[~seen] *= rng.random(9) * 5
+    graph, changed = (Graph.from_arrays(ends, x, splits={"seen": seen}) for x in (features, other))
+    one, two = (DGI(8, epochs=2, own=4).fit(one) for one in (graph, changed))
+    np.testing.assert_array_equal(one.transform(graph).vectors, two.transform(graph).vectors)
+
+
+@pytest.mark.parametrize("smooth", [0, 2])
+def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(tmp_path, smooth, monkeypatch):
+    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 7})
+    graph = random_graph(50, dense=True)
+    graph.save(tmp_path / "g.graph")
+    folder = Graph.open(tmp_path / "g.graph")
+    options = {"preset": "batches", "epochs": 2, "own": 4, "smooth": smooth, "device": "cpu"}
+    model = DGI(8, **options).fit(folder, run=tmp_path / "run")
+    expected = DGI(8, **options).fit(graph).transform(graph).vectors
+    np.testing.assert_allclose(model.transform(folder).vectors, expected, atol=1e-4)
+    some = np.array([2, 9, 40])
+    np.testing.assert_allclose(model.transform(folder, rows=some).vectors, expected[some], atol=1e-4)
+    for out in ("v.npy", "parts"):
+        DGI.load(tmp_path / "run", device="cpu").write_vectors(folder, tmp_path / out)
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-4)
+    np.testing.assert_allclose(StoredEmbeddings.open(tmp_path / "parts").vectors[:], expected, atol=1e-4)
+    with pytest.raises(InputError):  # those of other vectors
+        model.write_vectors(folder, tmp_path / "parts", own=3)
+
+
+def test_attached_nodes_have_theirs(tmp_path):
+    graph = random_graph(40, dense=True)
+    model = DGI(8, epochs=2, own=4, preset="mean-pool").fit(graph)
+    names = ",".join(graph.feature_names)
+    (tmp_path / "nodes.csv").write_text(f"id,{names}\nnew,{','.join('1' * graph.num_features)}\n")
+    (tmp_path / "edges.csv").write_text("source,target\nnew,1\n")
+    grown = read_graph(tmp_path, attach_to=graph)
+    new = np.flatnonzero(grown.splits["new"])
+    vector = model.transform(grown, rows=new).vectors[0]
+    fitted = model._own_part(None, 0)
+    own = project(model.scaler_.transform(np.ones((1, graph.num_features), np.float32)), fitted.projection.numpy())[0]
+    expected = (own - fitted.centre.numpy()[8:]) * fitted.factor.numpy()[8:]
+    np.testing.assert_allclose(vector[8:], expected, atol=1e-5)
+
+
+def test_many_features_are_searched_and_found(monkeypatch):
+    rng = np.random.default_rng(0)
+    features = (rng.normal(size=(200, 8)) * [9, 8, 7, 6, 5, 4, 3, 2]) @ rng.normal(size=(8, 120))
+    table, nodes = MemoryTable(features.astype(np.float32)), np.arange(200)
+    exact = directions(table, nodes, 6, seed=0)
+    monkeypatch.setattr(module, "EXACT", 0)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 4 * 120 * 30)
+    found = directions(table, nodes, 6, seed=0)
+    np.testing.assert_allclose(found, exact, atol=1e-3)
+    np.testing.assert_array_equal(found, directions(table, nodes, 6, seed=0))
+    sparse_table = MemoryTable(sparse.csr_array(features.astype(np.float32)))
+    np.testing.assert_allclose(directions(sparse_table, nodes, 6, seed=0), exact, atol=1e-3)
+
+
+def test_features_that_say_nothing_give_finite_vectors():
+    graph = Graph.from_arrays(np.array([[0, 1, 2], [1, 2, 3]]), np.ones((5, 3)))
+    with pytest.warns(UserWarning, match="constant"):
+        vectors = DGI(4, epochs=1, own=2).fit_transform(graph).vectors
+    assert np.isfinite(vectors).all()
+
+
+@pytest.mark.parametrize("own", [-1, 1.5])
+def test_it_is_counted(own):
+    graph = random_graph(10)
+    with pytest.raises(InputError, match="own"):
+        DGI(4, epochs=0, own=own).fit(graph)
+    with pytest.raises(InputError, match="own"):
+        DGI(4, epochs=0).fit(graph).transform(graph, own=own)
