@@ -32,9 +32,8 @@ def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -
     if not edges.nnz:
         return None
     senders = edges.senders or edges.loaded().senders
-    drawn = np.arange(edges.nnz)
-    if edges.nnz > SAMPLE:
-        drawn = np.sort(np.random.default_rng(seed).integers(edges.nnz, size=SAMPLE))
+    few = edges.nnz <= SAMPLE
+    drawn = np.arange(edges.nnz) if few else np.sort(np.random.default_rng(seed).integers(edges.nnz, size=SAMPLE))
     near = np.searchsorted(senders.indptr, drawn, side="right") - 1
     far = np.asarray(senders.indices[drawn], np.int64)
     centre, joined, (mean_near, mean_far) = _centre(table, scaler), 0.0, np.zeros((2, table.shape[1]))
