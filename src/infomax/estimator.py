@@ -32,7 +32,7 @@ from infomax.progress import following
 from infomax.training import runs
 from infomax.training.embed import device_for_folder, embedder
 from infomax.training.fingerprints import fingerprint as identify
-from infomax.training.health import LOOKED_AT, course, shape
+from infomax.training.health import LOOKED_AT, course, health
 from infomax.training.loop import Training
 from infomax.training.own import Own
 from infomax.training.parameters import Parameters, not_fitted
@@ -236,7 +236,7 @@ class DGI(Parameters):
         """The report on the training, from the graph that it saw and vectors ``[n, d]`` of that."""
         alike = resemblance(seen.table, seen.edges, self.scaler_)
         learnt = vectors[:, : self.model_.encoder.out_dim]  # without the node's own part
-        return {**(self._course or {}), **shape(learnt), "resemblance": alike}
+        return health({**(self._course or {}), "resemblance": alike}, learnt, seen)
 
     def transform(
         self,

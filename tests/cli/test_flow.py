@@ -100,6 +100,16 @@ def test_run_folder_tells_its_settings(run):
     assert {path.stat().st_mode for path in run.iterdir()} == {(run / "config.json").stat().st_mode}
 
 
+def test_training_ends_with_its_verdict(folder, tmp_path):
+    trained = infomax("train", folder, "--labels", "kind", "--dim", 4, "--set", "lr=1e-12", "--out", tmp_path / "run")
+    wrote, verdict, cause = trained.out.splitlines()[-3:]
+    assert wrote.startswith("wrote ")
+    assert verdict.startswith(("Verdict: learnt nothing. ", "Verdict: weak. "))
+    assert cause.startswith("The weights have hardly changed, in ")
+    told = json.loads((tmp_path / "run" / "health.json").read_text())["verdict"]
+    assert verdict == f"Verdict: {told['verdict']}. {told['reason']}"
+
+
 def test_a_log_tells_how_many_epochs_of_how_many(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("infomax.cli.show.LOG_SECONDS", -1)
     common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 3)

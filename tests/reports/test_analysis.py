@@ -95,7 +95,8 @@ def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
     )
     [(folder, title, lead, chapters)] = pages
     assert (folder, title) == (tmp_path, "T")
-    assert lead.startswith("60 nodes, ")
+    assert lead.startswith(f"Verdict: {model.health_['verdict']['verdict']}. ")
+    assert " 60 nodes, " in lead
     assert [chapter.name for chapter in chapters] == list(numbers) == CHAPTERS
     assert done == [0, 1, 2, 3, 4, 5]
     json.dumps(numbers, allow_nan=False)

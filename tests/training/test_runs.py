@@ -213,6 +213,14 @@ class TestFilesBelongTogether:
         with pytest.raises(InputError, match=r'health\.json: expected a report with a curve "loss"'):
             DGI.load(run)
 
+    @pytest.mark.parametrize(
+        "verdict", [None, "good", {}, {"verdict": "weak", "reason": "", "causes": ["a"], "next": []}]
+    )
+    def test_a_report_without_its_verdict_is_refused(self, run, verdict):
+        edit(run / runs.HEALTH, verdict=verdict)
+        with pytest.raises(InputError, match=r'health\.json: expected a report with a "verdict"'):
+            DGI.load(run)
+
     def test_a_missing_graph_is_told(self, run):
         (run / runs.GRAPH).unlink()
         with pytest.raises(InputError, match=r"graph\.npz: expected the graph of the run, found no such file"):

@@ -147,6 +147,7 @@ def train(
     from infomax.kernels.device import choose_device
     from infomax.training import runs
     from infomax.training.resuming import refuse_other_run
+    from infomax.training.verdict import words
 
     began = time.monotonic()
     with joined(device) as ranks:
@@ -179,6 +180,7 @@ def train(
         if ranks.rank == 0:
             show.health(model.health_)
             show.wrote(f"{out}/", began)
+            show.out.print(words(model.health_["verdict"]))
 
 
 def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedule, device: str) -> DGI:

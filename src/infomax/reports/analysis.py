@@ -27,6 +27,7 @@ from infomax.evaluation.splits import Splits, encode_labels
 from infomax.kernels.device import choose_device
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import mean_over, untrained
+from infomax.training.verdict import words
 from infomax.version import __version__
 
 SAMPLE = 4000
@@ -48,7 +49,8 @@ def write_analysis(
     ``drawn`` says how rows were drawn; the options are those of `analyse`.
     """
     graph, parts = model.graph_, model.preset_.describe()
-    lead = (
+    verdict = model.health_.get("verdict")  # older runs have none
+    lead = (f"{words(verdict)} " if verdict else "") + (
         f"{drawn}{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features. "
         f"{parts['encoder']['part']} encoder of {model.model_.encoder.out_dim} dimensions, corruption "
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."

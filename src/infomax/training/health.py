@@ -1,4 +1,4 @@
-"""The report on a training: curve, time, memory, and how many of their dimensions the vectors use."""
+"""The report on a training: curve, time, memory, how many of their dimensions the vectors use, and a verdict."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from numpy.typing import NDArray
 
 from infomax import machine
 from infomax.evaluation.metrics import dead_dimensions, effective_rank
+from infomax.graphs.graph import Graph
 from infomax.training.loop import Training
+from infomax.training.verdict import judge
 
 LOOKED_AT = 100_000
+
+
+def health(course: dict[str, Any], vectors: NDArray[np.float32], graph: Graph) -> dict[str, Any]:
+    """The whole report: the course, the shape of the vectors ``[N, d]`` of the graph that was seen, and the verdict."""
+    report = course | shape(vectors)
+    return report | {"verdict": judge(report, graph)}
 
 
 def course(training: Training) -> dict[str, Any]:
@@ -23,6 +31,8 @@ def course(training: Training) -> dict[str, Any]:
         "epochs": len(history),
         "kept_epoch": kept + 1 if history else 0,
         "stopped_early": bool(history) and len(history) < training.epochs,
+        "steps": len(history) * training.views.steps,
+        "lr": training.optimiser.lr,
         "seconds": round(training.seconds, 3),
         "peak_memory_bytes": machine.peak_bytes(),
     }
@@ -31,6 +41,7 @@ def course(training: Training) -> dict[str, Any]:
     if history:
         last = history[kept]
         report |= {"loss": last.loss, "discriminator_accuracy": last.accuracy, "summary_spread": last.spread}
+        report["guessing_loss"] = float(training.objective(torch.zeros(2), torch.zeros(2)))  # of logits 0
         report["curve"] = {
             "loss": [round(record.loss, 6) for record in history],
             "discriminator_accuracy": [round(record.accuracy, 4) for record in history],

@@ -36,6 +36,7 @@ from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
+from infomax.training.verdict import UNTOLD, words
 from infomax.version import __version__
 
 if TYPE_CHECKING:  # torch is imported where it is needed: `read_vectors` does without
@@ -348,4 +349,8 @@ def _read_health(path: Path) -> dict[str, Any]:
         values = curve.get(name) if isinstance(curve, dict) else None
         if not isinstance(values, list) or not values or not all(isinstance(value, Real) for value in values):
             raise InputError(str(path), f'a report with a curve "{name}"', "none", _RESTORE)
+    try:
+        words(health.get("verdict", UNTOLD))  # older runs have none
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(str(path), 'a report with a "verdict"', "another", _RESTORE) from error
     return health

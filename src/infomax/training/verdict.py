@@ -1,0 +1,159 @@
+"""The verdict on a training: good, weak or learnt nothing, each with its likely causes and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.arrays.degrees import DEGREE_NAMES
+from infomax.arrays.sparsity import dense
+from infomax.graphs.graph import Graph
+
+NOT_TRAINED, NOTHING, WEAK, GOOD = "not trained", "learnt nothing", "weak", "good"
+
+NO_FALL, LITTLE_FALL = 0.005, 0.02
+"""Shares by which the loss falls of one who learns nothing, and of one who learns little.
+
+The lowest loss of some hundred nodes falls by 0.3 to 1 % by luck, where the weights hardly change. Useful encoders of
+PPI, the paper's slowest to learn, pass 0.5 % in their second epoch and 2 % in their fourth.
+"""
+COIN = 0.52
+"""Accuracy of a discriminator that guesses: about 300 nodes it is right in 52 % by luck."""
+
+LUCK = 0.1
+"""First weights come up to 3 % below the loss of guessing by luck; a first epoch that comes so far below has learnt."""
+
+LINE = 2.0
+"""Vectors of a lower effective rank lie nearly on one line; ids as the only feature reach 3."""
+
+FEW = 10
+"""Of fewer nodes there are too few shufflings to learn from."""
+
+HUB = 0.9
+"""Share of the edges at one node from which on the table was joined wrongly; real hubs are far below."""
+
+HARDLY, FAST = 0.01, 0.05
+"""Adam changes a weight by about the learning rate in a step, and weights are about 0.05: steps times rate below the
+first hardly change them; a rate above the second replaces them at every step."""
+
+FAR = 1.5
+"""First weights guess, so that the loss begins at that of guessing; so many times above, the features are too large."""
+
+LOOKED_AT = 1000
+"""Nodes whose features are looked at."""
+
+Finding = tuple[str, str]
+"""A likely cause, and what to try next."""
+
+
+def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
+    """The verdict on a training, as JSON values, from its report and the graph that it has seen.
+
+    ``verdict`` is one of the four above, ``reason`` what it rests on; ``causes`` and ``next`` belong together.
+    """
+    if not report["epochs"]:
+        return _told(NOT_TRAINED, "The encoder has its first weights (Random-Init).", [])
+    loss, guessing, accuracy = report["loss"], report["guessing_loss"], report["discriminator_accuracy"]
+    rank, dead, dimensions = report["effective_rank"], report["dead_dimensions"], report["dimensions"]
+    first = report["curve"]["loss"][0] if report["epochs"] > 1 else guessing
+    began = guessing if first < guessing - LUCK * abs(guessing) else min(first, guessing)
+    fall = (began - loss) / (abs(guessing) or 1.0)  # an objective of your own may begin at 0
+    reason = (
+        f"The loss is {loss:.4g}, where guessing gives {guessing:.4g}; the discriminator is right about "
+        f"{100 * accuracy:.1f} % of the nodes; the vectors use {rank:.1f} of {dimensions} dimensions."
+    )
+    facts = list(_facts(report, graph))
+    if dead == dimensions or (fall < NO_FALL and accuracy < COIN):
+        verdict = NOTHING
+    elif facts or fall < LITTLE_FALL or rank < LINE or 2 * dead > dimensions:
+        verdict = WEAK
+    else:
+        return _told(GOOD, reason, [])
+    return _told(verdict, reason, facts or list(_guesses(report, graph)) or [_UNLIKE])
+
+
+def words(verdict: dict[str, Any]) -> str:
+    """A verdict as text: one line, and one for each of its causes."""
+    pairs = zip(verdict["causes"], verdict["next"], strict=True)
+    causes = [f"{cause} {remedy}" for cause, remedy in pairs]
+    return "\n".join([f"Verdict: {verdict['verdict']}. {verdict['reason']}", *causes])
+
+
+UNTOLD: dict[str, Any] = {"verdict": "", "reason": "", "causes": [], "next": []}
+"""In place of a verdict that there is not."""
+
+_UNLIKE = (
+    "The features of neighbours may be no more alike than those of any two nodes.",
+    "Compare the vectors with raw features: infomax evaluate RUN.",
+)
+
+
+def _told(verdict: str, reason: str, findings: list[Finding]) -> dict[str, Any]:
+    causes, then = [cause for cause, _ in findings], [remedy for _, remedy in findings]
+    return {"verdict": verdict, "reason": reason, "causes": causes, "next": then}
+
+
+def _facts(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
+    """What makes a training useless, whatever its figures are."""
+    seen = " that training sees" if "seen" in graph.splits else ""
+    nodes, edges = graph.num_nodes, graph.num_edges
+    if nodes < FEW:
+        yield (
+            f"There {'is only 1 node' if nodes == 1 else f'are only {nodes} nodes'}{seen}.",
+            "Train on a larger graph.",
+        )
+    elif edges == 0:
+        marked = " Mark more nodes as seen." if seen else ""
+        yield (
+            f"No edge joins two of the nodes{seen}, so shuffling changes nothing.",
+            f"See how the tables were read: infomax info GRAPH.{marked}",
+        )
+    elif report["effective_rank"] < LINE and (np.ptp(_rows(graph), axis=0) == 0).all():
+        if graph.feature_names == DEGREE_NAMES:
+            yield (
+                "There are no features, and the degrees of all nodes are alike.",
+                "Is it a table of edges, not of nodes? Name its columns (--source, --target), or give nodes a table.",
+            )
+        else:
+            yield "The features are the same at every node.", "Leave them out (give the edges alone), or give others."
+    elif not graph.table.mapped and edges > FEW:  # of a graph folder, all edges would be read
+        hub = int((degrees := graph.degrees()).argmax())
+        if degrees[hub] > HUB * edges:
+            share = min(100 * degrees[hub] / edges, 100)
+            yield (
+                f"{share:.0f} % of the edges are at node {graph.ids[hub]}: two tables may have been joined wrongly.",
+                "Name the columns of the edges: --source, --target.",
+            )
+
+
+def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
+    """What may have made a training weak, the likeliest first."""
+    curve, lr, steps = report["curve"]["loss"], report["lr"], report["steps"]
+    if lr > FAST:
+        yield f"The learning rate of {lr:g} is large.", "Leave it out, or take --set lr=0.001."
+    if lr * steps < HARDLY:
+        told = f"The weights have hardly changed, in {steps:,} steps with a learning rate of {lr:g}."
+        yield told, "Train longer, by --epochs or --steps, or faster: --set lr=0.001."
+    if curve[0] > FAR * report["guessing_loss"]:
+        yield f"The features are large: the loss begins at {curve[0]:.4g}.", "Scale them: --set scale=columns."
+    columns = zip(graph.feature_names, _rows(graph).T, strict=False)
+    ids = [name for name, column in columns if _like_ids(column)]
+    if ids:
+        told = ", ".join(ids[:3])
+        yield f"A feature is another whole number at every node, as ids are: {told}.", f"Leave it out: --ignore {told}."
+    if not report["stopped_early"] and len(curve) - int(np.argmin(curve)) <= 1 + len(curve) // 10:
+        yield f"The loss was falling when it ended, after {len(curve)} epochs.", "Train longer, by --epochs or --steps."
+
+
+def _rows(graph: Graph) -> NDArray[np.float32]:
+    """Features ``[n, f]`` of the first nodes; of very wide ones the first columns."""
+    rows: NDArray[np.float32] = dense(graph.table[: min(LOOKED_AT, graph.num_nodes)][:, :LOOKED_AT])
+    return rows
+
+
+def _like_ids(column: NDArray[np.float32]) -> bool:
+    """Whether all are different whole numbers; larger ones than these are whole in float32, whatever they were."""
+    return bool((column % 1 == 0).all() and abs(column).max() < 2**24 and len(np.unique(column)) == len(column))

@@ -1,0 +1,134 @@
+"""The verdict on a training: ways to go wrong, each with a cause that fits, and trainings that are fine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from infomax import DGI, Graph
+from infomax.training.verdict import judge, words
+
+N = 120
+
+
+def communities(n=N, seed=0, k=3):
+    """Edges ``[2, E]`` mostly inside of k communities, and features ``[n, 16]`` that tell them apart."""
+    draws = np.random.default_rng(seed)
+    of = draws.integers(0, k, n)
+    joined = np.triu(draws.random((n, n)) < np.where(of[:, None] == of, 0.15, 0.01), 1)
+    return np.array(np.nonzero(joined)), (draws.normal(size=(k, 16))[of] + draws.normal(size=(n, 16)))
+
+
+EDGES, FEATURES = communities()
+SEEN = np.arange(N) < 50
+APART = EDGES[:, ~SEEN[EDGES].all(axis=0)]
+NONE = np.zeros((2, 0), dtype=np.int64)
+STAR = np.stack([np.arange(1, N), np.zeros(N - 1, dtype=np.int64)])
+IDS = np.random.default_rng(1).permutation(N)[:, None].astype(float)
+
+WRONG = {
+    "constant features": (EDGES, np.ones((N, 4)), {}, "The features are the same at every node."),
+    "constant words": (EDGES, np.eye(4)[np.zeros(N, dtype=int)], {}, "The features are the same at every node."),
+    "zeros": (EDGES, np.zeros((N, 4)), {}, "The features are the same at every node."),
+    "ids": (EDGES, IDS, {}, "A feature is another whole number at every node, as ids are: x0."),
+    "one end": (STAR, FEATURES, {}, "100 % of the edges are at node 0: two tables may have been joined wrongly."),
+    "no edges": (NONE, FEATURES, {}, "No edge joins two of the nodes, so shuffling changes nothing."),
+    "too fast": (EDGES, FEATURES, {"lr": 10.0}, "The learning rate of 10 is large."),
+    "too slow": (EDGES, FEATURES, {"lr": 1e-12}, "The weights have hardly changed, in 60 steps with a"),
+    "huge": (EDGES, 1e9 * FEATURES, {"scale": "none"}, "The features are large: the loss begins at"),
+    "one node": (NONE, FEATURES[:1], {}, "There is only 1 node."),
+    "nodes as edges": (np.stack([np.arange(N), N + np.arange(N)]), None, {}, "There are no features, and the degrees"),
+}
+
+
+def verdict_of(graph, **options):
+    return DGI(16, device="cpu", **({"epochs": 60, "patience": 20} | options)).fit(graph).health_["verdict"]
+
+
+@pytest.mark.filterwarnings("ignore::infomax.errors.InputWarning")
+@pytest.mark.parametrize("name", WRONG)
+def test_a_training_that_goes_wrong_says_why(name):
+    edges, features, options, cause = WRONG[name]
+    found = verdict_of(Graph.from_arrays(edges, features), **options)
+    assert found["verdict"] in (("weak",) if name in ("ids", "one end", "huge") else ("learnt nothing", "weak"))
+    assert found["causes"][0].startswith(cause)
+    assert len(found["next"]) == len(found["causes"])
+    assert words(found).split("\n")[1] == f"{found['causes'][0]} {found['next'][0]}"
+
+
+@pytest.mark.parametrize("name", ["constant features", "constant words", "zeros", "no edges", "one node"])
+@pytest.mark.filterwarnings("ignore::infomax.errors.InputWarning")
+def test_what_cannot_learn_has_learnt_nothing(name):
+    edges, features, options, _ = WRONG[name]
+    assert verdict_of(Graph.from_arrays(edges, features), **options)["verdict"] == "learnt nothing"
+
+
+def test_edges_count_among_the_nodes_that_are_seen():
+    found = verdict_of(Graph.from_arrays(APART, FEATURES, splits={"seen": SEEN}))
+    assert found["verdict"] == "learnt nothing"
+    assert found["causes"] == ["No edge joins two of the nodes that training sees, so shuffling changes nothing."]
+    assert verdict_of(Graph.from_arrays(EDGES, FEATURES, splits={"seen": SEEN}))["verdict"] == "good"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"seed": 1}, {"lr": 0.01}, {"preset": "batches"}, {"preset": "mean-pool"}, {"seed": 2, "epochs": 100}],
+    ids=str,
+)
+def test_a_training_that_is_fine_is_good(options):
+    for edges, features in (communities(), communities(300, 5, 6)):
+        found = verdict_of(Graph.from_arrays(edges, features), **options)
+        assert (found["verdict"], found["causes"]) == ("good", [])
+
+
+@pytest.mark.parametrize("objective", ["jensen_shannon", "binary_cross_entropy"])
+def test_the_loss_is_held_against_that_of_guessing_by_the_same_objective(objective):
+    from infomax.parts import objectives
+
+    model = DGI(16, objective=getattr(objectives, objective), epochs=60).fit(Graph.from_arrays(EDGES, FEATURES))
+    times = 2 if objective == "jensen_shannon" else 1
+    assert model.health_["guessing_loss"] == pytest.approx(times * np.log(2))
+    assert model.health_["verdict"]["verdict"] == "good"
+
+
+def test_random_init_is_not_trained():
+    found = verdict_of(Graph.from_arrays(EDGES, FEATURES), epochs=0)
+    assert words(found) == "Verdict: not trained. The encoder has its first weights (Random-Init)."
+
+
+def report(**changes):
+    """A report with the figures of PPI's third epoch, where vectors are useful already."""
+    figures = {"epochs": 3, "steps": 60, "kept_epoch": 3, "stopped_early": False, "lr": 0.001, "guessing_loss": 0.6931}
+    figures |= {"loss": 0.6778, "discriminator_accuracy": 0.5366, "effective_rank": 25.0}
+    return figures | {"dead_dimensions": 0, "dimensions": 32, "curve": {"loss": [0.69, 0.685, 0.6778]}} | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "weak"),
+        ({"loss": 0.6608, "discriminator_accuracy": 0.593}, "good"),
+        ({"loss": 0.6849, "discriminator_accuracy": 0.5027}, "weak"),  # its second epoch: the loss has fallen
+        ({"loss": 0.6743, "curve": {"loss": [0.6808, 0.6743]}}, "weak"),  # luck of the first weights is not learnt
+        ({"loss": 0.299, "curve": {"loss": [0.3, 0.299]}}, "good"),  # a first epoch of many steps has learnt
+        ({"loss": 0.3, "epochs": 1, "curve": {"loss": [0.3]}}, "good"),
+        ({"loss": 0.6925, "discriminator_accuracy": 0.53}, "weak"),
+        ({"loss": 0.6925, "discriminator_accuracy": 0.50}, "learnt nothing"),
+        ({"loss": 0.1, "discriminator_accuracy": 0.99, "effective_rank": 1.5}, "weak"),
+        ({"loss": 0.1, "discriminator_accuracy": 0.99, "dead_dimensions": 17}, "weak"),
+        ({"loss": 0.1, "discriminator_accuracy": 0.99, "dead_dimensions": 32}, "learnt nothing"),
+        ({"loss": -3.0, "guessing_loss": 0.0, "curve": {"loss": [0.1, -3.0]}}, "good"),
+    ],
+    ids=str,
+)
+def test_only_a_loss_and_an_accuracy_of_guessing_are_nothing(changes, expected):
+    assert judge(report(**changes), Graph.from_arrays(EDGES, FEATURES))["verdict"] == expected
+
+
+def test_a_training_that_ended_while_it_learnt_should_be_longer():
+    found = judge(report(), Graph.from_arrays(EDGES, FEATURES))
+    assert found["causes"] == ["The loss was falling when it ended, after 3 epochs."]
+    short = judge(report(steps=3), Graph.from_arrays(EDGES, FEATURES))
+    assert short["causes"][0] == "The weights have hardly changed, in 3 steps with a learning rate of 0.001."
+    stopped = judge(report(stopped_early=True), Graph.from_arrays(EDGES, FEATURES))
+    assert stopped["causes"] == ["The features of neighbours may be no more alike than those of any two nodes."]
