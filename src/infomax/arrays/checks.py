@@ -161,9 +161,9 @@ def check_feature_names(where: str, found: tuple[str, ...], expected: tuple[str,
     """Refuse feature columns that differ from the expected ones or their order; the message names the first."""
     if found == expected:
         return
-    here, known = set(found), set(expected)
+    here, there = set(found), set(expected)
     missing = [name for name in expected if name not in here]
-    extra = [name for name in found if name not in known]
+    extra = [name for name in found if name not in there]
     if missing or extra:
         what = f"no column {missing[0]!r}" if missing else f"an unknown column {extra[0]!r}"
     else:

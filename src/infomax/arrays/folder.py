@@ -149,15 +149,15 @@ def _map_arrays(path: Path, about: dict[str, Any]) -> dict[str, NDArray[Any]]:
 def _statistics(file: Path, about: dict[str, Any]) -> Statistics:
     """The statistics of the features in graph.json."""
     try:
-        known = Statistics.from_json(about["statistics"])
-        if {known.mean.shape, known.variance.shape} != {(len(about["feature_names"]),)}:
-            raise ValueError(f"{known.mean.size} and {known.variance.size} numbers")
-        if not np.isfinite([known.mean, known.variance]).all():
+        statistics = Statistics.from_json(about["statistics"])
+        if {statistics.mean.shape, statistics.variance.shape} != {(len(about["feature_names"]),)}:
+            raise ValueError(f"{statistics.mean.size} and {statistics.variance.size} numbers")
+        if not np.isfinite([statistics.mean, statistics.variance]).all():
             raise ValueError("infinity, or what is not a number")
     except (ValueError, LookupError, TypeError, OverflowError) as error:
         expected = f"the statistics of {len(about['feature_names'])} features"
         raise InputError(str(file), expected, str(error), AGAIN) from None
-    return known
+    return statistics
 
 
 def map_array(path: Path) -> NDArray[Any]:

@@ -34,9 +34,9 @@ def check_held_out(held_out: ArrayLike, adjacency: sparse.csr_array) -> NDArray[
     if edges.ndim != 2 or edges.shape[0] != 2 or (edges < 0).any() or (edges >= n).any():
         found = f"shape {list(edges.shape)}, or rows outside"
         raise InputError("held_out", f"an array of shape [2, H] with row numbers from 0 to {n - 1}", found)
-    known = are_joined(adjacency, edges)
-    if known.any():
-        source, target = edges[:, int(np.argmax(known))].tolist()
+    joined = are_joined(adjacency, edges)
+    if joined.any():
+        source, target = edges[:, int(np.argmax(joined))].tolist()
         raise InputError("held_out", "no edge of the graph", f"the edge {source} -> {target}")
     return edges
 

@@ -41,12 +41,12 @@ class Scaler:
         return cls.of(Statistics.of(features), features.shape, sparse.issparse(features), kind)
 
     @classmethod
-    def of(cls, known: Statistics, shape: tuple[int, int], is_sparse: bool, kind: Scale = "auto") -> Scaler:
+    def of(cls, statistics: Statistics, shape: tuple[int, int], is_sparse: bool, kind: Scale = "auto") -> Scaler:
         """Fit to the statistics of features ``[N, F]``, which may be sparse.
 
         ``auto`` means rows if nothing is negative and half the entries are zero, else columns.
         """
-        mean, variance, filled, negative = known
+        mean, variance, filled, negative = statistics
         if kind == "auto" and not negative and filled <= 0.5 * shape[0] * shape[1]:
             return cls("rows")
         # A column that is constant to float32 precision is centred, not divided: its deviation is 0 or rounding.

@@ -147,7 +147,7 @@ class MappedTable(Table):
 
     array: Any
     """``[N, F]``: a mapped array, or what gives rows of the same kind when it is indexed."""
-    known: Statistics | None = None
+    stored: Statistics | None = None
     """The statistics of the array as it is."""
     scaler: Scaler | None = None
 
@@ -172,11 +172,11 @@ class MappedTable(Table):
     @cached_property
     def statistics(self) -> Statistics:
         """The statistics of all rows."""
-        return self.known if self.known is not None and self.scaler is None else Statistics.of(self)
+        return self.stored if self.stored is not None and self.scaler is None else Statistics.of(self)
 
     def scaled(self, scaler: Scaler) -> MappedTable:
         """The same rows, scaled as they are read."""
-        return MappedTable(self.array, self.known, scaler)
+        return MappedTable(self.array, self.stored, scaler)
 
     def grown(self, rows: Features) -> MappedTable:
         """With rows of new nodes below."""

@@ -144,7 +144,7 @@ def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -
     elif graph is not None:
         try:
             known = source.table_columns
-            source = open_graph(graph, None, source.directed, columns, features=model.feature_names_, known=known)
+            source = open_graph(graph, None, source.directed, columns, features=model.feature_names_, earlier=known)
         except InputError as error:
             known = source.ids.tolist() if not source.table.mapped else []
             if error.found in map(shorten, known):  # an edge to a node of the run's graph

@@ -45,10 +45,10 @@ def read_source(source: str, columns: Sequence[str], graph: Graph | None, id: st
 
     known = {} if graph is None else graph.table_columns
     if is_table(source):
-        tables = {column: read_labels(source, column, id=id, known=known) for column in columns}
+        tables = {column: read_labels(source, column, id=id, earlier=known) for column in columns}
         labels = {column: np.array(list(table.values()), dtype=object) for column, table in tables.items()}
         return LabelSource(list(tables[columns[0]]), labels, {})
-    graph = open_graph(source, list(columns), columns={"id": id} if id else {}, features=(), known=known)
+    graph = open_graph(source, list(columns), columns={"id": id} if id else {}, features=(), earlier=known)
     return LabelSource(graph.ids, {column: graph.labels[column] for column in columns}, graph.splits)
 
 

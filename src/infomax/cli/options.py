@@ -222,11 +222,11 @@ def open_graph(
     directed: bool | None = None,
     columns: Mapping[str, Any] = MappingProxyType({}),
     features: tuple[str, ...] | None = None,
-    known: Mapping[str, str] = MappingProxyType({}),
+    earlier: Mapping[str, str] = MappingProxyType({}),
 ) -> Graph:
     """Read the graph that a GRAPH argument names, with the columns that a person chose or the features of a model.
 
-    Columns that are ``known``, from another graph, are taken where tables have them.
+    Columns of an ``earlier`` graph are taken where tables have them.
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.errors import InputError
@@ -236,7 +236,7 @@ def open_graph(
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name:
-        chosen = Columns.of(labels or (), **{"features": features, "known": known, **columns})
+        chosen = Columns.of(labels or (), **{"features": features, "earlier": earlier, **columns})
         graph = Graph.of(read_record(name, None, chosen, directed=directed))
     elif name.lower() not in DATASETS:
         raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")

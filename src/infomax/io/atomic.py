@@ -33,7 +33,7 @@ def replacing(path: Path) -> Iterator[Path]:
     The block should only write: an OSError inside it is reported as a place that cannot be written. Temporary files
     that a killed process left for the same path are removed first.
     """
-    with reporting(path, _FILE):
+    with writable(path, _FILE):
         temporary = _create(path)
         mode = temporary.stat().st_mode
         try:
@@ -48,13 +48,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def check_place(path: Path) -> None:
     """Refuse a path that `replacing` could not write, before the work is done."""
-    with reporting(path, _FILE):
+    with writable(path, _FILE):
         _create(path).unlink()
 
 
 def make_folder(path: Path) -> None:
     """Create a folder and its parents where they are missing; refuse one that cannot be written."""
-    with reporting(path, "a folder that can be written"):
+    with writable(path, "a folder that can be written"):
         path.mkdir(parents=True, exist_ok=True)
         _create(path / "file").unlink()
 
@@ -100,8 +100,8 @@ def _create(path: Path) -> Path:
 
 
 @contextmanager
-def reporting(path: Path, expected: str) -> Iterator[None]:
-    """Tell an OSError as an InputError: a place that is not what was expected of it."""
+def writable(path: Path, expected: str) -> Iterator[None]:
+    """Raise an InputError for an OSError: a place that is not what was expected of it."""
     try:
         yield
     except OSError as error:

@@ -33,7 +33,7 @@ class NodeColumns(NamedTuple):
     groups: int | None
 
     @property
-    def marks(self) -> list[int]:
+    def annotations(self) -> list[int]:
         """The columns that are read as text: labels, splits and groups."""
         return [*self.labels.values(), *self.splits.values(), *([] if self.groups is None else [self.groups])]
 
@@ -55,7 +55,7 @@ class Columns:
     groups: str | None = None
     matrix: Path | None = None
     """A file that holds the features, in place of columns."""
-    known: Mapping[str, str] = field(default_factory=dict)
+    earlier: Mapping[str, str] = field(default_factory=dict)
     """What was named for an earlier graph, as `named` returns it: taken where a table has such a column."""
 
     @classmethod
@@ -121,7 +121,7 @@ class Columns:
     def names_ends(self, ends: Sequence[str]) -> bool:
         """Whether the columns of source and target were found by their names, rather than by their places."""
         pairs = zip(("source", "target"), ends, strict=True)
-        return all(end in (getattr(self, word), self.known.get(word)) or end.lower() == word for word, end in pairs)
+        return all(end in (getattr(self, word), self.earlier.get(word)) or end.lower() == word for word, end in pairs)
 
     def of_nodes(self, path: Path, names: Sequence[str]) -> NodeColumns:
         """Positions of the id (as named, else "id" in any case, else the first), labels, features, splits and groups.
@@ -151,18 +151,18 @@ class Columns:
         if self.matrix is not None:
             features = []
         elif self.features is None:
-            features = [column for column in others.values() if column not in found.marks]
+            features = [column for column in others.values() if column not in found.annotations]
         else:
             features = sorted(others[name] for name in self._features_there(path, others))
         return found._replace(features=features)
 
     def _place(self, path: Path, names: Sequence[str], word: str) -> int | None:
-        """The position of a column: of the chosen name, else of a known or the usual one; None where there is none."""
-        chosen, known = getattr(self, word), self.known.get(word)
+        """The position of a column: of the chosen name, else an earlier or the usual one; None: there is none."""
+        chosen, earlier = getattr(self, word), self.earlier.get(word)
         if chosen is not None and chosen not in names:
             raise InputError(str(path), f"a column {shorten(chosen)}, for {word}", f"the columns {listed(names)}")
-        if chosen is None and known in names:
-            chosen = known
+        if chosen is None and earlier in names:
+            chosen = earlier
         column, there = (word, [name.lower() for name in names]) if chosen is None else (chosen, list(names))
         return there.index(column) if column in there else None
 
@@ -183,9 +183,9 @@ def _several(names: str | Path | Sequence[str]) -> tuple[str, ...]:
 
 def _label(path: Path, others: dict[str, int], name: str, what: str = "label column") -> int:
     """The position of a label by its name, with or without the prefix."""
-    for known in (name, LABEL + name):
-        if known in others:
-            return others[known]
+    for column in (name, LABEL + name):
+        if column in others:
+            return others[column]
     raise InputError(str(path), f"a {what} {shorten(name)}", f"the columns {listed(list(others))}")
 
 

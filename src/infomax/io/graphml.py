@@ -16,7 +16,7 @@ from infomax.io.atomic import replacing
 from infomax.io.columns import Columns
 from infomax.io.interchange import SPLIT, from_networkx
 from infomax.io.record import Record
-from infomax.io.rows import edge_columns, feature_names, flat_marks, node_rows, refuse_too_many
+from infomax.io.rows import edge_columns, feature_names, flat_annotations, node_rows, refuse_too_many
 from infomax.progress import Progress, followed
 
 _SPACE = "http://graphml.graphdrawing.org/xmlns "
@@ -146,9 +146,9 @@ class _Plain:
     def fill(self, labels: Iterable[str]) -> list[str]:
         """Give all nodes and edges the defaults of the file, but for zeros of features: the names of these."""
         zeros = [name for name, value in self.defaults["node"].items() if value == 0 and name not in labels]
-        marks = [name for name in self.defaults["node"] if name not in zeros]
-        for _, values in self.nodes(data=True) if marks else ():
-            for name in marks:
+        annotations = [name for name in self.defaults["node"] if name not in zeros]
+        for _, values in self.nodes(data=True) if annotations else ():
+            for name in annotations:
                 values.setdefault(name, self.defaults["node"][name])
         for *_, values in self.links if self.defaults["edge"] else ():
             values.update(self.defaults["edge"] | values)
@@ -180,18 +180,18 @@ class _Plain:
 def write_graphml(graph: Record, path: Path, progress: Progress) -> None:
     """Write GraphML: features are attributes of type double, splits are booleans; of sparse features only non-zeros."""
     refuse_too_many(graph, str(path), "graphml")
-    features, marks, edges = feature_names(graph), flat_marks(graph), edge_columns(graph)
+    features, annotations, edges = feature_names(graph), flat_annotations(graph), edge_columns(graph)
     zero = "<default>0</default>" if sparse.issparse(graph.features) else ""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         file.write('<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
-        for key, name in enumerate((*features, *marks)):
+        for key, name in enumerate((*features, *annotations)):
             kind = "double" if key < len(features) else "boolean" if name.startswith(SPLIT) else "string"
             inside = zero if key < len(features) else ""
             file.write(f'<key id="d{key}" for="node" attr.name={_attribute(name)} attr.type="{kind}">{inside}</key>\n')
         if "weight" in edges:
             file.write('<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n')
         file.write(f'<graph edgedefault="{"directed" if graph.directed else "undirected"}">\n')
-        places = range(len(features), len(features) + len(marks))
+        places = range(len(features), len(features) + len(annotations))
         for identifier, at, words, cells in followed(node_rows(graph), progress, "nodes", graph.num_nodes):
             content = zip((*at, *places), (*words, *(escape(cell, {"\r": "&#13;"}) for cell in cells)), strict=True)
             inside = "".join(f'<data key="d{key}">{word}</data>' for key, word in content)

@@ -37,8 +37,8 @@ def from_networkx(
     wanted = dict.fromkeys([labels] if isinstance(labels, str) else labels)
     for name in wanted:
         if name not in names and f"{LABEL}{name}" not in names:
-            known = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
-            raise InputError(f"label attribute {shorten(name)}", known, "no node with that attribute")
+            expected = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
+            raise InputError(f"label attribute {shorten(name)}", expected, "no node with that attribute")
     splits = [name for name in names if isinstance(name, str) and name.startswith(SPLIT)]
     grouped = GROUPS in names and GROUPS not in wanted
     others = {*wanted, *marked, *splits, *([GROUPS] if grouped else [])}
@@ -136,8 +136,8 @@ def from_pyg(data: Any, directed: bool, split: int | None) -> dict[str, Any]:
     weight, y, groups = data.get("edge_weight"), data.get("y"), data.get("batch")
     if y is not None and y.dim() == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    known = ("edge_index", "edge_weight")
-    warn_unused("data", [key for key in data.edge_attrs() if key not in known], "edge attributes")
+    used = ("edge_index", "edge_weight")
+    warn_unused("data", [key for key in data.edge_attrs() if key not in used], "edge attributes")
     x = None if data.x is None else _array(data.x.float())
     return {
         "edges": _array(data.edge_index),
@@ -183,8 +183,8 @@ def to_pyg(graph: Record) -> Any:
         fields["edge_weight"] = torch.from_numpy(links.data.copy())
     for column in list(graph.labels.values())[:1]:
         if column.dtype == object:
-            known = sorted(set(column.tolist()) - {""})
-            number = {"": -1} | {name: at for at, name in enumerate(known)}
+            names = sorted(set(column.tolist()) - {""})
+            number = {"": -1} | {name: at for at, name in enumerate(names)}
             column = np.array([number[name] for name in column.tolist()])
         fields["y"] = torch.from_numpy(np.array(column))
     if graph.groups is not None:

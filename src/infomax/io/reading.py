@@ -85,20 +85,20 @@ def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) ->
     columns.refuse(("labels", "ignore", "groups"), "none where nodes are attached to a graph")
     if edges.suffix.lower() in (".npz", ".graphml"):
         raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})", "a whole graph")
-    columns = replace(columns, features=known.feature_names, known=known.table_columns)
+    columns = replace(columns, features=known.feature_names, earlier=known.table_columns)
     nodes_read = None if nodes is None else read_nodes(_source(nodes, columns))
     return attach(tables.read_edges(_source(edges, columns)), nodes_read, known)
 
 
 def read_labels(
-    path: str | Path, column: str, *, id: str | None = None, known: Mapping[str, str] = MappingProxyType({})
+    path: str | Path, column: str, *, id: str | None = None, earlier: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
     """One column of a node table as a dictionary: the id as text -> the label ("" = unknown).
 
-    The ids are in the column ``id``, else in that of ``known``, the ``table_columns`` of a graph, if it is there.
+    The ids are in the column ``id``, else in that of ``earlier``, the ``table_columns`` of a graph, if it is there.
     """
     file = _existing(Path(path))
-    table = tables.read_nodes(_source(file, Columns(id, labels=(column,), features=(), known=known)))
+    table = tables.read_nodes(_source(file, Columns(id, labels=(column,), features=(), earlier=earlier)))
     return dict(zip(map(str, table.ids), table.labels[column].tolist(), strict=True))
 
 
@@ -143,8 +143,8 @@ def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = EXTENSIONS) 
 def _source(path: Path, columns: Columns) -> Source:
     """The table of a file, with one of the extensions of tables."""
     if text.extension(path) not in EXTENSIONS:
-        known = ", ".join((*EXTENSIONS, ".npz", ".graphml"))
-        raise InputError(str(path), f"one of {known}", f"the extension {shorten(path.suffix)}")
+        extensions = ", ".join((*EXTENSIONS, ".npz", ".graphml"))
+        raise InputError(str(path), f"one of {extensions}", f"the extension {shorten(path.suffix)}")
     return Source([path], columns)
 
 

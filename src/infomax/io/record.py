@@ -209,8 +209,8 @@ class Record:
             if feature_names is not None:
                 raise InputError("feature_names", "features that have these names", "none")
             features, feature_names = degree_features(edges.degrees())
-        known = np.arange(n) if ids is None else checks.check_ids(ids, n)
-        checks.check_sums(matrix, known.__getitem__)
+        checked = np.arange(n) if ids is None else checks.check_ids(ids, n)
+        checks.check_sums(matrix, checked.__getitem__)
         values = checks.check_features(features, n)
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
@@ -219,7 +219,7 @@ class Record:
         return cls(
             edges=edges,
             table=MemoryTable(values),
-            ids=known,
+            ids=checked,
             feature_names=tuple(map(str, feature_names)),
             labels=checks.check_columns("labels", labels, n, checks.check_labels),
             splits=checks.check_columns("splits", splits, n, checks.check_mask),

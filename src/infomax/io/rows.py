@@ -34,7 +34,7 @@ def edge_columns(graph: Record) -> dict[str, NDArray[Any]]:
     return columns | ({"weight": links.data} if graph.weighted else {})
 
 
-def mark_columns(graph: Record) -> dict[str, NDArray[Any]]:
+def annotation_columns(graph: Record) -> dict[str, NDArray[Any]]:
     """The columns ``[N]`` or ``[N, C]`` of a node table beside ids and features; an unknown number is ""."""
     labels = {}
     for name, column in graph.labels.items():
@@ -45,13 +45,13 @@ def mark_columns(graph: Record) -> dict[str, NDArray[Any]]:
     return labels | splits | ({} if graph.groups is None else {GROUPS: graph.groups})
 
 
-def flat_marks(graph: Record) -> dict[str, NDArray[Any]]:
+def flat_annotations(graph: Record) -> dict[str, NDArray[Any]]:
     """The same columns for formats without lists: a label ``[N, C]`` is C columns ``[N]``."""
-    marks: dict[str, NDArray[Any]] = {}
-    for name, column in mark_columns(graph).items():
+    annotations: dict[str, NDArray[Any]] = {}
+    for name, column in annotation_columns(graph).items():
         several = column.ndim == 2
-        marks |= {f"{name}[{at}]": column[:, at] for at in range(column.shape[1])} if several else {name: column}
-    return marks
+        annotations |= {f"{name}[{at}]": column[:, at] for at in range(column.shape[1])} if several else {name: column}
+    return annotations
 
 
 def id_name(graph: Record) -> str:
@@ -75,16 +75,16 @@ def feature_names(graph: Record) -> tuple[str, ...]:
 
 
 Row: TypeAlias = tuple[str, Iterable[int], list[str], list[str]]
-"""An id; the positions and the text of features, of sparse ones only of those that are not zero; the marks."""
+"""An id; the positions and the text of features, of sparse ones only of those that are not zero; the annotations."""
 
 
 def node_rows(graph: Record) -> Iterator[Row]:
     """The rows of a node table, as text."""
-    columns = flat_marks(graph).values()
-    marks = [(column.astype(np.int8) if column.dtype == bool else column).tolist() for column in columns]
+    columns = flat_annotations(graph).values()
+    annotations = [(column.astype(np.int8) if column.dtype == bool else column).tolist() for column in columns]
     cells = _feature_rows(graph.features) if feature_names(graph) else repeat(((), []), graph.num_nodes)
     for row, (identifier, (at, words)) in enumerate(zip(graph.ids.tolist(), cells, strict=True)):
-        yield str(identifier), at, words, [str(column[row]) for column in marks]
+        yield str(identifier), at, words, [str(column[row]) for column in annotations]
 
 
 def _feature_rows(features: Any) -> Iterator[tuple[Iterable[int], list[str]]]:
@@ -113,7 +113,8 @@ def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
         _refuse(texts, "characters that UTF-8 can hold", _NOT_UTF8.search)
     if kind == "graph":
         return
-    names = [id_name(graph), *feature_names(graph), *(mark_columns if kind == "parquet" else flat_marks)(graph)]
+    others = annotation_columns(graph) if kind == "parquet" else flat_annotations(graph)
+    names = [id_name(graph), *feature_names(graph), *others]
     named = {"names of columns": names}
     if kind == "text":
         limit = csv.field_size_limit()

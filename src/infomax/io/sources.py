@@ -180,7 +180,7 @@ class Source:
         if self.schema is not None:
             columns = replace(columns, features=parquet.feature_columns(self.schema, columns.features))
         chosen = self.chosen = columns.of_nodes(self.path, self.names)
-        names = [self.names[at] for at in (chosen.identifier, *chosen.marks)]
+        names = [self.names[at] for at in (chosen.identifier, *chosen.annotations)]
         return names, [self.names[at] for at in chosen.features]
 
     def _blocks(self, choose: Callable[[], tuple[list[str], list[str]]]) -> Iterator[tuple[int, Block]]:
@@ -211,9 +211,9 @@ class Source:
             return
         lists = [name for name in features if parquet.is_list(self.schema.field(name).type)]
         kinds = dict.fromkeys(lists, "lists") | {identifier: "integer ids" if are_integers(ids) else "text ids"}
-        first, known = self.kinds = self.kinds or (path, kinds)
-        for column in kinds | known:
-            here, there = (one.get(column, "single numbers") for one in (kinds, known))
+        first, before = self.kinds = self.kinds or (path, kinds)
+        for column in kinds | before:
+            here, there = (one.get(column, "single numbers") for one in (kinds, before))
             if here != there:
                 expected, remedy = f"{there}, as in {first}", "Give the columns of all files one type."
                 raise InputError(place(path, column=column), expected, here, remedy)

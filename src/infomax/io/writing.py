@@ -17,17 +17,17 @@ from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, shorten
 from infomax.io import folder as graph_folder
 from infomax.io import parquet, text
-from infomax.io.atomic import make_folder, replacing, reporting
+from infomax.io.atomic import make_folder, replacing, writable
 from infomax.io.graphml import write_graphml
 from infomax.io.interchange import GROUPS
 from infomax.io.npz import write_npz
 from infomax.io.record import Record
 from infomax.io.rows import (
+    annotation_columns,
     edge_columns,
     feature_names,
-    flat_marks,
+    flat_annotations,
     id_name,
-    mark_columns,
     node_rows,
     refuse_too_many,
     refuse_unwritable,
@@ -97,7 +97,7 @@ def _write_folder(graph: Record, place: Path) -> None:
         raise InputError(str(place), "a place for a new folder", "one that exists", "Remove it, or choose another.")
     work = place.with_name(f".{place.name}-write")
     make_folder(work)
-    with reporting(place, "a place where a folder can be written"):
+    with writable(place, "a place where a folder can be written"):
         try:
             graph_folder.finish(work, graph_folder.write_arrays(graph, work))
             work.replace(place)
@@ -135,13 +135,13 @@ def _write_edges(graph: Record, path: Path, kind: str) -> None:
 def _write_nodes(graph: Record, path: Path, kind: str, progress: Progress) -> None:
     delimiter, names = text.DELIMITERS[kind], feature_names(graph)
     with _opened(path, packed=kind.endswith(".gz")) as file:
-        head = (id_name(graph), *names, *flat_marks(graph))
+        head = (id_name(graph), *names, *flat_annotations(graph))
         file.write(delimiter.join(quoted(name, delimiter) for name in head) + "\n")
-        for identifier, at, words, marks in followed(node_rows(graph), progress, "nodes", graph.num_nodes):
+        for identifier, at, words, annotations in followed(node_rows(graph), progress, "nodes", graph.num_nodes):
             numbers = ["0"] * len(names)
             for column, word in zip(at, words, strict=True):
                 numbers[column] = word
-            first, *last = (quoted(cell, delimiter) for cell in (identifier, *marks))
+            first, *last = (quoted(cell, delimiter) for cell in (identifier, *annotations))
             file.write(delimiter.join([first, *numbers, *last]) + "\n")
 
 
@@ -165,7 +165,7 @@ def arrow_nodes(graph: Record, step: int) -> Iterator[Any]:
     """The node table as pyarrow tables of some rows; features ``v[0]`` to ``v[W-1]`` are one column of lists."""
     import pyarrow as pa
 
-    names, marks = feature_names(graph), mark_columns(graph)
+    names, annotations = feature_names(graph), annotation_columns(graph)
     for first in range(0, graph.num_nodes, step):
         rows = slice(first, first + step)
         columns = {id_name(graph): pa.array(graph.ids[rows])}
@@ -173,7 +173,7 @@ def arrow_nodes(graph: Record, step: int) -> Iterator[Any]:
             block = dense(graph.features[rows])
             for name, start, stop in _owners(names, {id_name(graph), GROUPS, "", *names}):
                 columns[name] = _arrow(block[:, start:stop] if name != names[start] else block[:, start])
-        yield pa.table(columns | {name: _arrow(column[rows]) for name, column in marks.items()})
+        yield pa.table(columns | {name: _arrow(column[rows]) for name, column in annotations.items()})
 
 
 def _arrow(column: NDArray[Any]) -> Any:

@@ -70,9 +70,9 @@ class Database:
     def stage(self, name: str, work: Callable[[], str]) -> str:
         """Do a stage unless it is done; either all that it changes in the database stays, or nothing. Its note."""
         try:
-            known = self.note(name)
-            if known is not None:
-                return known
+            note = self.note(name)
+            if note is not None:
+                return note
             self.execute("BEGIN")
             note = work()
             self.execute("INSERT INTO done VALUES (?, ?)", [name, note])
