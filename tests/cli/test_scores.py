@@ -44,6 +44,30 @@ def test_evaluate_gives_a_run_and_its_file_the_same_score(run, folder, tmp_path)
 
 
 @pytest.mark.usefixtures("quick_probe")
+def test_variants_are_scored_and_the_best_can_be_written(run, folder, tmp_path):
+    outcome = infomax("evaluate", run, "--variants", "--json", tmp_path / "all.json")
+    assert outcome.code == 0, outcome.err
+    told = json.loads((tmp_path / "all.json").read_text())
+    rows = {row["method"]: row for row in told["rows"]}
+    own = min(128, DGI.load(run).graph_.num_features)
+    smoothed = "DGI, smoothed over 5 hops"
+    assert [*rows] == ["DGI, plain", smoothed, f"DGI, own {own}", f"{smoothed}, own {own}", *ROWS[1:]]
+    assert all(("validation" in row) == name.startswith("DGI") for name, row in rows.items())
+    best = max((row for row in rows.values() if "validation" in row), key=lambda row: row["validation"])
+    assert f"Best on validation nodes: {best['method']}; " in outcome.out
+    assert told["advice"][0] in outcome.out
+    options = {"DGI, plain": [], smoothed: ["--smooth", 5], f"DGI, own {own}": ["--own", own]}
+    for method, given in (options | {f"{smoothed}, own {own}": ["--smooth", 5, "--own", own]}).items():
+        assert infomax("embed", run, *given, "--out", tmp_path / "v.csv").code == 0
+        table = f"{folder}/nodes.csv:kind"
+        assert infomax("evaluate", tmp_path / "v.csv", "--labels", table, "--json", tmp_path / "1.json").code == 0
+        again = json.loads((tmp_path / "1.json").read_text())["rows"][0]
+        assert again["mean"] == pytest.approx(rows[method]["mean"], abs=0.5)
+    refused(infomax("evaluate", run, "--variants", "--edges"), "--variants", "found --edges")
+    refused(infomax("evaluate", tmp_path / "v.csv", "--variants", "--labels", table), "--variants", "a run folder")
+
+
+@pytest.mark.usefixtures("quick_probe")
 def test_labels_come_from_whatever_a_graph_can_be_read_from(run, folder, tmp_path, monkeypatch):
     import networkx
     from pyarrow import csv as arrow

@@ -40,7 +40,7 @@ SURFACE = {
         *COLUMNS,
     },
     "embed": {"--out", "--attach", "--smooth", "--own", "--id", "--source", "--target", "--weight", "--features"},
-    "evaluate": {"--labels", "--id", "--dataset", "--probe", "--smooth", "--edges", "--json"},
+    "evaluate": {"--labels", "--id", "--dataset", "--probe", "--smooth", "--variants", "--edges", "--json"},
     "neighbours": {"-k", "--index"},
     "info": {"--labels", "--directed", "--groups", *COLUMNS},
     "convert": {"--out", "--labels", "--directed", "--groups", *COLUMNS},

@@ -53,6 +53,8 @@ class Score:
     predictions: NDArray[Any]
     chosen: dict[str, float] = field(default_factory=dict)
     """What validation chose, by name."""
+    validation: float | None = None
+    """The score on the validation nodes, where these have chosen something."""
 
     @property
     def value(self) -> float:
@@ -188,7 +190,7 @@ def validated_probe(
                 break
     chosen, model = tried[best]
     predictions = np.concatenate([model.predict(_host(vectors, rows)) for rows in _blocks(test)])[None]
-    return Score("accuracy", accuracy(predictions, codes[test]), predictions, {"C": chosen})
+    return Score("accuracy", accuracy(predictions, codes[test]), predictions, {"C": chosen}, right[best])
 
 
 PROBES: dict[str, Probe] = {

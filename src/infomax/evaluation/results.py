@@ -33,11 +33,16 @@ class Row:
     """The standard deviation of one encoder's scores over the splits."""
     costs: tuple[float, ...] = ()
     """The distinct values of the regularisation C that were chosen on validation nodes."""
+    validation: float | None = None
+    """The score on validation nodes, of vectors among which these nodes choose."""
 
     def to_dict(self) -> dict[str, Any]:
         """The row as ``--json`` writes it."""
         paper = None if self.paper is None else {"mean": self.paper[0], "std": self.paper[1]}
-        return {**asdict(self), "paper": paper, "costs": list(self.costs)}
+        values = {**asdict(self), "paper": paper, "costs": list(self.costs)}
+        if self.validation is None:
+            del values["validation"]
+        return values
 
 
 def summarise(

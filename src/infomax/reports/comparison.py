@@ -6,38 +6,52 @@ import dataclasses
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from infomax.arrays.resemblance import OWN
 from infomax.arrays.scaling import Scale
 from infomax.errors import InputError
 from infomax.estimator import DGI
 from infomax.evaluation import links
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.probes import Probe, Score
-from infomax.evaluation.results import Printed, Row, summarise
+from infomax.evaluation.results import Printed, Row, score_text, summarise
 from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
 from infomax.graphs.graph import Graph
 
+HOPS = 5
+"""Hops over which `variants` smooths vectors of a run that has no smoothing of its own."""
+
 
 def compare(
-    model: DGI, codes: NDArray[Any], splits: Sequence[Splits], probe: Probe, smooth: int | None = None
+    model: DGI,
+    codes: NDArray[Any],
+    splits: Sequence[Splits],
+    probe: Probe,
+    smooth: int | None = None,
+    *,
+    choose: bool = False,
 ) -> list[Row]:
     """Score a trained model on its training graph, beside the same encoder untrained, raw features and the majority.
 
-    With ``smooth``, the vectors of both encoders are also scored after smoothing over this many hops.
+    With ``smooth``, the vectors of both encoders are also scored after smoothing over this many hops. With ``choose``,
+    all `variants` of the model's vectors are scored, on validation nodes as well.
     """
     graph, nodes = model.graph_, None
     if graph.table.mapped:  # only the labelled nodes are read
         nodes = np.flatnonzero(known(codes))
         codes, splits = codes[nodes], [{name: mask[nodes] for name, mask in split.items()} for split in splits]
-    rows, began = [], time.perf_counter()
-    for method, vectors in encoders(model, smooth, nodes):
-        rows.append(vectors_row(method, vectors, codes, splits, probe, began))
-        began = time.perf_counter()
+    rows: list[Row] = []
+    began = time.perf_counter()
+    tried = variants(model, smooth) if choose else {}
+    for method, vectors in encoders(model, smooth, nodes, tried):
+        row = vectors_row(method, vectors, codes, splits, probe, began, validated=method in tried)
+        rows, began = [*rows, row], time.perf_counter()
     raw = raw_features(graph, codes, splits, probe, model.preset_.scale, rows=nodes, metric=rows[0].metric)
     return [*rows, raw, majority(codes, splits)]
 
@@ -68,24 +82,86 @@ def untrained(model: DGI) -> DGI:
     return DGI(preset=model.preset_, epochs=0, seed=model.seed_, device=model.device).fit(model.graph_)
 
 
+Variants = dict[str, dict[str, int]]
+"""Kinds of vectors by name: the arguments of `DGI.transform` that give them."""
+
+
+def variants(model: DGI, smooth: int | None = None) -> Variants:
+    """The vectors of a model that `evaluate` lets validation nodes choose from: smoothed or not, own part or not."""
+    hops = smooth or model.preset_.smooth or HOPS
+    count = min(model.preset_.own or OWN, model.graph_.num_features)
+    smoothed, beside = f", smoothed over {hops} hops", f", own {count}"
+    return {
+        "DGI, plain": {"smooth": 0, "own": 0},
+        f"DGI{smoothed}": {"smooth": hops, "own": 0},
+        f"DGI{beside}": {"smooth": 0, "own": count},
+        f"DGI{smoothed}{beside}": {"smooth": hops, "own": count},
+    }
+
+
+def advice(model: DGI, rows: Sequence[Row], run: Path, smooth: int | None = None) -> list[str]:
+    """What the rows of `compare` say to a user: which vectors to take, and whether raw features alone are better."""
+    lines, ours = [], rows[0]
+    if chosen := [row for row in rows if row.validation is not None]:
+        ours = max(chosen, key=lambda row: row.validation or 0.0)
+        as_it_is = {"smooth": model.preset_.smooth, "own": min(model.preset_.own, model.graph_.num_features)}
+        options = variants(model, smooth)[ours.method]
+        given = "".join(f" --{name} {value}" for name, value in options.items() if value != as_it_is[name])
+        told = f"to write them: infomax embed {run}{given} --out vectors.parquet" if given else "as this run gives them"
+        lines.append(f"Best on validation nodes: {ours.method}; {told}")
+    raw = next(row for row in rows if row.method == "Raw features")
+    if raw.mean > ours.mean:
+        scores = " against ".join(score_text(row.mean, None, row.metric) for row in (raw, ours))
+        lines.append(f"Raw features alone score higher: {scores}. The neighbourhood does not help with these labels.")
+    if not chosen:
+        lines.append("--variants scores smoothed vectors as well, and those with the node's own features beside.")
+    return lines
+
+
 def encoders(
-    model: DGI, smooth: int | None, rows: NDArray[np.int64] | None = None
+    model: DGI, smooth: int | None, rows: NDArray[np.int64] | None = None, tried: Variants | None = None
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """The vectors ``[N, d]``, or those of some rows, of a model and of Random-Init, also smoothed; one at a time."""
+    """The vectors ``[N, d]``, or those of some rows, of a model and of Random-Init, also smoothed; one at a time.
+
+    Of the model, those that are ``tried``, if any.
+    """
     for method in ("DGI", "Random-Init"):
-        encoder = model if method == "DGI" else untrained(model)
-        yield method, encoder.transform(model.graph_, rows=rows).vectors
-        if smooth:
-            name = f"{method}, smoothed over {smooth} hops"
-            yield name, encoder.transform(model.graph_, smooth=smooth, rows=rows).vectors
+        encoder, kinds = model if method == "DGI" else untrained(model), {method: dict[str, int]()}
+        if tried:
+            kinds = tried if method == "DGI" else kinds
+        elif smooth:
+            kinds[f"{method}, smoothed over {smooth} hops"] = {"smooth": smooth}
+        for name, options in kinds.items():
+            yield name, encoder.transform(model.graph_, rows=rows, **options).vectors
 
 
 def vectors_row(
-    method: str, vectors: NDArray[np.float32], codes: NDArray[Any], splits: Iterable[Splits], probe: Probe, began: float
+    method: str,
+    vectors: NDArray[np.float32],
+    codes: NDArray[Any],
+    splits: Sequence[Splits],
+    probe: Probe,
+    began: float,
+    *,
+    validated: bool = False,
 ) -> Row:
-    """Score the vectors ``[N, d]`` of one encoder: the mean over splits."""
-    scores = [probe(vectors, codes, split) for split in splits]
-    return _row(method, scores, began, [mean_over(scores)], scores[0].metric)
+    """Score the vectors ``[N, d]`` of one encoder: the mean over splits; if ``validated``, on validation nodes, too."""
+    scores, found = [probe(vectors, codes, split) for split in splits], None
+    if validated:
+        found = float(
+            np.mean([_on_validation(*one, vectors, codes, probe) for one in zip(scores, splits, strict=True)])
+        )
+    row = _row(method, scores, began, [mean_over(scores)], scores[0].metric)
+    return dataclasses.replace(row, validation=found)
+
+
+def _on_validation(
+    score: Score, split: Splits, vectors: NDArray[np.float32], codes: NDArray[Any], probe: Probe
+) -> float:
+    """The score on the validation nodes; a probe that does not use them is asked once more."""
+    if score.validation is not None:
+        return score.validation
+    return probe(vectors, codes, {**split, "test": split["validation"]}).value
 
 
 def raw_features(

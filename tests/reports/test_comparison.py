@@ -1,0 +1,68 @@
+"""What the rows of a comparison say to a user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sample_graphs import random_graph
+
+from infomax import DGI
+from infomax.evaluation.probes import paper_probe, validated_probe
+from infomax.evaluation.results import Row
+from infomax.reports.comparison import advice, compare, variants
+
+
+@pytest.fixture(scope="module")
+def model() -> DGI:
+    return DGI(8, epochs=1, smooth=3, own=4, device="cpu").fit(random_graph(40))
+
+
+def rows(model: DGI, validation: list[float], raw: float) -> list[Row]:
+    """Rows whose test scores run against their validation scores, so that a choice on test nodes shows."""
+    scored = zip(variants(model), validation, strict=True)
+    ours = [Row(name, "accuracy", 90 - value, 0, 1, None, 0, validation=value) for name, value in scored]
+    return [*ours, Row("Raw features", "accuracy", raw, 0, 1, None, 0)]
+
+
+def test_variants_are_those_of_the_run_where_it_has_some(model):
+    assert [*variants(model).values()][-1] == {"smooth": 3, "own": 4}
+    assert [*variants(model, 2).values()][-1] == {"smooth": 2, "own": 4}
+    plain = DGI(8, epochs=0).fit(random_graph(40, f=9))
+    assert [*variants(plain).values()][-1] == {"smooth": 5, "own": 9}  # 128, but of nine features
+
+
+@pytest.mark.parametrize(
+    ("validation", "options"),
+    [
+        ([4, 3, 2, 1], "infomax embed run --smooth 0 --own 0 --out"),
+        ([1, 4, 2, 3], "infomax embed run --own 0 --out"),
+        ([1, 2, 4, 3], "infomax embed run --smooth 0 --out"),
+        ([1, 2, 3, 4], "as this run gives them"),
+        ([4, 4, 4, 4], "DGI, plain; "),
+    ],
+)
+def test_validation_nodes_choose_and_the_option_is_told(model, validation, options):
+    (line,) = advice(model, rows(model, validation, 50), Path("run"))
+    assert line.startswith("Best on validation nodes: DGI")
+    assert options in line
+
+
+def test_raw_features_that_score_higher_are_told(model):
+    assert (
+        "Raw features alone score higher: 87.0 against 86.0" in advice(model, rows(model, [4, 1, 2, 3], 87), Path())[1]
+    )
+    plain = [Row("DGI", "accuracy", 30, 0, 1, None, 0), Row("Raw features", "accuracy", 31, 0, 1, None, 0)]
+    assert [line.split()[0] for line in advice(model, plain, Path())] == ["Raw", "--variants"]
+
+
+@pytest.mark.parametrize("probe", [validated_probe, paper_probe])
+def test_the_validation_score_is_that_of_the_validation_nodes(model, probe):
+    codes, part = model.graph_.labels["class"], np.arange(40) % 4
+    split = {name: part == at for at, name in enumerate(("train", "validation", "test"))}
+    turned = {**split, "test": split["validation"]}
+    ours, other = (compare(model, codes, [one], probe, choose=True)[:4] for one in (split, turned))
+    assert [100 * row.validation for row in ours] == pytest.approx([row.mean for row in other])
+    assert [row.validation for row in ours] == [row.validation for row in other]
+    assert all(row.validation is None for row in compare(model, codes, [split], probe))
