@@ -157,41 +157,41 @@ class Embeddings:
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """A frame of "pandas", "polars" or "arrow" (pyarrow) with the columns ``id, d0, d1, ...``."""
-        from infomax.io.frames import write_vectors
+        from infomax.io.frames import vector_frame
 
-        return write_vectors(self.ids, self.vectors, kind)
+        return vector_frame(self.ids, self.vectors, kind)
 
     @classmethod
     def from_frame(cls, frame: Any) -> Embeddings:
         """The embeddings of a frame as `to_frame` makes it, or with a column of lists in place of ``d0, d1, ...``."""
-        from infomax.io.frames import read_vectors
+        from infomax.io.frames import frame_source
 
-        ids, vectors = read_vectors(frame)
+        ids, vectors = files.table_vectors(frame_source(frame, "frame"))
         return cls(vectors, ids)
 
     def to_parquet(self, path: str | Path) -> None:
         """Columns ``id`` and ``vector``, a fixed-size list of float32."""
-        files.write_parquet(self.ids, self.vectors, Path(path))
+        files.write_vectors(self.ids, self.vectors, Path(path), ".parquet")
 
     def to_npy(self, path: str | Path) -> None:
         """The vectors alone, ``[N, d]``."""
-        files.write_npy(self.ids, self.vectors, Path(path))
+        files.write_vectors(self.ids, self.vectors, Path(path), ".npy")
 
     def to_npz(self, path: str | Path) -> None:
         """Arrays ``ids`` and ``vectors``."""
-        files.write_npz(self.ids, self.vectors, Path(path))
+        files.write_vectors(self.ids, self.vectors, Path(path), ".npz")
 
     def to_csv(self, path: str | Path) -> None:
         """Columns ``id, d0, d1, ...``."""
-        files.write_csv(self.ids, self.vectors, Path(path))
+        files.write_vectors(self.ids, self.vectors, Path(path), ".csv")
 
     def to_tsv(self, path: str | Path) -> None:
         """As `to_csv`, with tabs."""
-        files.write_tsv(self.ids, self.vectors, Path(path))
+        files.write_vectors(self.ids, self.vectors, Path(path), ".tsv")
 
     def to_kv(self, path: str | Path) -> None:
         """The text format of word2vec, which gensim and others read."""
-        files.write_kv(self.ids, self.vectors, Path(path))
+        files.write_vectors(self.ids, self.vectors, Path(path), ".kv")
 
 
 @dataclass(frozen=True, eq=False)

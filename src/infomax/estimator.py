@@ -38,7 +38,7 @@ from infomax.training.own import Own
 from infomax.training.parameters import Parameters, not_fitted
 from infomax.training.resuming import pausing, resume
 from infomax.training.step import Model, has_closed_form
-from infomax.training.writing import write_vectors
+from infomax.training.writing import write_embedding
 
 
 class DGI(Parameters):
@@ -300,7 +300,7 @@ class DGI(Parameters):
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
         options |= {"device": device_for_folder(graph, self.device), "smooth": hops, "half": half}
         part = self._own_part(own, hops)
-        write_vectors(self.model_.encoder, graph, self.scaler_, Path(out), own=part, **options)
+        write_embedding(self.model_.encoder, graph, self.scaler_, Path(out), own=part, **options)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """Fit to a graph and return its vectors."""

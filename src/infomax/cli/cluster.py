@@ -76,9 +76,9 @@ def cluster(
 
 def _read(run: Path, device: str) -> tuple[Embeddings | StoredEmbeddings, Graph]:
     """The vectors and the graph of a run; without torch where the run holds its vectors."""
-    from infomax.training.runs import read_training_graph, read_vectors
+    from infomax.training.runs import read_training_graph, vectors_of_run
 
-    if device == "auto" and (written := read_vectors(run)) is not None:
+    if device == "auto" and (written := vectors_of_run(run)) is not None:
         return written, read_training_graph(run)
 
     from infomax.estimator import DGI

@@ -89,7 +89,7 @@ def embed(
     from infomax.errors import InputError
     from infomax.io.columns import MATRICES
     from infomax.io.vectors import check_extension
-    from infomax.training.runs import read_vectors
+    from infomax.training.runs import vectors_of_run
 
     if attach and graph is None:
         raise InputError("--attach", "GRAPH, the tables of the new nodes and their edges", "none")
@@ -104,7 +104,7 @@ def embed(
         as_trained = (
             graph is None and smooth is None and own is None and not half and device == "auto" and not started()
         )
-        if as_trained and (written := read_vectors(run)) is not None:
+        if as_trained and (written := vectors_of_run(run)) is not None:
             written.save(out)
             show.wrote(f"{out} ({written!r})", began)
             return
@@ -213,9 +213,9 @@ def _of_parts(folder: Path, stored: StoredEmbeddings, use_index: bool | None) ->
 def _of_run(run: Path, use_index: bool | None) -> Embeddings | StoredEmbeddings | NeighbourIndex:
     """The vectors of a run, or their index. Those of a graph folder are written into the run folder once."""
     from infomax import index
-    from infomax.training.runs import read_vectors
+    from infomax.training.runs import vectors_of_run
 
-    if not use_index and (written := read_vectors(run)) is not None:
+    if not use_index and (written := vectors_of_run(run)) is not None:
         return written
 
     from infomax.estimator import DGI

@@ -17,7 +17,6 @@ from infomax.io.features import check_rows, matrix_names, read_nodes
 from infomax.io.record import Record
 from infomax.io.rows import refuse_unwritable
 from infomax.io.sources import Source
-from infomax.io.vectors import table_vectors
 from infomax.io.writing import arrow_edges, arrow_nodes
 
 
@@ -31,19 +30,16 @@ def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **colu
         if matrix is not None:
             raise InputError("features", "a node frame, to whose rows they belong", "none")
     else:
-        node_table = read_nodes(_source(nodes, replace(chosen, features=()) if matrix is not None else chosen, "nodes"))
+        node_table = read_nodes(
+            frame_source(nodes, "nodes", replace(chosen, features=()) if matrix is not None else chosen)
+        )
         if matrix is not None:
             check_rows(Path("features"), matrix, len(node_table.ids))
             node_table = replace(node_table, features=matrix, feature_names=matrix_names(matrix.shape[1]))
-    return tables.build(tables.read_edges(_source(edges, chosen, "edges")), node_table, directed)
+    return tables.build(tables.read_edges(frame_source(edges, "edges", chosen)), node_table, directed)
 
 
-def read_vectors(frame: Any) -> tuple[Any, NDArray[np.float32]]:
-    """The ids ``[N]`` and vectors ``[N, d]`` of a frame: a column of ids, and others of numbers or lists."""
-    return table_vectors(_source(frame, Columns(), "frame"))
-
-
-def write_vectors(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str) -> Any:
+def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str) -> Any:
     """A frame with the columns id, d0, d1, ..."""
     pyarrow, _ = parquet.need_pyarrow(Path("to_frame"))
     columns = {"id": pyarrow.array(ids), **{f"d{at}": pyarrow.array(vectors[:, at]) for at in range(vectors.shape[1])}}
@@ -58,7 +54,7 @@ def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
     return _from_arrow(arrow_edges(graph), kind), _from_arrow(next(arrow_nodes(graph, graph.num_nodes)), kind)
 
 
-def _source(frame: Any, columns: Columns, name: str) -> Source:
+def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Source:
     """A frame, to be read as files are."""
     pyarrow, _ = parquet.need_pyarrow(Path(name))
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__dataframe__"):
@@ -66,7 +62,7 @@ def _source(frame: Any, columns: Columns, name: str) -> Source:
     with readable(Path(name), "columns that Arrow can hold, each of one type"):
         table = pyarrow.table(frame)
         plain = pyarrow.table([_plain(column) for column in table.columns], names=table.column_names)
-    return Source([Path(name)], columns, plain)
+    return Source([Path(name)], columns or Columns(), plain)
 
 
 def _plain(column: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,10 +26,16 @@ from infomax.io.tables import read_nodes
 
 Vectors: TypeAlias = NDArray[np.float32]
 
+# The numbers hardly repeat, so a dictionary or compression would save little.
+_PLAIN = {"use_dictionary": False, "compression": "none", "write_statistics": ["id"], "write_page_checksum": True}
 
-def write_vectors(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
-    """Write ids ``[N]`` and vectors ``[N, d]`` in the format of the path's extension."""
-    _by_extension(_WRITERS, path)(ids, vectors, path)
+
+def write_vectors(ids: NDArray[Any], vectors: Vectors, path: Path, kind: str = "") -> None:
+    """Write ids ``[N]`` and vectors ``[N, d]`` in the format of an extension such as .csv, by default the path's.
+
+    An npy holds no ids. In csv, tsv and kv, numbers have the fewest digits that read back as the same float32.
+    """
+    _by_extension(_WRITERS, Path(f"v{kind}") if kind else path)(ids, vectors, path)
 
 
 def check_extension(path: Path) -> None:
@@ -66,14 +73,36 @@ def _by_extension(formats: dict[str, Any], path: Path) -> Callable[..., Any]:
     return found
 
 
-def write_parquet(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
-    """Columns ``id`` (int64 or string) and ``vector`` (fixed-size list of float32)."""
+def write_blocks(
+    path: Path, blocks: Iterable[tuple[Any, NDArray[Any]]], seal: Callable[[Path], dict[bytes, bytes]] | None = None
+) -> None:
+    """Write a parquet file of columns ``id`` (int64 or string) and ``vector`` (fixed-size list), block by block.
+
+    Args:
+        path: the file.
+        blocks: ids ``[n]`` and vectors ``[n, d]``, at least once.
+        seal: gives the metadata for the footer, when the file lacks only that.
+    """
     pyarrow, pyarrow_parquet = parquet.need_pyarrow(path)
-    flat = pyarrow.array(np.ascontiguousarray(vectors).ravel())
-    vector = pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+    writer = None
+    try:
+        for ids, vectors in blocks:
+            flat = pyarrow.array(np.ascontiguousarray(vectors).ravel())
+            vector = pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+            table = pyarrow.table({"id": pyarrow.array(ids), "vector": vector})
+            writer = writer or pyarrow_parquet.ParquetWriter(path, table.schema, **_PLAIN)
+            writer.write_table(table)
+        if seal is not None and writer is not None:
+            writer.add_key_value_metadata(seal(path))
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _write_parquet(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+    parquet.need_pyarrow(path)
     with replacing(path) as temporary:
-        table = pyarrow.table({"id": pyarrow.array(ids), "vector": vector})
-        pyarrow_parquet.write_table(table, temporary, write_page_checksum=True)
+        write_blocks(temporary, [(ids, vectors)])
 
 
 def _read_parquet(path: Path) -> tuple[Any, NDArray[Any]]:
@@ -87,8 +116,7 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any]]:
         )
 
 
-def write_npy(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
-    """The vectors in order, without ids."""
+def _write_npy(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
 
@@ -105,7 +133,7 @@ def _read_npy(path: Path) -> tuple[Any, NDArray[Any]]:
     return np.arange(len(np.atleast_1d(vectors))), vectors
 
 
-def write_npz(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+def _write_npz(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
     """Arrays ``ids`` (int64, or numpy's fixed-width text) and ``vectors``."""
     column = ids.astype(str) if ids.dtype == object else ids
     lost = np.flatnonzero(column != ids)
@@ -121,16 +149,6 @@ def _read_npz(path: Path) -> tuple[Any, NDArray[Any]]:
     if not {"ids", "vectors"} <= set(arrays):
         raise InputError(str(path), "arrays ids and vectors", "others", "Is it an npz of a graph?")
     return arrays["ids"], arrays["vectors"]
-
-
-def write_csv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
-    """Columns ``id, d0, d1, ...``; numbers have the fewest digits that read back as the same float32."""
-    _write_table(ids, vectors, path, ",")
-
-
-def write_tsv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
-    """As `write_csv`, with tabs."""
-    _write_table(ids, vectors, path, "\t")
 
 
 def _write_table(ids: NDArray[Any], vectors: Vectors, path: Path, delimiter: str) -> None:
@@ -167,7 +185,7 @@ def table_vectors(source: Source) -> tuple[Any, Vectors]:
     return table.ids, dense(table.features)
 
 
-def write_kv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+def _write_kv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
     """word2vec's text format: a line ``N d``, then one line ``id v1 v2 ...`` per vector; ids without white space."""
     for identifier in map(str, ids.tolist()):
         if identifier.split() != [identifier]:
@@ -201,12 +219,12 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any]]:
 
 
 _WRITERS = {
-    ".parquet": write_parquet,
-    ".npy": write_npy,
-    ".npz": write_npz,
-    ".csv": write_csv,
-    ".tsv": write_tsv,
-    ".kv": write_kv,
+    ".parquet": _write_parquet,
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+    ".csv": partial(_write_table, delimiter=","),
+    ".tsv": partial(_write_table, delimiter="\t"),
+    ".kv": _write_kv,
 }
 _READERS = {
     ".parquet": _read_parquet,

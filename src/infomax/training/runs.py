@@ -39,7 +39,7 @@ from infomax.training import checkpoints
 from infomax.training.verdict import UNTOLD, words
 from infomax.version import __version__
 
-if TYPE_CHECKING:  # torch is imported where it is needed: `read_vectors` does without
+if TYPE_CHECKING:  # torch is imported where it is needed: `vectors_of_run` does without
     from torch import Tensor
 
     from infomax.training.own import Own
@@ -223,7 +223,7 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
     return Graph.of(replace(read_npz(path), table_columns=described.get("columns", {})))
 
 
-def read_vectors(folder: Path) -> Embeddings | None:
+def vectors_of_run(folder: Path) -> Embeddings | None:
     """Read the vectors that a run holds, without torch; None if it holds none or any of its files is damaged.
 
     Then `DGI.load` computes them, or says what is damaged.

@@ -23,8 +23,8 @@ from infomax.io.atomic import make_folder, remove_leftovers, replacing
 from infomax.io.folder import ArrayWriter
 from infomax.io.json import to_json, write_json
 from infomax.io.locking import locked
-from infomax.io.parquet import need_pyarrow
 from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_parts, run_hash
+from infomax.io.vectors import write_blocks
 from infomax.kernels.ranks import Ranks
 from infomax.parts.encoders import Encoder
 from infomax.progress import Progress, silent
@@ -38,14 +38,11 @@ LAYERS = ".layers"  # readers of parquet folders skip such names
 FORMATS = (".parquet", ".npy")
 """File formats that can be written without all vectors in memory."""
 
-# The numbers hardly repeat, so a dictionary or compression would save little.
-PLAIN = {"use_dictionary": False, "compression": "none", "write_statistics": ["id"], "write_page_checksum": True}
-
 WRITERS = {"cpu": 1, "cuda": 8}
 """Parts that are written at a time: a GPU computes vectors faster than one thread writes them."""
 
 
-def write_vectors(
+def write_embedding(
     encoder: Encoder,
     graph: Graph,
     scaler: Scaler,
@@ -164,19 +161,8 @@ class Writer:
 
     def parquet(self, path: Path, start: int, stop: int, note: Note | None = None) -> None:
         """Write columns ``id`` and ``vector`` of the nodes from start to stop; a part has a note of what it is."""
-        pyarrow, parquet = need_pyarrow(path)
-        writer = None
-        try:
-            for first, last, block in self._blocks(start, stop):
-                vector = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(block.ravel()), block.shape[1])
-                table = pyarrow.table({"id": self.ids.arrow(first, last), "vector": vector})
-                writer = writer or parquet.ParquetWriter(path, table.schema, **PLAIN)
-                writer.write_table(table)
-            if note is not None and writer is not None:
-                writer.add_key_value_metadata(note.sealed(path))
-        finally:
-            if writer is not None:
-                writer.close()
+        vectors = ((self.ids.arrow(first, last), block) for first, last, block in self._blocks(start, stop))
+        write_blocks(path, vectors, None if note is None else note.sealed)
 
     def npy(self, path: Path, start: int, stop: int) -> None:
         """Write the vectors of the nodes from start to stop."""
