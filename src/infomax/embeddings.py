@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -21,6 +21,8 @@ from infomax.io import vectors as files
 from infomax.io.parts import parquet_files
 
 BLOCK = 512
+SAMPLE = 1000
+"""Nodes whose pairs stand for all random pairs: half a million of them, from rows that are quickly read."""
 
 
 def positions(ids: NDArray[Any]) -> dict[str, int]:
@@ -51,6 +53,17 @@ def cosines(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArr
         length = np.outer(np.linalg.norm(wide, axis=1), np.linalg.norm(block, axis=1))
         similarity[:, start : start + BLOCK] = np.divide(product, length, np.zeros_like(product), where=length > 0)
     return similarity
+
+
+def random_rows(n: int, seed: int = 0) -> NDArray[np.int64]:
+    """At most SAMPLE rows of n, ascending."""
+    return np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE])
+
+
+def standing(similarity: Any, sample: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The share ``[k]`` of the pairs of a sample ``[n, d]`` of vectors that are less similar than ``[k]`` cosines."""
+    pairs = np.sort(cosines(sample, sample)[np.triu_indices(len(sample), 1)])
+    return np.searchsorted(pairs, np.asarray(similarity, np.float32)) / max(len(pairs), 1)
 
 
 def nearest(
@@ -145,6 +158,10 @@ class Embeddings:
         row = self.row(node_id)
         return _neighbours(self.ids, self.vectors[[row]], row, row_blocks(self.vectors), k)
 
+    def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
+        """The share ``[k]`` of random pairs of nodes that are less similar than each of ``[k]`` cosines."""
+        return standing(similarity, self.vectors[random_rows(len(self))])
+
     def save(self, path: str | Path) -> None:
         """Write a file in the format of its extension: parquet, npy, npz, csv, tsv or kv (word2vec text)."""
         files.write_vectors(self.ids, self.vectors, Path(path))
@@ -222,6 +239,10 @@ class StoredEmbeddings:
         """As `Embeddings.neighbours`, with some of the vectors in memory at a time."""
         row = self.row(node_id)
         return _neighbours(self.ids, self.vectors[[row]], row, self.vectors.blocks(), k)
+
+    def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
+        """As `Embeddings.standing`."""
+        return standing(similarity, self.vectors[random_rows(len(self))])
 
 
 def _neighbours(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,16 @@ from infomax.arrays.blocks import row_blocks
 from infomax.arrays.folder import file_hash
 from infomax.arrays.integrity import sample_hash
 from infomax.arrays.parquet_columns import StoredVectors
-from infomax.embeddings import Embeddings, StoredEmbeddings, cosines, find_row, nearest, positions
+from infomax.embeddings import (
+    Embeddings,
+    StoredEmbeddings,
+    cosines,
+    find_row,
+    nearest,
+    positions,
+    random_rows,
+    standing,
+)
 from infomax.errors import InputError
 from infomax.io.atomic import check_place, replacing
 from infomax.io.json import read_json, write_json
@@ -60,6 +69,10 @@ class NeighbourIndex:
         found = search(self.graph, self._rows(np.array([row])), min(k + 1, len(self.ids)))
         rows = np.union1d(found, row)
         return Embeddings(self._rows(rows), self.ids[rows]).neighbours(node_id, k)
+
+    def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
+        """As `Embeddings.standing`, by the vectors in the index, which are read faster than those on disk."""
+        return standing(similarity, np.vstack(self.graph.get(random_rows(len(self.ids)))))
 
     def _rows(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         return np.vstack(self.graph.get(rows)) if self.vectors is None else self.vectors[rows]

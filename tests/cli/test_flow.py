@@ -187,6 +187,10 @@ def test_neighbours_are_those_of_the_library(run, vectors):
     rows = [line.split("│")[1].strip() for line in outcome.out.splitlines() if line.startswith("│")]
     assert rows == nearest
     assert f"{cosine.max():.3f}" in outcome.out
+    pairs = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
+    told = [line.split("│")[3].strip() for line in outcome.out.splitlines() if line.startswith("│")]
+    shares = [100 * (pairs < value - 1e-6).mean() for value in np.sort(cosine)[::-1][:3]]
+    assert [float(share.removeprefix("over ").removesuffix(" %")) for share in told] == pytest.approx(shares, abs=0.2)
 
 
 def test_an_id_that_looks_like_an_option_follows_two_dashes(run):

@@ -53,6 +53,18 @@ def test_index_answers_as_exact_search_does_and_says_how_nearly(clustered, folde
         found.neighbours(9)
 
 
+def test_index_puts_pairs_where_exact_search_does(clustered, folder):
+    asked = [0.0, 0.5, 0.9, 0.99]
+    found = index.open_index(folder, clustered.ids, lambda: clustered)
+    assert found.standing(asked).tolist() == clustered.standing(asked).tolist()
+    parts = folder / "parts"
+    stored = StoredEmbeddings.open(write_parts(parts, clustered))
+    halved = index.open_stored_index(parts, stored, make=True)
+    assert stored.standing(asked).tolist() == clustered.standing(asked).tolist()
+    assert halved is not None
+    assert halved.standing(asked).tolist() == pytest.approx(clustered.standing(asked).tolist(), abs=0.002)
+
+
 def test_recall_of_a_poor_index_is_low(clustered):
     """Of an index over half of the nodes, it is about a half."""
     from usearch.index import Index

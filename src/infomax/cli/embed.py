@@ -189,9 +189,16 @@ def neighbours(
     else:
         searched = _of_run(source, use_index)
     found = searched.neighbours(node, k)
-    show.table(f"Nearest to {node}", ("node", "cosine"), [(name, f"{cosine:.3f}") for name, cosine in found])
+    shares = searched.standing([cosine for _, cosine in found])
+    rows = [(name, f"{cosine:.3f}", _percent(share)) for (name, cosine), share in zip(found, shares, strict=True)]
+    show.table(f"Nearest to {node}", ("node", "cosine", "closer than ... of random pairs"), rows)
     if isinstance(searched, index.NeighbourIndex):
         show.out.print(str(searched))
+
+
+def _percent(share: float) -> str:
+    """A share of sampled pairs, in which the last few are left to luck."""
+    return "over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %"
 
 
 _INSTALL = "Install it: pip install 'infomax[index]'."
