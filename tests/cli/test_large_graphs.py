@@ -17,7 +17,7 @@ from pyarrow import parquet
 from shell import infomax, refused, write_graph
 
 from infomax import DGI, Embeddings, Graph
-from infomax.arrays import columns
+from infomax.arrays import parquet_columns as columns
 from infomax.evaluation import clustering
 from infomax.reports import analysis, comparison
 from infomax.training import embed as engine

@@ -14,7 +14,7 @@ import pytest
 from shell import infomax, write_graph
 
 from infomax import index
-from infomax.arrays import columns
+from infomax.arrays import parquet_columns as columns
 from infomax.embeddings import Embeddings, StoredEmbeddings
 from infomax.errors import InputError
 from infomax.training import runs
