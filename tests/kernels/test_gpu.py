@@ -182,7 +182,7 @@ def test_replayed_training_is_the_plain_one(preset, compiled, monkeypatch):
     graph = random_graph(300, 20, dense=True)
     settings = {"dim": 16, "preset": preset, "epochs": 12, "lr": 1e-3, "device": "cuda"}
     replayed = DGI(**settings).fit(graph).transform(graph).vectors
-    monkeypatch.setattr("infomax.estimator.is_replayable", lambda *_: False)
+    monkeypatch.setattr("infomax.estimator.assembly.is_replayable", lambda *_: False)
     plain = DGI(**settings).fit(graph).transform(graph).vectors
     np.testing.assert_array_equal(replayed, plain)
 

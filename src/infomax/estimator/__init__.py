@@ -13,20 +13,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.arrays import memory
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.resemblance import resemblance
 from infomax.arrays.scaling import Scale, Scaler
-from infomax.arrays.table import warn_if_zero
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
+from infomax.estimator.assembly import assemble, check_graph
+from infomax.estimator.assembly import build as build
 from infomax.graphs.graph import Graph
-from infomax.kernels import Backend, room
+from infomax.kernels import room
 from infomax.kernels.device import choose_device
-from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
 from infomax.machine import size
-from infomax.parts.corruptions import is_replayable, shuffle_features
+from infomax.parts.corruptions import shuffle_features
 from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import following
 from infomax.training import runs
@@ -37,7 +36,6 @@ from infomax.training.loop import Training
 from infomax.training.own import Own
 from infomax.training.parameters import Parameters, not_fitted
 from infomax.training.resuming import pausing, resume
-from infomax.training.step import Model, has_closed_form
 from infomax.training.writing import write_embedding
 
 
@@ -180,46 +178,13 @@ class DGI(Parameters):
         return self
 
     def _prepare(self, graph: Graph, folder: Path | None, ranks: Ranks) -> tuple[Training, Preset, Scaler]:
-        """Make the model, the views and the training; raise InputError for settings that do not fit the graph."""
+        """Choose the preset and assemble the training; raise InputError for settings that do not fit the graph."""
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
         device = choose_device(self.device)
         preset = self.settings(self.choose_preset(graph, device, folder)[0])
-        room.require(preset.bytes(graph, device), device, ranks.on_this_host)
-        if not graph.splits.get("seen", np.True_).any():
-            raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
-        first, draws = generators(self.seed, device)
-        model = build(preset, graph.num_features, first).to(device)
-        replayable = is_replayable(preset.corruption, graph.table.sparse) and has_closed_form(model, preset.objective)
-        source = graph if preset.regime.reads_folders else graph.loaded()
-        seen, scaler = source.seen(), source.scaler(preset.scale)
-        if folder is not None and not graph.table.mapped and ranks.rank == 0:  # the report needs all vectors
-            room.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
-        scaled = dataclasses.replace(seen, table=seen.table.scaled(scaler))
-        warn_if_zero(scaled.table, scaler)
-        numbers = math.inf if self.one_of_many else preset.work(seen.num_nodes)
-        backend = Backend.of_training(device, numbers)
-        views = preset.views(scaled, model.encoder.rule, preset.corruption, backend)
-        views.prepare(model.encoder.depth)
-        if ranks.count > 1:
-            views.divide(ranks)
-            if not replayable:
-                expected = "the paper's encoder, shuffle, readout, discriminator and objective"
-                raise InputError(
-                    f"training in {ranks.count} processes", expected, "others", "Start it without torchrun."
-                )
-        training = Training(
-            model,
-            views,
-            preset.objective,
-            lr=preset.lr,
-            epochs=preset.epochs,
-            patience=preset.patience,
-            generator=draws,
-            replayable=replayable,
-            backend=backend,
-            ranks=ranks,
-        )
+        many = math.inf if self.one_of_many else None
+        training, scaler = assemble(graph, preset, self.seed, device, ranks, reported=folder is not None, numbers=many)
         return training, preset, scaler
 
     @property
@@ -394,17 +359,3 @@ class DGI(Parameters):
 def _spread(graph: Graph) -> NDArray[np.int64]:
     """Nodes of a graph at equal distances, about `LOOKED_AT`; all where there are fewer."""
     return np.arange(0, graph.num_nodes, max(1, graph.num_nodes // LOOKED_AT))
-
-
-def check_graph(graph: object) -> None:
-    """Raise InputError if the argument is not a Graph."""
-    if not isinstance(graph, Graph):
-        remedy = "Make one: Graph.from_arrays, from_scipy, from_networkx or from_pyg, or read_graph(path)."
-        raise InputError("graph", "a Graph", type(graph).__name__, remedy)
-
-
-def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
-    """Build encoder, readout and discriminator with initial weights from a generator."""
-    encoder = preset.encoder(in_dim, preset.dim, generator=generator)
-    readout = preset.readout(encoder.out_dim, generator=generator)
-    return Model(encoder, readout, preset.discriminator(encoder.out_dim, generator=generator))

@@ -1,0 +1,91 @@
+"""Assemble a training from a preset: model, scaled features, views."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from infomax.arrays import memory
+from infomax.arrays.scaling import Scaler
+from infomax.arrays.table import warn_if_zero
+from infomax.errors import InputError
+from infomax.graphs.graph import Graph
+from infomax.kernels import Backend, room
+from infomax.kernels.initialisation import generators
+from infomax.kernels.ranks import Ranks
+from infomax.parts.corruptions import is_replayable
+from infomax.presets import Preset
+from infomax.training.loop import Training
+from infomax.training.step import Model, has_closed_form
+
+
+def assemble(
+    graph: Graph,
+    preset: Preset,
+    seed: int,
+    device: torch.device,
+    ranks: Ranks,
+    *,
+    reported: bool = False,
+    numbers: float | None = None,
+) -> tuple[Training, Scaler]:
+    """Make the model, the views and the training; raise InputError for settings that do not fit the graph.
+
+    Args:
+        graph: the graph; training sees its split "seen", or all of it.
+        preset: the settings.
+        seed: of the initial weights and of all other draws.
+        device: where to train.
+        ranks: the processes that share every step.
+        reported: whether a run folder is written, whose report needs the vectors of all nodes.
+        numbers: how many numbers the training computes, which decides about kernels; None: by the preset.
+    """
+    room.require(preset.bytes(graph, device), device, ranks.on_this_host)
+    if not graph.splits.get("seen", np.True_).any():
+        raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
+    first, draws = generators(seed, device)
+    model = build(preset, graph.num_features, first).to(device)
+    replayable = is_replayable(preset.corruption, graph.table.sparse) and has_closed_form(model, preset.objective)
+    source = graph if preset.regime.reads_folders else graph.loaded()
+    seen, scaler = source.seen(), source.scaler(preset.scale)
+    if reported and not graph.table.mapped and ranks.rank == 0:  # the report needs all vectors
+        room.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
+    scaled = dataclasses.replace(seen, table=seen.table.scaled(scaler))
+    warn_if_zero(scaled.table, scaler)
+    backend = Backend.of_training(device, preset.work(seen.num_nodes) if numbers is None else numbers)
+    views = preset.views(scaled, model.encoder.rule, preset.corruption, backend)
+    views.prepare(model.encoder.depth)
+    if ranks.count > 1:
+        views.divide(ranks)
+        if not replayable:
+            expected = "the paper's encoder, shuffle, readout, discriminator and objective"
+            raise InputError(f"training in {ranks.count} processes", expected, "others", "Start it without torchrun.")
+    training = Training(
+        model,
+        views,
+        preset.objective,
+        lr=preset.lr,
+        epochs=preset.epochs,
+        patience=preset.patience,
+        generator=draws,
+        replayable=replayable,
+        backend=backend,
+        ranks=ranks,
+    )
+    return training, scaler
+
+
+def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
+    """Build encoder, readout and discriminator with initial weights from a generator."""
+    encoder = preset.encoder(in_dim, preset.dim, generator=generator)
+    readout = preset.readout(encoder.out_dim, generator=generator)
+    return Model(encoder, readout, preset.discriminator(encoder.out_dim, generator=generator))
+
+
+def check_graph(graph: object) -> None:
+    """Raise InputError if the argument is not a Graph."""
+    if not isinstance(graph, Graph):
+        remedy = "Make one: Graph.from_arrays, from_scipy, from_networkx or from_pyg, or read_graph(path)."
+        raise InputError("graph", "a Graph", type(graph).__name__, remedy)
