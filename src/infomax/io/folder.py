@@ -13,11 +13,12 @@ from numpy.typing import DTypeLike, NDArray
 from infomax.arrays import folder as layout
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.integrity import check_values, sample_hash
+from infomax.arrays.sparsity import dense
 from infomax.arrays.statistics import Statistics
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
 from infomax.io.json import to_json
-from infomax.io.parquet import need_pyarrow
+from infomax.io.parquet import arrow_column, need_pyarrow
 from infomax.io.record import Record
 from infomax.version import __version__
 
@@ -57,7 +58,19 @@ class ArrayWriter:
         self.file.close()
 
 
-def half(block: NDArray[np.float32], where: str, first: int) -> NDArray[np.float16]:
+class FeatureWriter(ArrayWriter):
+    """The file of the features ``[N, width]`` of a graph folder, in half precision where asked; ``where`` they are."""
+
+    def __init__(self, folder: Path, width: int, where: str, *, halved: bool) -> None:
+        super().__init__(folder / layout.FEATURES, np.float16 if halved else np.float32, width)
+        self.where, self.halved = where, halved
+
+    def append(self, block: NDArray[Any]) -> None:
+        """Add rows ``[n, width]``."""
+        super().append(_half(block, self.where, self.rows) if self.halved else block)
+
+
+def _half(block: NDArray[np.float32], where: str, first: int) -> NDArray[np.float16]:
     """Features ``[n, F]`` in half precision, refused where they are too large for it; ``first`` is their first row."""
     with np.errstate(over="ignore"):
         rounded = block.astype(np.float16)
@@ -114,11 +127,9 @@ def write_arrays(graph: Record, folder: Path, *, halved: bool = False) -> dict[s
     for name, (array, dtype) in parts.items():
         with ArrayWriter(folder / name, dtype) as writer:
             writer.append(array)
-    features = graph.features if isinstance(graph.features, np.ndarray) else graph.features.tocsr()
-    with ArrayWriter(folder / layout.FEATURES, np.float16 if halved else np.float32, graph.num_features) as writer:
-        for block in row_blocks(features):
-            dense = block if isinstance(block, np.ndarray) else block.toarray()
-            writer.append(half(dense, "features", writer.rows) if halved else dense)
+    with FeatureWriter(folder, graph.num_features, "features", halved=halved) as writer:
+        for block in row_blocks(graph.features):
+            writer.append(dense(block))
     write_nodes(folder / layout.NODES, graph)
     return {
         "nodes": graph.num_nodes,
@@ -140,10 +151,6 @@ def write_nodes(path: Path, graph: Record) -> None:
     columns = {"id": pyarrow.array(graph.ids)}
     for prefix, group in ((layout.LABEL, graph.labels), (layout.SPLIT, graph.splits)):
         for name, values in group.items():
-            if values.ndim == 2:
-                flat = pyarrow.array(np.ascontiguousarray(values).ravel())
-                columns[prefix + name] = pyarrow.FixedSizeListArray.from_arrays(flat, values.shape[1])
-            else:
-                column = pyarrow.array(values)
-                columns[prefix + name] = column.dictionary_encode() if values.dtype == object else column
+            column = arrow_column(values)
+            columns[prefix + name] = column.dictionary_encode() if values.dtype == object else column
     parquet.write_table(pyarrow.table(columns), path, row_group_size=GROUP, write_page_checksum=True)

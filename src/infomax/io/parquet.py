@@ -180,6 +180,15 @@ class ArrowBlock(Block):
         return _floats(values.flatten()).reshape(-1, width)
 
 
+def arrow_column(values: NDArray[Any]) -> Any:
+    """An array ``[n]`` as one of pyarrow, an array ``[n, W]`` as one of lists of W values."""
+    import pyarrow as pa
+
+    if values.ndim == 1:
+        return pa.array(values)
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel()), values.shape[1])
+
+
 def encode(ends: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     """Each id of two columns ``[E]`` once, in order of appearance row by row; and the positions ``[2, E]`` in it."""
     import pyarrow as pa

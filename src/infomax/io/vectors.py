@@ -87,9 +87,7 @@ def write_blocks(
     writer = None
     try:
         for ids, vectors in blocks:
-            flat = pyarrow.array(np.ascontiguousarray(vectors).ravel())
-            vector = pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
-            table = pyarrow.table({"id": pyarrow.array(ids), "vector": vector})
+            table = pyarrow.table({"id": pyarrow.array(ids), "vector": parquet.arrow_column(vectors)})
             writer = writer or pyarrow_parquet.ParquetWriter(path, table.schema, **_PLAIN)
             writer.write_table(table)
         if seal is not None and writer is not None:

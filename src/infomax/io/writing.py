@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, shorten
@@ -172,16 +171,8 @@ def arrow_nodes(graph: Record, step: int) -> Iterator[Any]:
         if names:
             block = dense(graph.features[rows])
             for name, start, stop in _owners(names, {id_name(graph), GROUPS, "", *names}):
-                columns[name] = _arrow(block[:, start:stop] if name != names[start] else block[:, start])
-        yield pa.table(columns | {name: _arrow(column[rows]) for name, column in annotations.items()})
-
-
-def _arrow(column: NDArray[Any]) -> Any:
-    import pyarrow as pa
-
-    if column.ndim == 1:
-        return pa.array(column)
-    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(column).ravel()), column.shape[1])
+                columns[name] = parquet.arrow_column(block[:, start:stop] if name != names[start] else block[:, start])
+        yield pa.table(columns | {name: parquet.arrow_column(column[rows]) for name, column in annotations.items()})
 
 
 def _owners(names: Sequence[str], taken: set[str]) -> Iterator[tuple[str, int, int]]:

@@ -21,10 +21,10 @@ from infomax.errors import InputError
 from infomax.io.blocks import are_integers
 from infomax.io.columns import Columns
 from infomax.io.features import warn_if_ids
-from infomax.io.folder import GROUP, ArrayWriter, finish
+from infomax.io.folder import GROUP, ArrayWriter, FeatureWriter, finish
 from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown, refuse_unstorable
 from infomax.io.prepare.database import Database, text_column
-from infomax.io.prepare.features import copy_features, feature_writer, rounded, write_degree_features
+from infomax.io.prepare.features import copy_features, write_degree_features
 from infomax.io.prepare.merging import Counts, merge
 from infomax.io.sources import (
     Source,
@@ -147,9 +147,10 @@ class Preparation:
                         if writer is None:
                             if self.columns.features is None:
                                 warn_if_ids(source.path, source.feature_names, rows.features)
-                            opened = feature_writer(self.folder, rows.features.shape[1], halved=self.halved)
+                            width, where = rows.features.shape[1], str(source.path)
+                            opened = FeatureWriter(self.folder, width, where, halved=self.halved)
                             writer = stack.enter_context(opened)
-                        writer.append(rounded(rows.features, str(source.path), count, halved=self.halved))
+                        writer.append(rows.features)
                     numbers = {"node": np.arange(count, count + len(rows.numbers)), "number": rows.numbers}
                     others = [*map(text_column, rows.labels.values()), *rows.splits.values()]
                     yield numbers | {"id": text_column(rows.ids)} | {f"l{at}": cells for at, cells in enumerate(others)}
