@@ -7,6 +7,7 @@ from pathlib import Path
 
 import networkx
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from scipy import sparse
 
+from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.graphs.reading import read_graph
@@ -220,6 +222,36 @@ def test_mostly_zero_features_are_sparse(
     assert sparse.issparse(features) == kept_sparse
     assert features.dtype == np.float32
     assert np.array_equal(features.toarray() if kept_sparse else features, values)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_is_the_same_however_many_rows_are_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    rng = np.random.default_rng(0)
+    ids = [f"n{row}" for row in range(20)]
+    ends = {name: rng.choice(ids, 50) for name in ("source", "target")}
+    tables = {
+        "edges": pd.DataFrame({**ends, "weight": rng.integers(1, 9, 50)}),
+        "nodes": pd.DataFrame({"id": ids, "x": rng.random(20), "kind": rng.choice(["p", ""], 20), "split:test": 1}),
+    }
+    for name, table in tables.items():
+        path = tmp_path / f"{name}.{suffix}"
+        table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path, index=False)
+
+    def read() -> tuple[Graph, Graph]:
+        return read_graph(tmp_path, labels="kind"), read_graph(tmp_path / f"edges.{suffix}")
+
+    whole = read()
+    monkeypatch.setattr(sources, "ROWS", 3)
+    for graph, other in zip(whole, read(), strict=True):
+        assert graph.ids.tolist() == other.ids.tolist()
+        assert (graph.adjacency != other.adjacency).nnz == 0
+        assert np.array_equal(dense(graph.features), dense(other.features))
+        for mine, others in ((graph.labels, other.labels), (graph.splits, other.splits)):
+            assert {name: column.tolist() for name, column in mine.items()} == {
+                name: column.tolist() for name, column in others.items()
+            }
 
 
 def test_named_features_in_the_files_order_and_nothing_else(tmp_path: Path) -> None:
