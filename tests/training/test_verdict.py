@@ -99,7 +99,7 @@ def test_random_init_is_not_trained():
 def report(**changes):
     """A report with the figures of PPI's third epoch, where vectors are useful already."""
     figures = {"epochs": 3, "steps": 60, "kept_epoch": 3, "stopped_early": False, "lr": 0.001, "guessing_loss": 0.6931}
-    figures |= {"loss": 0.6778, "discriminator_accuracy": 0.5366, "effective_rank": 25.0}
+    figures |= {"loss": 0.6778, "discriminator_accuracy": 0.5366, "effective_rank": 25.0, "resemblance": 0.1}
     return figures | {"dead_dimensions": 0, "dimensions": 32, "curve": {"loss": [0.69, 0.685, 0.6778]}} | changes
 
 
@@ -131,4 +131,10 @@ def test_a_training_that_ended_while_it_learnt_should_be_longer():
     short = judge(report(steps=3), Graph.from_arrays(EDGES, FEATURES))
     assert short["causes"][0] == "The weights have hardly changed, in 3 steps with a learning rate of 0.001."
     stopped = judge(report(stopped_early=True), Graph.from_arrays(EDGES, FEATURES))
-    assert stopped["causes"] == ["The features of neighbours may be no more alike than those of any two nodes."]
+    assert stopped["causes"] == ["The cause is not evident."]
+
+
+def test_neighbours_that_differ_are_a_cause():
+    found = judge(report(stopped_early=True, resemblance=0.004), Graph.from_arrays(EDGES, FEATURES))
+    assert found["causes"] == ["The features of neighbours do not resemble each other (0.004)."]
+    assert found["next"] == ["Keep a node's own: --own 128."]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.degrees import DEGREE_NAMES
+from infomax.arrays.resemblance import DIFFERENT, OWN
 from infomax.arrays.sparsity import dense
 from infomax.graphs.graph import Graph
 
@@ -72,7 +73,7 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
         verdict = WEAK
     else:
         return _told(GOOD, reason, [])
-    return _told(verdict, reason, facts or list(_guesses(report, graph)) or [_UNLIKE])
+    return _told(verdict, reason, facts or list(_guesses(report, graph)) or [_UNKNOWN])
 
 
 def words(verdict: dict[str, Any]) -> str:
@@ -85,9 +86,9 @@ def words(verdict: dict[str, Any]) -> str:
 UNTOLD: dict[str, Any] = {"verdict": "", "reason": "", "causes": [], "next": []}
 """In place of a verdict that there is not."""
 
-_UNLIKE = (
-    "The features of neighbours may be no more alike than those of any two nodes.",
-    "Compare the vectors with raw features: infomax evaluate RUN.",
+_UNKNOWN = (
+    "The cause is not evident.",
+    "See what the vectors are worth beside raw features and Random-Init: infomax evaluate RUN.",
 )
 
 
@@ -144,6 +145,11 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
     if ids:
         told = ", ".join(ids[:3])
         yield f"A feature is another whole number at every node, as ids are: {told}.", f"Leave it out: --ignore {told}."
+    if (alike := report["resemblance"]) is not None and alike < DIFFERENT:
+        yield (
+            f"The features of neighbours do not resemble each other ({alike:.3f}).",
+            f"Keep a node's own: --own {OWN}.",
+        )
     if not report["stopped_early"] and len(curve) - int(np.argmin(curve)) <= 1 + len(curve) // 10:
         yield f"The loss was falling when it ended, after {len(curve)} epochs.", "Train longer, by --epochs or --steps."
 
