@@ -31,7 +31,7 @@ from infomax.progress import following
 from infomax.training import runs
 from infomax.training.embed import device_for_folder, embedder
 from infomax.training.fingerprints import fingerprint as identify
-from infomax.training.health import LOOKED_AT, course, health
+from infomax.training.health import course, health, spread
 from infomax.training.loop import Training
 from infomax.training.own import Own
 from infomax.training.parameters import Parameters, not_fitted
@@ -194,7 +194,7 @@ class DGI(Parameters):
             if self._course is None:
                 raise not_fitted("No training has finished yet: call fit(graph).")
             seen = self.graph_.seen()
-            self._health = self._report(seen, self.transform(seen, rows=_spread(seen)).vectors)
+            self._health = self._report(seen, self.transform(seen, rows=spread(seen.num_nodes)).vectors)
         return self._health
 
     def _report(self, seen: Graph, vectors: NDArray[np.float32]) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class DGI(Parameters):
         count = self.preset_.own if own is None else whole("own", own, 0)
         if count and (count, hops) not in self._own:
             seen = self.graph_.seen()
-            nodes = _spread(seen)
+            nodes = spread(seen.num_nodes)
             vectors = self.transform(seen, smooth=hops, own=0, rows=nodes).vectors
             table = seen.table.scaled(self.scaler_)
             self._own[count, hops] = Own.fit(count, vectors, table, nodes, self.seed_)
@@ -354,8 +354,3 @@ class DGI(Parameters):
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise not_fitted("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
-
-
-def _spread(graph: Graph) -> NDArray[np.int64]:
-    """Nodes of a graph at equal distances, about `LOOKED_AT`; all where there are fewer."""
-    return np.arange(0, graph.num_nodes, max(1, graph.num_nodes // LOOKED_AT))

@@ -17,6 +17,11 @@ from infomax.training.verdict import judge
 LOOKED_AT = 100_000
 
 
+def spread(count: int) -> NDArray[np.int64]:
+    """Rows among so many at equal distances, about `LOOKED_AT`; all where there are fewer."""
+    return np.arange(0, count, max(1, count // LOOKED_AT))
+
+
 def health(course: dict[str, Any], vectors: NDArray[np.float32], graph: Graph) -> dict[str, Any]:
     """The whole report: the course, the shape of the vectors ``[N, d]`` of the graph that was seen, and the verdict."""
     report = course | shape(vectors)
@@ -52,7 +57,7 @@ def course(training: Training) -> dict[str, Any]:
 
 def shape(vectors: NDArray[np.float32]) -> dict[str, Any]:
     """Report rank and dead dimensions of vectors ``[N, d]`` as JSON values, from a sample of about `LOOKED_AT`."""
-    vectors = vectors[:: max(1, len(vectors) // LOOKED_AT)]
+    vectors = vectors[spread(len(vectors))]
     return {
         "effective_rank": round(effective_rank(vectors), 2),
         "dead_dimensions": dead_dimensions(vectors),

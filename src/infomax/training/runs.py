@@ -186,6 +186,8 @@ def check(folder: Path) -> dict[str, Any]:
 
 def read(folder: Path) -> Run:
     """Read a finished run folder; raise InputError if its files do not belong together."""
+    from infomax.training.own import Own
+
     config = check(folder)
     tensors, values = checkpoints.load(folder / MODEL)
     if values.get("config") != config_hash(config):
@@ -196,7 +198,7 @@ def read(folder: Path) -> Run:
     return Run(
         config=config,
         scaler=_scaler(folder / MODEL, values.get("scaler"), tensors, len(names)),
-        own=_own(folder / MODEL, tensors, len(names)),
+        own=Own.taken_from(folder / MODEL, tensors, len(names)),
         weights={name.removeprefix("model."): tensor for name, tensor in tensors.items()},
         feature_names=tuple(names),
         health=_read_health(folder / HEALTH),
@@ -315,24 +317,6 @@ def _scaler(path: Path, kind: Any, tensors: dict[str, Tensor], width: int) -> Sc
     if deviation is not None and not (deviation > 0).all():
         raise InputError(str(path), expected, "a deviation that is not above 0", _RESTORE)
     return Scaler(kind, None if mean is None else mean.numpy(), None if deviation is None else deviation.numpy())
-
-
-def _own(path: Path, tensors: dict[str, Tensor], width: int) -> Own | None:
-    """Build the node's own part of a model file, None where it has none; removes its tensors."""
-    import torch
-
-    from infomax.training.own import Own
-
-    names = [name for name in ("own.projection", "own.centre", "own.factor") if name in tensors]
-    found = [tensors.pop(name) for name in names]
-    if not found:
-        return None
-    sound = all(tensor.dtype == torch.float32 and bool(torch.isfinite(tensor).all()) for tensor in found)
-    shapes = [list(tensor.shape) for tensor in found]
-    if not sound or len(found) < 3 or len(shapes[0]) != 2 or shapes[0][0] != width or shapes[1] != shapes[2]:
-        expected = f"a projection of {width} features, a centre and a factor, of finite numbers"
-        raise InputError(str(path), expected, f"arrays of shapes {shapes}, or NaN", _RESTORE)
-    return Own(*found)
 
 
 def _read_health(path: Path) -> dict[str, Any]:
