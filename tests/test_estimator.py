@@ -186,12 +186,20 @@ class TestOddGraphs:
         vectors = self.embed(Graph.from_arrays([[], []], features))
         np.testing.assert_array_equal(vectors[1], vectors[2])
 
-    def test_without_features_degrees_stand_in(self):
-        graph = Graph.from_arrays([[0, 0, 0, 4], [1, 2, 3, 5]])
+    def test_degrees_stand_in_for_features(self):
+        graph = Graph.from_arrays([[0, 0, 0, 4], [1, 2, 3, 5]], "degrees")
         assert graph.feature_names[1] == "degree 1-2"
         vectors = self.embed(graph)
         np.testing.assert_allclose(vectors[1], vectors[3], atol=1e-6)
         assert not np.allclose(vectors[0], vectors[1])
+
+    def test_without_features_positions_stand_in(self):
+        graph = Graph.from_arrays([[0, 0, 0, 4], [1, 2, 3, 5]])
+        assert graph.feature_names[1] == "position 2 of 256"
+        assert DGI(dim=8, epochs=0).fit(graph).scaler_.kind == "none"
+        vectors = self.embed(graph)
+        np.testing.assert_allclose(vectors[1], vectors[3], atol=1e-6)
+        assert not np.allclose(vectors[1], vectors[4])
 
     def test_nothing_is_refused(self):
         with pytest.raises(InputError, match="at least one node"):

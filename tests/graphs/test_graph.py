@@ -272,7 +272,7 @@ def test_ids_used_as_row_numbers_are_refused(row):
 
 def test_row_numbers_may_be_as_large_as_many_edges_allow():
     edges = np.arange(20_000).reshape(2, -1) * 10
-    assert Graph.from_arrays(edges).num_nodes == 199_991
+    assert Graph.from_arrays(edges, "degrees").num_nodes == 199_991
 
 
 def test_more_columns_than_any_encoder_can_have_are_refused():
@@ -283,6 +283,6 @@ def test_more_columns_than_any_encoder_can_have_are_refused():
 def test_degrees_count_the_edges_at_a_node_in_either_direction():
     edges = [[0, 0, 1, 2], [1, 2, 0, 2]]  # 0 -> 1, 0 -> 2, 1 -> 0 and a self-loop
     assert Graph.from_arrays(edges, num_nodes=4).degrees().tolist() == [2, 1, 1, 0]
-    directed = Graph.from_arrays(edges, num_nodes=4, directed=True)
+    directed = Graph.from_arrays(edges, "degrees", num_nodes=4, directed=True)
     assert directed.degrees().tolist() == [3, 2, 1, 0]
     assert directed.features.indices.tolist() == [2, 1, 1, 0]  # degree features use the same count

@@ -83,8 +83,8 @@ def test_arrows_weights_and_text_ids(tmp_path, directed, weighted):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_degree_features_are_those_of_the_grown_graph(tmp_path, suffix):
-    whole = Graph.from_scipy(random_graph().adjacency)
-    known = Graph.from_scipy(whole.part(~NEW).adjacency, ids=whole.ids[~NEW])
+    whole = Graph.from_scipy(random_graph().adjacency, "degrees")
+    known = Graph.from_scipy(whole.part(~NEW).adjacency, "degrees", ids=whole.ids[~NEW])
     check_law(tmp_path, suffix, whole, known, features=False)
     # Without a node table the new nodes are those of the edges; the one without an edge is not among them.
     grown = read_graph(tmp_path / f"edges.{suffix}", attach_to=known)
@@ -100,19 +100,21 @@ def test_degree_features_are_those_of_the_grown_graph(tmp_path, suffix):
 )
 @pytest.mark.parametrize(
     ("shape", "features", "text"),
-    [({}, True, False), ({"weighted": True}, True, True), ({"directed": True}, True, True), ({}, False, False),
-     ({"directed": True, "weighted": True}, True, False), ({"directed": True}, False, False)],
-    ids=["plain", "weighted", "directed", "degrees", "both", "directed degrees"],
+    [({}, True, False), ({"weighted": True}, True, True), ({"directed": True}, True, True), ({}, "degrees", False),
+     ({"directed": True, "weighted": True}, True, False), ({"directed": True}, "degrees", False),
+     ({"weighted": True}, "positions", False), ({"directed": True}, "positions", True)],
+    ids=["plain", "weighted", "directed", "degrees", "both", "directed degrees", "positions", "directed positions"],
 )  # fmt: skip
 def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(tmp_path, shape, features, text, encoder):
     whole = random_graph(dense=True, **shape)
-    if not features:
-        whole = Graph.from_scipy(whole.adjacency, directed=whole.directed)
+    made = isinstance(features, str)
+    if made:
+        whole = Graph.from_scipy(whole.adjacency, features, directed=whole.directed)
     whole = replace(whole, ids=np.array([f"n{row}" for row in range(40)], dtype=object) if text else whole.ids)
     known = whole.part(~NEW)
-    if not features:
-        known = Graph.from_scipy(known.adjacency, directed=known.directed, ids=known.ids)
-    new = write_new(tmp_path / "new", "parquet" if text else "csv", whole, features)
+    if made:
+        known = Graph.from_scipy(known.adjacency, features, directed=known.directed, ids=known.ids)
+    new = write_new(tmp_path / "new", "parquet" if text else "csv", whole, not made)
     if not text:  # edges that the known graph has, or has not, between known nodes
         rows = [[known.ids[u], known.ids[v], 0.5][: 3 if whole.weighted else 2] for u, v in ((0, 1), (5, 9))]
         edge = np.array(known.adjacency.nonzero())[:, 3]

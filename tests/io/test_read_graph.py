@@ -137,7 +137,7 @@ def test_edges_alone_give_nodes_by_first_appearance(tmp_path: Path, suffix: str)
         put(path, "u,v\n" + "".join(f"{u},{v}\n" for u, v in pairs))
     else:
         parquet.write_table(pa.table({"u": [u for u, _ in pairs], "v": [v for _, v in pairs]}), path)
-    graph = read_graph(path)
+    graph = read_graph(path, features="degrees")
     assert graph.ids.tolist() == [9, 4, 7, 1]
     assert graph.adjacency.toarray().tolist() == [[0, 1, 1, 1], [1, 0, 0, 1], [1, 0, 0, 0], [1, 1, 0, 0]]
     # one-hot of floor(log2(degree + 1)): degrees 3, 2, 1, 2
@@ -154,7 +154,8 @@ def test_no_edges_and_no_features(tmp_path: Path, suffix: str) -> None:
         parquet.write_table(pa.table({"source": empty, "target": empty}), tmp_path / "edges.parquet")
         parquet.write_table(pa.table({"id": ["a", "b"], "kind": ["p", "q"]}), tmp_path / "nodes.parquet")
     graph = read_graph(tmp_path, labels="kind")
-    assert (graph.num_nodes, graph.num_edges, graph.num_features) == (2, 0, 32)
+    assert (graph.num_nodes, graph.num_edges, graph.num_features) == (2, 0, 256)
+    assert not graph.features.any()
     assert graph.labels["kind"].tolist() == ["p", "q"]
 
 

@@ -67,7 +67,7 @@ def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[A
     """N, from num_nodes, the features or the ids, whichever is given first; else the highest row number + 1."""
     if num_nodes is not None:
         n = whole("num_nodes", num_nodes, 0)
-    elif features is not None:
+    elif features is not None and not isinstance(features, str):
         n = int(features.shape[0] if hasattr(features, "shape") else len(features))
     elif ids is not None:
         n = len(ids)

@@ -247,5 +247,5 @@ def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
     reason, remedy = "all features are zero", ""
     if scaler.kind == "columns":
         reason, remedy = "every column of the features is constant, so scaling makes it zero", ', or use scale="none"'
-    message = f"{reason}: all vectors will be zero. Leave the features out, to use the degrees instead{remedy}."
+    message = f"{reason}: all vectors will be zero. Leave the features out, to use positions instead{remedy}."
     warnings.warn(message, InputWarning, stacklevel=2)

@@ -133,6 +133,7 @@ def embed(
 
 def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -> tuple[DGI, Graph]:
     """Read a run and the graph to embed: its own, another, or its own with new nodes."""
+    from infomax.arrays.made import made
     from infomax.errors import InputError, shorten
     from infomax.estimator import DGI
     from infomax.graphs.reading import read_graph
@@ -151,6 +152,8 @@ def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -
                 remedy = f"{error.remedy} If it has only new nodes, add --attach."
                 raise InputError(error.where, error.expected, error.found, remedy) from error
             raise
+        if made(model.feature_names_) == "positions":
+            show.log.print("Positions in this graph resemble those in the training graph as far as both share ids.")
         if model.graph_.weighted and not source.weighted:
             show.log.print("The edges of the training graph have weights, these have none: each counts as 1.")
     return model, source

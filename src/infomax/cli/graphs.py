@@ -35,6 +35,7 @@ def info(
     import numpy as np
 
     from infomax.arrays.folder import check_hashes, is_folder
+    from infomax.arrays.made import told
     from infomax.arrays.memory import training_bytes
     from infomax.arrays.resemblance import in_words, resemblance
     from infomax.machine import size
@@ -48,7 +49,9 @@ def info(
     source = open_graph(graph, labels, directed, columns)
     degree = source.degrees()
     stored, filled = "sparse" if source.table.sparse else "dense", source.table.statistics.filled
-    alike = resemblance(source.table, source.edges, source.scaler())
+    counted = f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} non-zero per node"
+    made = told(source.feature_names)
+    alike = None if made else resemblance(source.table, source.edges, source.scaler())
     kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
     classes = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
     rows: list[tuple[str, object]] = [
@@ -58,8 +61,8 @@ def info(
         ("edges", f"{source.num_edges:,}{kind}"),
         *([] if source.held_out is None else [("edges held out", f"{source.held_out.shape[1]:,}")]),
         *([("edges run from, to", ", ".join(source.edge_columns))] if source.edge_columns else []),
-        ("features", f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} non-zero per node"),
-        ("features of neighbours", in_words(alike)),
+        ("features", made or counted),
+        *([] if made else [("features of neighbours", in_words(alike))]),
         ("degree: mean, median, highest", f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"),
         ("isolated nodes", f"{int((degree == 0).sum()):,}"),
         ("self-loops dropped", f"{source.dropped['self_loops']:,}"),

@@ -93,7 +93,8 @@ COLUMNS = {
         many=True,
         metavar="COLUMN|FILE",
         help="A column that is a feature; others are then ignored. May be repeated. Or a file with one row per node: "
-        ".npy, or .npz of scipy.",
+        ".npy, or .npz of scipy. Or degrees or positions, made of the edges.  [default: all columns; where there are "
+        "none, positions]",
     ),
     "ignore": _column("--ignore", many=True, help="A column of the node table to ignore. May be repeated."),
 }

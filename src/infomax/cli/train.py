@@ -143,6 +143,7 @@ def train(
     columns: dict[str, Any],
 ) -> None:
     """Train on a graph; writes a run folder."""
+    from infomax.arrays import made
     from infomax.cli.torchrun import joined
     from infomax.kernels.device import choose_device
     from infomax.training import runs
@@ -160,6 +161,8 @@ def train(
             place = choose_device(device)
             source = open_graph(graph, labels, directed, columns)
             show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
+            if features := made.told(source.feature_names):
+                show.log.print(features)
             if source.edge_columns:
                 show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
             if hold_out_edges is not None:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from infomax.arrays.adjacency import MemoryAdjacency
 from infomax.arrays.blocks import require_room
-from infomax.arrays.degrees import DEGREE_NAMES
 from infomax.arrays.held_out import split_edges
+from infomax.arrays.made import made, make
 from infomax.arrays.scaling import Scale, Scaler
+from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError
 from infomax.io import interchange
 from infomax.io.folder import open_folder
@@ -55,7 +56,9 @@ class Graph(Record):
         raise InputError("graph", "an array with one row per node", "a Graph, which cannot be cut into rows", remedy)
 
     def scaler(self, kind: Scale = "auto") -> Scaler:
-        """The scaler of the features, fitted to the nodes that training may see."""
+        """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions alone."""
+        if kind == "auto" and made(self.feature_names) == "positions":
+            kind = "none"
         return self.table.fit_scaler(kind, self.splits.get("seen"))
 
     def seen(self) -> Graph:
@@ -73,7 +76,7 @@ class Graph(Record):
     def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
         """The graph without a random share of its edges, which become ``held_out``.
 
-        Degree features are counted anew. Nodes may become isolated. A graph folder is read into memory.
+        Positions and degree features are made anew. Nodes may become isolated. A graph folder is read into memory.
         """
         if self.held_out is not None:
             raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
@@ -83,8 +86,8 @@ class Graph(Record):
         graph = self.loaded()
         adjacency, held_out = split_edges(graph.adjacency, share, seed)
         edges, table = MemoryAdjacency(adjacency, graph.directed), graph.table
-        if graph.feature_names == DEGREE_NAMES:
-            table = table.of_degrees(edges.degrees())
+        if kind := made(graph.feature_names):
+            table = MemoryTable(make(kind, edges, graph.ids, graph.splits.get("seen")))
         return dataclasses.replace(graph, edges=edges, table=table, held_out=held_out)
 
     @classmethod

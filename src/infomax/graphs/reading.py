@@ -40,7 +40,7 @@ def read_graph(
     warning names other columns, which are not used. Node tables: the column ``id``, else the first; every other column
     is a feature and must be numeric, unless it is named in ``labels``. Features are stored sparse where less than a
     tenth of them is not zero. Without a node table the nodes are the ids of the edges in order of first appearance;
-    without features they get degree features.
+    without features they get positions in the graph, or with ``features="degrees"`` degree features.
 
     Text tables are UTF-8 with commas (.csv) or tabs (.tsv, .txt). Their first line names the columns; a first line of
     numbers only, or of two node ids, is refused, since an edge or a node would be lost. Ids are integers where all of
@@ -48,8 +48,9 @@ def read_graph(
 
     With ``attach_to`` the tables hold only new nodes, and the edges that join them to each other and to the nodes of a
     known graph. The result is the known graph with the new nodes appended; ``splits["new"]`` marks them, and it has no
-    labels. It has the features and the directedness of the known graph; degree features are counted again. Columns
-    that were named for the known graph need not be named again.
+    labels. It has the features and the directedness of the known graph; positions of new nodes come
+    from their neighbours', and degree features are counted again. Columns that were named for the known graph need not
+    be named again.
 
     >>> grown = read_graph("new/", attach_to=model.graph_)
     >>> model.transform(grown).part(grown.splits["new"])
@@ -60,7 +61,8 @@ def read_graph(
         labels: names of the columns (GraphML: node attributes) that are labels; an empty cell means unlabelled.
             Columns that are called ``label:NAME`` are labels, and ``split:NAME`` splits, without being named here.
         features: names of the columns that are features; other columns are then ignored. Or a file with one row per
-            row of the node table, which then has no features: .npy, or the .npz of a sparse matrix of scipy.
+            row of the node table, which then has no features: .npy, or the .npz of a sparse matrix of scipy. Or
+            ``"degrees"`` or ``"positions"``, which are made of the edges.
         ignore: names of columns of the node table that are not read.
         id: the column of ids in the node table.
         source: the column of the edge table where edges begin.

@@ -13,8 +13,9 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import GrownAdjacency
 from infomax.arrays.checks import check_feature_names
-from infomax.arrays.degrees import DEGREE_NAMES
+from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
+from infomax.arrays.positions import attached
 from infomax.arrays.table import Appended
 from infomax.errors import InputError, shorten
 from infomax.io.record import Record
@@ -42,7 +43,8 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
     position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
     refuse_missing_header(edges.source, edges.source.ends, position.__contains__)
     ends = find_rows(edges, nodes, position, f"of the known graph, or listed in {nodes.source.path}")
-    names = DEGREE_NAMES if nodes.features is None else tuple(nodes.feature_names)
+    known_are_made = nodes.features is None and made(known.feature_names)
+    names = known.feature_names if known_are_made else tuple(nodes.feature_names)
     check_feature_names(where, names, known.feature_names)
     return _grow(known, ends, edges.weight, nodes.ids, nodes.features)
 
@@ -74,7 +76,7 @@ def _grow(
         edges: ``[2, E]`` rows; those from N on are the new nodes.
         weight: ``[E]``.
         ids: M, of the new nodes.
-        features: ``[M, F]`` of the new nodes; None: all nodes get degree features.
+        features: ``[M, F]`` of the new nodes; None: positions, or degree features of all nodes, as the known ones are.
     """
     n = known.num_nodes + len(ids)
     values = np.ones(edges.shape[1], np.float32) if weight is None else weight
@@ -85,11 +87,13 @@ def _grow(
     text = known.ids.dtype == object or isinstance(ids[0], str)
     late = np.array(list(map(str, ids)) if text else ids, dtype=object if text else np.int64)
     ids_of_all = Appended(known.ids, late)
+    if features is None and made(known.feature_names) == "positions":
+        links = sparse.csr_array(matrix + matrix.T if known.directed else matrix)
+        features = attached(links[known.num_nodes :], known.table)
     return dataclasses.replace(
         known,
         edges=grown,
         table=known.table.of_degrees(grown.degrees()) if features is None else known.table.grown(features),
-        feature_names=DEGREE_NAMES if features is None else known.feature_names,
         folder=None,
         ids=ids_of_all[:] if isinstance(known.ids, np.ndarray) else ids_of_all,
         labels={},

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from infomax.arrays.degrees import DEGREE_NAMES
+from infomax.arrays.made import Kind, asked
 from infomax.errors import InputError, shorten
 from infomax.io.interchange import GROUPS, LABEL, SPLIT, warn_unused
 
@@ -79,6 +79,11 @@ class Columns:
             **names,
         )
 
+    @property
+    def made(self) -> Kind | None:
+        """The kind of features to make of the edges where a table has none; None: the usual ones."""
+        return None if self.features is None else asked(self.features)
+
     def named(self) -> dict[str, str]:
         """The columns of ids and edges that are named, by "id", "source", "target" and "weight"."""
         return {word: name for word in ("id", "source", "target", "weight") if (name := getattr(self, word))}
@@ -87,8 +92,8 @@ class Columns:
         """Refuse those of these choices that were made; by default the message tells what was chosen."""
         for word in words:
             given = getattr(self, word)
-            # What a model was trained on may be degrees, which are in no table.
-            if given and not (word == "features" and set(given) <= set(DEGREE_NAMES)):
+            # What a model was trained on may be positions or degrees, which are in no table.
+            if given and not (word == "features" and self.made):
                 raise InputError("features" if word == "matrix" else word, expected, found or listed(_several(given)))
 
     def refuse_without_nodes(self, edges: str | Path) -> None:
@@ -126,8 +131,8 @@ class Columns:
     def of_nodes(self, path: Path, names: Sequence[str]) -> NodeColumns:
         """Positions of the id (as named, else "id" in any case, else the first), labels, features, splits and groups.
 
-        Without ``features`` they are all remaining columns, else the columns of these names; those of degrees need not
-        be there, as they are counted anew.
+        Without ``features`` they are all remaining columns, else the columns of these names; those that are made
+        of the edges need not be there.
         """
         for name in self.ignore:
             if name not in names:
@@ -167,10 +172,10 @@ class Columns:
         return there.index(column) if column in there else None
 
     def _features_there(self, path: Path, others: dict[str, int]) -> tuple[str, ...]:
-        """The named features; none of them where they are those of degrees."""
+        """The named features; none of them where they are made of the edges."""
         features = self.features or ()
         missing = [name for name in features if name not in others]
-        if missing and set(features) <= set(DEGREE_NAMES):
+        if missing and self.made:
             return ()
         if missing:
             raise InputError(str(path), f"feature columns {listed(missing)}", f"the columns {listed(list(others))}")

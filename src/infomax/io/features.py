@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.checks import MOST_FEATURES
-from infomax.arrays.degrees import DEGREE_NAMES
+from infomax.arrays.made import asked
 from infomax.errors import InputError, InputWarning, place, shorten
 from infomax.io import tables
 from infomax.io.columns import listed
@@ -86,7 +86,7 @@ def read_nodes(source: Source) -> NodeTable:
 
 def _with_matrix(nodes: NodeTable, path: Path, wanted: Sequence[str] | None) -> NodeTable:
     """The node table with the features of a file; with ``wanted`` only the columns of these names."""
-    if wanted is not None and (not wanted or set(wanted) <= set(DEGREE_NAMES)):
+    if wanted is not None and asked(wanted):
         return nodes
     matrix = read_matrix(path)
     check_rows(path, matrix, len(nodes.ids))

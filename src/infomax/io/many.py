@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.adjacency import MemoryAdjacency
+from infomax.arrays.degrees import DEGREE_NAMES, degree_features
+from infomax.arrays.made import made
 from infomax.arrays.sparsity import stack
 from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError, shorten
@@ -20,7 +22,8 @@ from infomax.io.record import Record
 def join(graphs: Mapping[str, Record]) -> Record:
     """One record with all nodes of graphs by their names: a node is ``NAME/ID``.
 
-    All of them have the same features and labels.
+    All of them have the same features and labels. Positions in different graphs have nothing in common: degree features
+    take their place.
     """
     first, one = next(iter(graphs.items()))
     for name, graph in graphs.items():
@@ -37,11 +40,13 @@ def join(graphs: Mapping[str, Record]) -> Record:
     for graph in graphs.values():
         dropped.update(graph.dropped)
     blocks = sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")
+    edges, anew = MemoryAdjacency(sparse.csr_array(blocks), one.directed), made(one.feature_names) == "positions"
+    features = degree_features(edges.degrees())[0] if anew else stack([graph.features for graph in graphs.values()])
     return Record(
-        edges=MemoryAdjacency(sparse.csr_array(blocks), one.directed),
-        table=MemoryTable(stack([graph.features for graph in graphs.values()])),
+        edges=edges,
+        table=MemoryTable(features),
         ids=np.array([f"{name}/{node}" for name, graph in graphs.items() for node in graph.ids], dtype=object),
-        feature_names=one.feature_names,
+        feature_names=DEGREE_NAMES if anew else one.feature_names,
         labels={label: _joined(label, [graph.labels[label] for graph in graphs.values()]) for label in one.labels},
         splits={
             split: np.concatenate(

@@ -70,8 +70,8 @@ def write_npz(graph: Record, path: str | Path, *, compress: bool = False) -> Non
         save(file, allow_pickle=False, **_to_arrays(graph))
 
 
-def read_npz(path: str | Path) -> Record:
-    """The graph of a file that `write_npz` or a person wrote."""
+def read_npz(path: str | Path, made: str | None = None) -> Record:
+    """The graph of a file that `write_npz` or a person wrote; without features it gets those of the kind ``made``."""
     path = Path(path)
     arrays = read_arrays(path)
     for key, values in arrays.items():
@@ -83,7 +83,7 @@ def read_npz(path: str | Path) -> Record:
     try:
         return Record.from_arrays(
             columns["edges"].astype(np.int64),
-            features,
+            made if features is None else features,
             weight=columns.get("weight"),
             directed=bool(columns.get("directed", np.False_).any()),
             ids=columns.get("ids"),

@@ -56,7 +56,7 @@ def read_record(
         columns.refuse(_COLUMNS, f"tables, rather than {edge_path}")
         if suffix == ".npz":
             columns.refuse(["ignore"], f"tables, rather than {edge_path}")
-            return with_labels(read_npz(edge_path), columns.labels, str(edge_path))
+            return with_labels(read_npz(edge_path, columns.made), columns.labels, str(edge_path))
         from infomax.io.graphml import read_graphml
 
         return read_graphml(edge_path, columns, directed)

@@ -15,10 +15,10 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import Adjacency, MemoryAdjacency
 from infomax.arrays.blocks import require_room
-from infomax.arrays.degrees import degree_features
 from infomax.arrays.held_out import check_held_out
+from infomax.arrays.made import MADE, make, usual
 from infomax.arrays.table import Features, MemoryTable, Table
-from infomax.errors import InputError
+from infomax.errors import InputError, shorten
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ class Record:
     def from_arrays(
         cls,
         edges: ArrayLike,
-        features: ArrayLike | sparse.sparray | sparse.spmatrix | None = None,
+        features: ArrayLike | sparse.sparray | sparse.spmatrix | str | None = None,
         *,
         weight: ArrayLike | None = None,
         num_nodes: int | None = None,
@@ -155,8 +155,9 @@ class Record:
             edges: ``[2, E]`` rows of the source and target nodes. Without weights a duplicate counts once; with
                 weights duplicates add up. Undirected: an edge listed in both directions is one edge, its weight the
                 larger of the two.
-            features: ``[N, F]``, dense or any scipy sparse format; None gives the degree features of
-                `degree_features`. A dense array of float32 is not copied: do not change it afterwards.
+            features: ``[N, F]``, dense or any scipy sparse format. A dense array of float32 is not copied: do not
+                change it afterwards. ``"positions"`` in the graph or ``"degrees"`` are made of the edges; None gives
+                positions, or degrees where there are groups, since positions in two graphs have nothing in common.
             weight: ``[E]`` non-negative; an edge of weight zero is left out.
             num_nodes: N, needed only where neither features nor ids give it.
             directed: keep the directions; messages then run from source to target.
@@ -183,7 +184,7 @@ class Record:
     def from_scipy(
         cls,
         adjacency: sparse.sparray | sparse.spmatrix,
-        features: ArrayLike | sparse.sparray | sparse.spmatrix | None = None,
+        features: ArrayLike | sparse.sparray | sparse.spmatrix | str | None = None,
         *,
         directed: bool = False,
         binary: bool = False,
@@ -205,12 +206,16 @@ class Record:
         n = int(shape[0])
         matrix, dropped = checks.clean(adjacency, directed, binary)
         edges = MemoryAdjacency(matrix, directed)
-        if features is None:
-            if feature_names is not None:
-                raise InputError("feature_names", "features that have these names", "none")
-            features, feature_names = degree_features(edges.degrees())
         checked = np.arange(n) if ids is None else checks.check_ids(ids, n)
         checks.check_sums(matrix, checked.__getitem__)
+        parts = checks.check_columns("splits", splits, n, checks.check_mask)
+        if features is None or isinstance(features, str):
+            if feature_names is not None:
+                raise InputError("feature_names", "features that have these names", "none")
+            kind = features or usual(groups is not None)
+            if kind not in MADE:
+                raise InputError("features", f"an array, or {' or '.join(MADE)}", shorten(kind))
+            features, feature_names = make(kind, edges, checked, parts.get("seen")), MADE[kind]
         values = checks.check_features(features, n)
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
@@ -222,7 +227,7 @@ class Record:
             ids=checked,
             feature_names=tuple(map(str, feature_names)),
             labels=checks.check_columns("labels", labels, n, checks.check_labels),
-            splits=checks.check_columns("splits", splits, n, checks.check_mask),
+            splits=parts,
             groups=None if groups is None else checks.check_groups(groups, matrix),
             held_out=None if held_out is None else check_held_out(held_out, matrix),
             dropped=dropped,

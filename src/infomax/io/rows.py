@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.degrees import DEGREE_NAMES, degree_features
+from infomax.arrays.made import made, make, usual
+from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, InputWarning, shorten
 from infomax.io.blocks import check_column_names
 from infomax.io.interchange import GROUPS, LABEL, SPLIT
@@ -63,15 +64,16 @@ def id_name(graph: Record) -> str:
 
 
 def feature_names(graph: Record) -> tuple[str, ...]:
-    """The names of the features to write; those of degrees are counted anew when the graph is read."""
+    """The names of the features to write; none where they are those that are made when the graph is read."""
     for name in graph.feature_names:
         if name == GROUPS or name.startswith((LABEL, SPLIT)):
             expected = f'features that are not called "{LABEL}...", "{SPLIT}..." or "{GROUPS}"'
             raise InputError("graph", expected, shorten(name), "Ignore it when you read the graph, or write an .npz.")
-    if graph.feature_names != DEGREE_NAMES:
+    kind = usual(graph.groups is not None)
+    if made(graph.feature_names) != kind:
         return graph.feature_names
-    counted, _ = degree_features(graph.edges.degrees())
-    return () if (sparse.csr_array(graph.features) != counted).nnz == 0 else graph.feature_names
+    anew = make(kind, graph.edges, graph.ids, graph.splits.get("seen"))
+    return () if np.allclose(dense(graph.features), dense(anew), atol=1e-5) else graph.feature_names
 
 
 Row: TypeAlias = tuple[str, Iterable[int], list[str], list[str]]

@@ -141,10 +141,11 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
     ends = edges.ends
     if nodes is not None:
         ends = find_rows(edges, nodes, position, listed_in(nodes.source, integers=_integers(ids)))
+    columns, names = edges.source.columns, edges.source.ends
     try:
         graph = Record.from_arrays(
             ends,
-            None if nodes is None else nodes.features,
+            columns.made if nodes is None or nodes.features is None else nodes.features,
             weight=edges.weight,
             num_nodes=len(ids),
             directed=directed,
@@ -156,7 +157,6 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
         )
     except InputError as error:
         raise InputError(f"{edges.source.path}, {error.where}", error.expected, error.found, error.remedy) from error
-    columns, names = edges.source.columns, edges.source.ends
     named = columns.names_ends(names)
     return replace(graph, edge_columns=None if named else names, table_columns=columns.named())
 

@@ -21,6 +21,7 @@ from infomax.analysis.pictures import sample_rows, tsne, umap
 from infomax.analysis.projections import projections
 from infomax.analysis.report import write_report
 from infomax.analysis.scores import scores
+from infomax.arrays.made import told
 from infomax.estimator import DGI
 from infomax.evaluation.probes import choose_probe
 from infomax.evaluation.splits import Splits, encode_labels
@@ -51,7 +52,8 @@ def write_analysis(
     graph, parts = model.graph_, model.preset_.describe()
     verdict = model.health_.get("verdict")  # older runs have none
     lead = (f"{words(verdict)} " if verdict else "") + (
-        f"{drawn}{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features. "
+        f"{drawn}{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
+        f"{told(graph.feature_names) or f'{graph.num_features:,} features'}. "
         f"{parts['encoder']['part']} encoder of {model.model_.encoder.out_dim} dimensions, corruption "
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.degrees import DEGREE_NAMES
+from infomax.arrays.made import made
 from infomax.arrays.resemblance import DIFFERENT, OWN
 from infomax.arrays.sparsity import dense
 from infomax.graphs.graph import Graph
@@ -112,14 +112,13 @@ def _facts(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
             f"No edge joins two of the nodes{seen}, so shuffling changes nothing.",
             f"See how the tables were read: infomax info GRAPH.{marked}",
         )
+    elif made(graph.feature_names) and _are_alike(graph):
+        yield (
+            "There are no features, and the degrees of all nodes are alike.",
+            "Is it a table of edges, not of nodes? Name its columns (--source, --target), or give nodes a table.",
+        )
     elif report["effective_rank"] < LINE and (np.ptp(_rows(graph), axis=0) == 0).all():
-        if graph.feature_names == DEGREE_NAMES:
-            yield (
-                "There are no features, and the degrees of all nodes are alike.",
-                "Is it a table of edges, not of nodes? Name its columns (--source, --target), or give nodes a table.",
-            )
-        else:
-            yield "The features are the same at every node.", "Leave them out (give the edges alone), or give others."
+        yield "The features are the same at every node.", "Leave them out (give the edges alone), or give others."
     elif not graph.table.mapped and edges > FEW:  # of a graph folder, all edges would be read
         hub = int((degrees := graph.degrees()).argmax())
         if degrees[hub] > HUB * edges:
@@ -128,6 +127,12 @@ def _facts(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
                 f"{share:.0f} % of the edges are at node {graph.ids[hub]}: two tables may have been joined wrongly.",
                 "Name the columns of the edges: --source, --target.",
             )
+
+
+def _are_alike(graph: Graph) -> bool:
+    """Whether nodes without features are all alike: in their degrees, and positions tell pairs apart at the most."""
+    degrees = graph.degrees()
+    return np.ptp(degrees) == 0 and (made(graph.feature_names) == "degrees" or degrees[0] <= 1)
 
 
 def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:

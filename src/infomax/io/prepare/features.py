@@ -1,8 +1,9 @@
-"""The features of a graph folder: from a file, or from the degrees of the nodes."""
+"""The features of a graph folder: from a file, or made of the edges."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -10,21 +11,33 @@ from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency, Senders
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.degrees import degree_features
+from infomax.arrays.made import MADE, Kind
+from infomax.arrays.parquet_columns import StoredColumns, StoredIds
+from infomax.arrays.positions import WIDTH, fill_positions
 from infomax.arrays.sparsity import dense
 from infomax.io.features import check_rows, finite, matrix_names, read_matrix
 from infomax.io.folder import GROUP, FeatureWriter
 
 
-def write_degree_features(folder: Path, *, directed: bool, halved: bool) -> list[str]:
-    """Write the features of a graph that has none; returns their names."""
+def write_made(folder: Path, kind: Kind, splits: list[str], *, directed: bool, halved: bool) -> list[str]:
+    """Write the features of a graph that has none, from its edges, ids and splits; returns their names."""
     starts, neighbours = (np.load(folder / name, mmap_mode="r") for name in (layout.STARTS, layout.NEIGHBOURS))
-    degrees = MappedAdjacency(Senders(starts, neighbours, None), directed).degrees()
-    names: list[str] = []
-    with FeatureWriter(folder, 32, "features", halved=halved) as writer:
-        for first in range(0, len(degrees), GROUP):
-            block, names = degree_features(degrees[first : first + GROUP])
-            writer.append(block.toarray())
-    return names
+    weights = np.load(folder / layout.WEIGHTS, mmap_mode="r") if (folder / layout.WEIGHTS).exists() else None
+    edges = MappedAdjacency(Senders(starts, neighbours, weights), directed)
+    with FeatureWriter(folder, len(MADE[kind]), "features", halved=halved) as writer:
+        if kind == "degrees":
+            degrees = edges.degrees()
+            for first in range(0, len(degrees), GROUP):
+                writer.append(degree_features(degrees[first : first + GROUP])[0].toarray())
+        else:
+            seen = StoredColumns(folder / layout.NODES, layout.SPLIT, tuple(splits)).get("seen")
+            with TemporaryDirectory(dir=folder.parent, ignore_cleanup_errors=True) as work:
+                shape = (edges.n, WIDTH)
+                total, now, then = (np.memmap(f"{work}/{name}", np.float32, "w+", shape=shape) for name in "xyz")
+                fill_positions(total, now, then, edges, StoredIds(folder / layout.NODES), seen)
+                for block in row_blocks(total):
+                    writer.append(block)
+    return list(MADE[kind])
 
 
 def copy_features(path: Path, folder: Path, n: int, *, halved: bool) -> list[str]:

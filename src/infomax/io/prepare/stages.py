@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders
 from infomax.arrays.checks import check_sums
+from infomax.arrays.made import usual
 from infomax.errors import InputError
 from infomax.io.blocks import are_integers
 from infomax.io.columns import Columns
@@ -24,7 +25,7 @@ from infomax.io.features import warn_if_ids
 from infomax.io.folder import GROUP, ArrayWriter, FeatureWriter, finish
 from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown, refuse_unstorable
 from infomax.io.prepare.database import Database, text_column
-from infomax.io.prepare.features import copy_features, write_degree_features
+from infomax.io.prepare.features import copy_features, write_made
 from infomax.io.prepare.merging import Counts, merge
 from infomax.io.sources import (
     Source,
@@ -292,7 +293,8 @@ class Preparation:
             return list(names)
         if self.columns.matrix is not None:
             return copy_features(self.columns.matrix, self.folder, self.notes["numbers"]["nodes"], halved=self.halved)
-        return write_degree_features(self.folder, directed=self.directed, halved=self.halved)
+        kind, splits = self.columns.made or usual(False), self._annotations(self.notes, "splits")
+        return write_made(self.folder, kind, splits, directed=self.directed, halved=self.halved)
 
 
 def _keep_if_same(work: Path, asked: str) -> None:
