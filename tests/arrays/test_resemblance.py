@@ -68,6 +68,16 @@ def test_a_graph_folder_has_that_of_the_graph_in_memory(tmp_path, monkeypatch):
     assert of(Graph.open(tmp_path / "g.graph")) == pytest.approx(of(graph), abs=1e-6)
 
 
+def test_wide_sparse_features_are_not_read_a_few_edges_at_a_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    ends = rng.integers(300, size=6000), rng.integers(200_000, size=6000)
+    graph, calls = Graph.from_arrays(ALIKE, sparse.csr_array((np.ones(6000), ends), shape=(300, 200_000))), []
+    scale = module.Scaler.transform
+    monkeypatch.setattr(module.Scaler, "transform", lambda *given: calls.append(0) or scale(*given))
+    assert of(graph) == pytest.approx(0, abs=0.02)
+    assert len(calls) < 10
+
+
 def test_constant_features_and_no_edges_give_no_number_to_trust():
     assert of(Graph.from_arrays(ALIKE, np.ones((300, 3)))) == 0
     alone = Graph.from_arrays(np.empty((2, 0), int), FEATURES)

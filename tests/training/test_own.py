@@ -177,6 +177,13 @@ def test_many_features_are_searched_and_found(monkeypatch):
     np.testing.assert_allclose(directions(sparse_table, nodes, 6, seed=0), exact, atol=1e-3)
 
 
+def test_wide_sparse_features_are_not_read_a_few_nodes_at_a_time(monkeypatch):
+    monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 16)
+    features = np.ones((500, 1000), np.float32)
+    for given, count in ((features, 32), (sparse.csr_array(features), 1)):
+        assert len(list(module.blocks(MemoryTable(given), np.arange(500)))) == count
+
+
 def test_features_that_say_nothing_give_finite_vectors():
     graph = Graph.from_arrays(np.array([[0, 1, 2], [1, 2, 3]]), np.ones((5, 3)))
     with pytest.warns(UserWarning, match="constant"):

@@ -115,8 +115,8 @@ def project(rows: Features, projection: NDArray[np.float32]) -> NDArray[np.float
 
 
 def blocks(table: Table, nodes: NDArray[np.int64]) -> Iterator[Features]:
-    """The features of some nodes, some at a time."""
-    step = max(1, BLOCK_BYTES // (4 * table.shape[1]))
+    """The features of some nodes; dense ones some at a time."""
+    step = len(nodes) if table.sparse else max(1, BLOCK_BYTES // (4 * table.shape[1]))
     return (table[nodes[first : first + step]] for first in range(0, len(nodes), step))
 
 
