@@ -99,6 +99,8 @@ class Source:
     """The first parquet file with rows, and the kinds of its columns, which are those of all files."""
     chosen: NodeColumns = field(init=False)
     """The columns of a node table."""
+    lists: list[str] = field(default_factory=list)
+    """Those of its features that are lists of numbers."""
 
     def __post_init__(self) -> None:
         for path in self.files:
@@ -149,7 +151,7 @@ class Source:
         remedy = self.remedy or ("" if self.columns.features is None else FILL_IN)
         features = block.features(self.widths, remedy) if chosen.features else None
         ids = block.ids(names[chosen.identifier])
-        self._same_kinds(block.path, ids, names[chosen.identifier], [names[at] for at in chosen.features])
+        self._same_kinds(block.path, ids, names[chosen.identifier])
         return Nodes(
             numbers=first + block.numbers,
             ids=ids,
@@ -180,8 +182,11 @@ class Source:
         if self.schema is not None:
             columns = replace(columns, features=parquet.feature_columns(self.schema, columns.features))
         chosen = self.chosen = columns.of_nodes(self.path, self.names)
-        names = [self.names[at] for at in (chosen.identifier, *chosen.annotations)]
-        return names, [self.names[at] for at in chosen.features]
+        names, features = (
+            [self.names[at] for at in some] for some in ((chosen.identifier, *chosen.annotations), chosen.features)
+        )
+        self.lists = [name for name in features if self.schema and parquet.is_list(self.schema.field(name).type)]
+        return names, features
 
     def _blocks(self, choose: Callable[[], tuple[list[str], list[str]]]) -> Iterator[tuple[int, Block]]:
         """The rows of all files, some at a time, each with the number of its file times `FILE`."""
@@ -205,12 +210,11 @@ class Source:
             with parquet.opened(path) as file:
                 yield parquet.ArrowFile(path, file)
 
-    def _same_kinds(self, path: Path, ids: Any, identifier: str, features: Sequence[str] = ()) -> None:
+    def _same_kinds(self, path: Path, ids: Any, identifier: str) -> None:
         """Refuse columns of another kind than in the files before: 1 and "1" are two ids."""
         if self.lines:
             return
-        lists = [name for name in features if parquet.is_list(self.schema.field(name).type)]
-        kinds = dict.fromkeys(lists, "lists") | {identifier: "integer ids" if are_integers(ids) else "text ids"}
+        kinds = dict.fromkeys(self.lists, "lists") | {identifier: "integer ids" if are_integers(ids) else "text ids"}
         first, before = self.kinds = self.kinds or (path, kinds)
         for column in kinds | before:
             here, there = (one.get(column, "single numbers") for one in (kinds, before))
