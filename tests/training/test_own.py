@@ -184,6 +184,14 @@ def test_wide_sparse_features_are_not_read_a_few_nodes_at_a_time(monkeypatch):
         assert len(list(module.blocks(MemoryTable(given), np.arange(500)))) == count
 
 
+def test_a_hundred_thousand_features_need_no_square_of_them():
+    rng = np.random.default_rng(0)
+    places = np.arange(2000) % 50, rng.integers(100_000, size=2000)
+    table = MemoryTable(sparse.csr_array((np.ones(2000, np.float32), places), shape=(50, 100_000)))
+    found = directions(table, np.arange(50), 3, seed=0)
+    np.testing.assert_allclose(found.T @ found, np.eye(3), atol=1e-5)
+
+
 def test_features_that_say_nothing_give_finite_vectors():
     graph = Graph.from_arrays(np.array([[0, 1, 2], [1, 2, 3]]), np.ones((5, 3)))
     with pytest.warns(UserWarning, match="constant"):

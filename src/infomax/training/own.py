@@ -97,8 +97,9 @@ def directions(table: Table, nodes: NDArray[np.int64], count: int, seed: int) ->
     Nodes are read some at a time. Many features are searched by a seeded subspace iteration.
     """
     f = table.shape[1]
-    found = np.eye(f)
-    if f > max(EXACT, count + SPARE):
+    if f <= max(EXACT, count + SPARE):
+        found = np.eye(f)
+    else:
         found = np.linalg.qr(np.random.default_rng(seed).standard_normal((f, count + SPARE)))[0]
         for _ in range(PASSES):
             found = np.linalg.qr(_gram(table, nodes, found))[0]
