@@ -15,10 +15,10 @@ from benchmarks.measure import peak_resident_gb, timed
 from benchmarks.ours import OurPatches
 from benchmarks.problem import PatchProblem
 from infomax import DGI
-from infomax.arrays.memory import available_bytes
 from infomax.datasets import generated
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
+from infomax.kernels.room import available_bytes
 
 FIRST, STEPS = {"cpu": 1, "cuda": 8}, {"cpu": 5, "cuda": 500}
 
