@@ -18,10 +18,11 @@ from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import row_blocks
 
 WIDTH = 256
-"""Signs per node: 128 cost three to five points on Cora; 512 gained none there, and double the memory."""
-FIRST, LAST = 2, 16
-"""The hops that are added. The first is left out: neighbours of neighbours are more alike than neighbours. On citation
-graphs of degree 4 each further hop up to 16 gained; where degrees are high, the late ones add the same to all rows."""
+"""Signs per node. On validation nodes of Cora 128, 256 and 512 random columns gave 63.2, 68.1 and 68.4 % (10 hops)."""
+FIRST, LAST = 2, 24
+"""The hops that are added. On validation nodes of Cora, Citeseer and Pubmed hops 2 to 10 gave 67.2, 42.6 and 60.6 %, 2
+to 16 gave 70.7, 45.9 and 68.6, and 2 to 24 gave 73.4, 48.9 and 70.4. Late hops do no harm where degrees are high: 93.6,
+93.6 and 94.0 on a generated graph of degree 50. Each hop is a pass over the edges."""
 ROUNDS = 4
 """A new node gets a position where a known one is at most so many edges away."""
 POSITION_NAMES = tuple(f"position {column} of {WIDTH}" for column in range(1, WIDTH + 1))
@@ -42,7 +43,7 @@ def positions(edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None = None)
 def fill_positions(
     total: Rows, now: Rows, then: Rows, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None = None
 ) -> None:
-    """Fill ``total`` with x = u(u(P^2 R) + ... + u(P^16 R)), where u makes rows of length 1.
+    """Fill ``total`` with x = u(u(P^2 R) + ... + u(P^24 R)), where u makes rows of length 1.
 
     R are the rows of `signs`, P = D^-1 A with the edges in both directions. Rows of nodes without neighbours are zero.
     With ``seen`` the rows of seen nodes come from the edges among these alone, and the others get theirs as new nodes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -31,12 +30,12 @@ def write_made(folder: Path, kind: Kind, splits: list[str], *, directed: bool, h
                 writer.append(degree_features(degrees[first : first + GROUP])[0].toarray())
         else:
             seen = StoredColumns(folder / layout.NODES, layout.SPLIT, tuple(splits)).get("seen")
-            with TemporaryDirectory(dir=folder.parent, ignore_cleanup_errors=True) as work:
-                shape = (edges.n, WIDTH)
-                total, now, then = (np.memmap(f"{work}/{name}", np.float32, "w+", shape=shape) for name in "xyz")
-                fill_positions(total, now, then, edges, StoredIds(folder / layout.NODES), seen)
-                for block in row_blocks(total):
-                    writer.append(block)
+            # Work files, which go with all others when the folder is whole.
+            paths, shape = [folder.parent / f"positions-{name}" for name in ("total", "now", "then")], (edges.n, WIDTH)
+            total, now, then = (np.memmap(path, np.float32, "w+", shape=shape) for path in paths)
+            fill_positions(total, now, then, edges, StoredIds(folder / layout.NODES), seen)
+            for block in row_blocks(total):
+                writer.append(block)
     return list(MADE[kind])
 
 
