@@ -112,7 +112,7 @@ def advice(model: DGI, rows: Sequence[Row], run: Path, smooth: int | None = None
     raw = next(row for row in rows if row.method == "Raw features")
     if raw.mean > ours.mean:
         scores = " against ".join(score_text(row.mean, None, row.metric) for row in (raw, ours))
-        lines.append(f"Raw features alone score higher: {scores}. The neighbourhood does not help with these labels.")
+        lines.append(f"Raw features alone score higher: {scores}.")
     if not chosen:
         lines.append("--variants scores smoothed vectors as well, and those with the node's own features beside.")
     return lines
