@@ -126,7 +126,7 @@ def test_the_end_of_a_step(generator):
         adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, capacity=4)
         draws = torch.Generator().manual_seed(0)
         for step, loss in enumerate([5.0, 4, 3, 3, 6, 6, 2, 2, 7, 7, 7, 7, 1, 1]):
-            ledger.note(torch.tensor([loss, 0.5, 0.1], device=device), step % 2 == 1)
+            ledger.add_record(torch.tensor([loss, 0.5, 0.1], device=device), step % 2 == 1)
             gradients = [torch.randn(weight.shape, generator=draws).to(device) for weight in weights]
             adam.step(gradients, ledger.kept if step % 2 else None, ledger.waited)
         counts = ledger.counts.clone()

@@ -164,7 +164,7 @@ def test_the_end_of_a_step(monkeypatch, generator):
     def steps(weights):
         adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, capacity=4)
         for step, (loss, draw) in enumerate(zip([5.0, 4, 3, 3, 6, 6], draws, strict=True)):
-            ledger.note(torch.tensor([loss, 0.5, 0.1]), step % 2 == 1)
+            ledger.add_record(torch.tensor([loss, 0.5, 0.1]), step % 2 == 1)
             gradients = [draw[: weight.numel()].view(weight.shape) for weight in weights]
             adam.step(gradients, ledger.kept if step % 2 else None, ledger.waited)
         return [*adam.weights, *adam.means, *adam.variances, adam.count, *ledger.kept]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +17,9 @@ from infomax.kernels import plain
 from infomax.kernels.host import Workspace, on_one_thread
 from infomax.kernels.ranks import Portion
 from infomax.kernels.trees import Tree
+
+if TYPE_CHECKING:
+    from infomax.kernels.optimiser import Adam
 
 # Above which amount of work compiled kernels are used. It depends on the work alone, since all kernels round
 # differently, and those of a GPU draw other shuffles: a seed gives the same encoder whatever a process did before.
@@ -136,9 +139,7 @@ class Backend:
         return plain.bias_prelu(bias, slope, *parts)
 
     @torch.no_grad()
-    def pair_loss(
-        self, z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def pair_loss(self, z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> plain.Outcome:
         """Compute loss and gradients from the last linear map on: PReLU, sigmoid-mean readout, scores, cross-entropy.
 
         The ``last`` arguments are bias b, slope, weight W and offset o. With h = PReLU(z + b), s = σ(mean h),
@@ -155,12 +156,10 @@ class Backend:
         """
         padded = portion is not None and portion.real is not None
         kernels = None if padded else self._gpu(z) or self.numba(z.numel())
-        return (kernels or plain).pair_loss(z, z_negative, *last, portion)  # type: ignore[no-any-return]
+        return (kernels or plain).pair_loss(z, z_negative, *last, portion=portion)  # type: ignore[no-any-return]
 
     @torch.no_grad()
-    def shuffle_loss(
-        self, matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *last: Tensor
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def shuffle_loss(self, matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *last: Tensor) -> plain.Outcome:
         """Compute `pair_loss` of a graph and its shuffle, z = P Y and P Y[rows], with one gradient by Y, not two by z.
 
         ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared.
@@ -172,24 +171,24 @@ class Backend:
         return plain.shuffle_loss(matrix, transpose, rows, y, *last)
 
     @torch.no_grad()
-    def note(self, record: Tensor, *books: Any) -> None:
-        """Add a step's record ``[3]`` to the books of a `Ledger`; they are as in `plain.note`."""
-        (self._gpu(record) or plain).note(record, *books)
+    def add_record(self, record: Tensor, *books: Any) -> None:
+        """Add a step's record ``[3]`` to the books of a `Ledger`; they are as in `plain.add_record`."""
+        (self._gpu(record) or plain).add_record(record, *books)
 
     @torch.no_grad()
-    def adam(self, weights: list[Tensor], gradients: Sequence[Tensor], *state: Any) -> None:
-        """Do and count one step of Adam; its state is as in `plain.adam`."""
+    def adam(self, state: Adam, gradients: Sequence[Tensor], *keeping: Any) -> None:
+        """Do and count one step of Adam; see `plain.adam` for the weights to keep."""
         # The kernels index memory directly: a gradient needs the same layout as its weight.
         gradients = [
             gradient if gradient.stride() == weight.stride() else torch.empty_like(weight).copy_(gradient)
-            for weight, gradient in zip(weights, gradients, strict=True)
+            for weight, gradient in zip(state.weights, gradients, strict=True)
         ]
-        flat = all(weight.dtype == torch.float32 and weight.is_contiguous() for weight in weights)
-        kernels = self._gpu(weights[0]) or (self.numba(sum(map(torch.numel, weights))) if flat else None)
+        flat = all(weight.dtype == torch.float32 and weight.is_contiguous() for weight in state.weights)
+        kernels = self._gpu(state.weights[0]) or (self.numba(sum(map(torch.numel, gradients))) if flat else None)
         if kernels is None and self.uses_numba:
-            on_one_thread(plain.adam, weights, gradients, *state)
+            on_one_thread(plain.adam, state, gradients, *keeping)
         else:
-            (kernels or plain).adam(weights, gradients, *state)
+            (kernels or plain).adam(state, gradients, *keeping)
 
     def _gpu(self, x: Tensor) -> ModuleType | None:
         """Return the Triton kernels if x is float32 on a GPU."""

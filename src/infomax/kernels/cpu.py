@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,8 +16,12 @@ from numba import njit
 from scipy.special import expit
 from torch import Tensor
 
+from infomax.kernels.plain import Outcome
 from infomax.kernels.ranks import Portion
 from infomax.kernels.sharing import equal, even, share
+
+if TYPE_CHECKING:
+    from infomax.kernels.optimiser import Adam
 
 PIECE = 256
 """Rows that are summed in single precision; a longer sum would lose small terms."""
@@ -158,16 +162,9 @@ def product(matrix: Tensor, y: Tensor, empty: Empty = np.empty) -> Tensor:
     return _products(empty, y, _blocked(matrix, y))[0]
 
 
-def pair_loss(
-    z: Tensor,
-    z_negative: Tensor,
-    bias: Tensor,
-    slope: Tensor,
-    weight: Tensor,
-    offset: Tensor,
-    portion: Portion | None = None,
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> Outcome:
     """As `Backend.pair_loss`; z and z_negative are overwritten by their gradients."""
+    bias, slope, weight, offset = last
     portion = portion or Portion(len(z), len(z) + len(z_negative))
     n, total = portion.nodes, portion.total
     b, a, o = bias.numpy(), slope.numpy()[0], offset.numpy()[()]
@@ -195,33 +192,25 @@ def pair_loss(
 
 
 def shuffle_loss(
-    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *others: Tensor, empty: Empty = np.empty
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *last: Tensor, empty: Empty = np.empty
+) -> Outcome:
     """As `Backend.shuffle_loss`; a shuffle renumbers columns or rows, without copying Y."""
     starts, columns, values, height = _blocked(matrix, y)
     shuffled = starts, rows.numpy()[columns], values, len(y)
     z, z_negative = _products(empty, y, (starts, columns, values, height), shuffled)
-    record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
+    record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *last)
     back, y_grad = _csr(transpose), empty(y.shape, y.numpy().dtype)
     share(_pair_gradient, (even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad))
     return record, (torch.from_numpy(y_grad), *gradients)
 
 
-def adam(
-    weights: Sequence[Tensor],
-    gradients: Sequence[Tensor],
-    means: Sequence[Tensor],
-    variances: Sequence[Tensor],
-    count: Tensor,
-    lr: float,
-    kept: Sequence[Tensor] | None,
-    waited: Tensor | None,
-) -> None:
+def adam(state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None, waited: Tensor | None) -> None:
     """As `plain.adam`, for contiguous tensors."""
-    count += 1
-    rate, scale = lr / (1 - 0.9 ** count.item()), 1 / math.sqrt(1 - 0.999 ** count.item())
+    state.count += 1
+    steps = state.count.item()
+    rate, scale = state.lr / (1 - 0.9**steps), 1 / math.sqrt(1 - 0.999**steps)
     keep = bool(kept) and waited is not None and waited.item() == 0
-    groups = zip(weights, gradients, means, variances, kept or weights, strict=True)
+    groups = zip(state.weights, gradients, state.means, state.variances, kept or state.weights, strict=True)
     flat = [[tensor.numpy().reshape(-1) for tensor in group] for group in groups]
     share(_descend, *((equal(len(group[0])), *group, keep, rate, scale) for group in flat))
 

@@ -22,4 +22,4 @@ class Adam:
 
     def step(self, gradients: Sequence[Tensor], kept: list[Tensor] | None = None, waited: Tensor | None = None) -> None:
         """Update the weights; see `plain.adam` for ``kept`` and ``waited``."""
-        self.backend.adam(self.weights, gradients, self.means, self.variances, self.count, self.lr, kept, waited)
+        self.backend.adam(self, gradients, kept, waited)

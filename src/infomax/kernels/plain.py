@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -11,6 +11,12 @@ from torch.nn.functional import embedding, embedding_bag, softplus
 
 from infomax.kernels.ranks import Portion
 from infomax.kernels.trees import Tree
+
+if TYPE_CHECKING:
+    from infomax.kernels.optimiser import Adam
+
+Outcome: TypeAlias = tuple[Tensor, tuple[Tensor, ...]]
+"""The record of a step ``[3]``, and the gradients of its loss."""
 
 
 def product(matrix: Tensor, y: Tensor) -> Tensor:
@@ -55,16 +61,9 @@ def bias_prelu(bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
     return _BiasPReLU.apply(z, bias, slope)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def pair_loss(
-    z: Tensor,
-    z_negative: Tensor,
-    bias: Tensor,
-    slope: Tensor,
-    weight: Tensor,
-    offset: Tensor,
-    portion: Portion | None = None,
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> Outcome:
     """As `Backend.pair_loss`."""
+    bias, slope, weight, offset = last
     padded = portion is not None and portion.real is not None
     portion = portion or Portion(len(z), len(z) + len(z_negative))
     n, total = portion.nodes, portion.total
@@ -93,12 +92,10 @@ def pair_loss(
     )
 
 
-def shuffle_loss(
-    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *others: Any
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+def shuffle_loss(matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *last: Tensor) -> Outcome:
     """As `Backend.shuffle_loss`."""
     z, z_negative = product(matrix, y), product(matrix, y.index_select(0, rows))
-    record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *others)
+    record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *last)
     back = product(transpose, grad_negative).index_select(0, inverse(rows))
     return record, (back.add_(product(transpose, grad)), *gradients)
 
@@ -108,7 +105,7 @@ def inverse(rows: Tensor) -> Tensor:
     return torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
 
 
-def note(
+def add_record(
     record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
 ) -> None:
     """Add a step's record ``[3]`` to the sums; after an epoch's last step, store its mean. See `Ledger`."""
@@ -123,33 +120,24 @@ def note(
         sums.zero_()
 
 
-def adam(
-    weights: list[Tensor],
-    gradients: list[Tensor],
-    means: list[Tensor],
-    variances: list[Tensor],
-    count: Tensor,
-    lr: float,
-    kept: list[Tensor] | None,
-    waited: Tensor | None,
-) -> None:
+def adam(state: Adam, gradients: list[Tensor], kept: list[Tensor] | None, waited: Tensor | None) -> None:
     """Do and count one step of Adam; if ``waited`` is 0 and ``kept`` is given, copy the weights to it first."""
     if kept and waited is not None:
         if waited.is_cuda:
-            for before, weight in zip(kept, weights, strict=True):
+            for before, weight in zip(kept, state.weights, strict=True):
                 torch.where(waited == 0, weight, before, out=before)
         elif waited == 0:
-            torch._foreach_copy_(kept, weights)
-    count += 1
+            torch._foreach_copy_(kept, state.weights)
+    state.count += 1
     # The function that `torch.optim.Adam` runs; the class itself first imports a compiler, which takes 1.5 s.
     torch._fused_adam_(
-        weights,
+        state.weights,
         gradients,
-        means,
-        variances,
+        state.means,
+        state.variances,
         [],
-        [count] * len(weights),
-        lr=lr,
+        [state.count] * len(gradients),
+        lr=state.lr,
         beta1=0.9,
         beta2=0.999,
         weight_decay=0,

@@ -43,7 +43,7 @@ class Permutation:
     def first(self, count: int) -> Tensor:
         """Return the images of 0 to count - 1: ``count`` different random numbers below n."""
         if kernels := self.backend.triton:
-            return kernels.first_images(self.keys, self.n, count, *self.bits)  # type: ignore[no-any-return]
+            return kernels.first_images(self.keys[None], self.n, count, *self.bits)[0]  # type: ignore[no-any-return]
         return self(torch.arange(count, device=self.keys.device))
 
     def __call__(self, numbers: Tensor) -> Tensor:

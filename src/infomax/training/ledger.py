@@ -47,10 +47,10 @@ class Ledger:
         """Epochs since the lowest loss; 0 right after an epoch whose loss is the lowest so far."""
         return self.counts[2]
 
-    def note(self, record: Tensor, last: bool) -> None:
+    def add_record(self, record: Tensor, last: bool) -> None:
         """Add the record ``[3]`` of a step; after the last step of an epoch, store the epoch's mean."""
         books = self.sums, self.curve, self.lowest, self.counts
-        self.backend.note(record, *books, self.steps, self.patience or 0, last)
+        self.backend.add_record(record, *books, self.steps, self.patience or 0, last)
         for buffer, kept in zip(self.buffers if last else (), self.kept_buffers, strict=last):
             torch.where(self.waited == 0, buffer, kept, out=kept)
 

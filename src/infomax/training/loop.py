@@ -142,7 +142,7 @@ class Training:
         """Do the five steps of the paper."""
         positive, negative = self.views.pair(batch, self.generator)  # 1. sample a negative
         record = evaluate_pair(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
-        self.ledger.note(record, last)
+        self.ledger.add_record(record, last)
         # Of one number: for the gradient of several, torch first imports a library of symbols, which takes 0.5 to 3 s.
         mine = torch.autograd.grad(record[0], self.weights, materialize_grads=True)
         gradients = [*self.ranks.sum(mine[: self.shared]), *mine[self.shared :]]

@@ -6,10 +6,10 @@ in which blocks finish: the same seed gives the same bits.
 
 from infomax.kernels.gpu.activations import BiasPReLU
 from infomax.kernels.gpu.loss import pair_loss, shuffle_loss
-from infomax.kernels.gpu.neighbourhoods import first_images, pool_rows
-from infomax.kernels.gpu.permutations import permutations
+from infomax.kernels.gpu.neighbourhoods import pool_rows
+from infomax.kernels.gpu.permutations import first_images, permutations
 from infomax.kernels.gpu.products import Sparse, product
-from infomax.kernels.gpu.step import adam, note
+from infomax.kernels.gpu.step import adam, add_record
 from infomax.kernels.gpu.trees import PoolTree, gather_tree
 
 __all__ = [
@@ -17,9 +17,9 @@ __all__ = [
     "PoolTree",
     "Sparse",
     "adam",
+    "add_record",
     "first_images",
     "gather_tree",
-    "note",
     "pair_loss",
     "permutations",
     "pool_rows",

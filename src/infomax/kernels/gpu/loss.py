@@ -16,6 +16,7 @@ from torch import Tensor
 
 from infomax.kernels.gpu.products import Sparse, pair, pair_gradient
 from infomax.kernels.gpu.sums import column_sums
+from infomax.kernels.plain import Outcome
 from infomax.kernels.ranks import Portion
 
 ROWS, COLUMNS = 32, 128
@@ -189,19 +190,12 @@ class Judgement:
     gradients: tuple[Tensor, ...]
 
 
-def judge(
-    z: Tensor,
-    z_negative: Tensor,
-    bias: Tensor,
-    slope: Tensor,
-    weight: Tensor,
-    offset: Tensor,
-    portion: Portion | None = None,
-) -> Judgement:
+def judge(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> Judgement:
     """Score two views, ``[N, d]`` and ``[M, d]``; returns the record and all gradients except those by the views.
 
     With a ``portion`` of a batch, record and gradients are of the whole batch.
     """
+    bias, slope, weight, offset = last
     (n, d), m = z.shape, len(z_negative)
     portion = portion or Portion(n, n + m)
     nodes, total = portion.nodes, portion.total
@@ -244,18 +238,10 @@ def judge(
     return Judgement(record, g, v, c, (bias_grad, slope_grad, weight_grad, offset_grad))
 
 
-def pair_loss(
-    z: Tensor,
-    z_negative: Tensor,
-    bias: Tensor,
-    slope: Tensor,
-    weight: Tensor,
-    offset: Tensor,
-    portion: Portion | None = None,
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> Outcome:
     """As `Backend.pair_loss`; z and z_negative are overwritten by their gradients."""
     z, z_negative = z.contiguous(), z_negative.contiguous()
-    found = judge(z, z_negative, bias, slope, weight, offset, portion)
+    found, (bias, slope, *_) = judge(z, z_negative, *last, portion=portion), last
     for part, g, c in ((z, found.g, found.c), (z_negative, found.g[len(z) :], None)):
         n, d = part.shape
         _through[triton.cdiv(n, ROWS), triton.cdiv(d, COLUMNS)](part, bias, slope, g, found.v, c, n, d, ROWS, COLUMNS)
@@ -265,12 +251,10 @@ def pair_loss(
     return found.record, (z, z_negative, bias_grad, slope_grad, *whole)
 
 
-def shuffle_loss(
-    matrix: Sparse, transpose: Sparse, rows: Tensor, y: Tensor, *others: Tensor
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+def shuffle_loss(matrix: Sparse, transpose: Sparse, rows: Tensor, y: Tensor, *last: Tensor) -> Outcome:
     """As `Backend.shuffle_loss`."""
     z, z_negative, inverse = pair(matrix, y, rows)
-    found, (bias, slope, *_) = judge(z, z_negative, *others), others
+    found, (bias, slope, *_) = judge(z, z_negative, *last), last
     y_grad = pair_gradient(transpose, z, z_negative, rows, inverse, bias, slope, found.g, found.v, found.c)
     return found.record, (y_grad, *found.gradients)
 

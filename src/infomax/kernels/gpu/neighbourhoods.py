@@ -1,36 +1,17 @@
-"""Neighbourhoods and permutations on a GPU; see `infomax.kernels.neighbourhoods`, `infomax.kernels.random`."""
+"""Neighbourhoods on a GPU; see `infomax.kernels.neighbourhoods`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from infomax.kernels.gpu.permutations import BLOCK, ROUNDS, _stir
+from infomax.kernels.gpu.permutations import ROUNDS, image
 
 COLUMNS, CHUNK, WARPS = 128, 32, 1
 """Columns and neighbours that a program reads at a time, and its warps: the fastest of 60 choices at Reddit's shape."""
-
-
-@triton.jit
-def _image(x, keys, n, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr):
-    """Return the images of numbers below n."""
-    x = _stir(x, keys, low, high, ROUNDS)
-    while tl.max((x >= n).to(tl.int32), 0) > 0:
-        x = tl.where(x >= n, _stir(x, keys, low, high, ROUNDS), x)
-    return x
-
-
-@triton.jit
-def _first_images(
-    keys, out, n, count, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr
-):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = _image(tl.where(i < count, i, 0).to(tl.int64), keys, n, low, high, ROUNDS)
-    tl.store(out + i, x, i < count)
 
 
 @triton.jit
@@ -82,18 +63,11 @@ def _pool_rows(
         weight = tl.where(itself, weight, weight * stretch)
         row = sender
         if keys is not None:
-            row = _image(sender, keys, n, low, high, ROUNDS)
+            row = image(sender, keys, n, low, high, ROUNDS)
         inside = (there | itself)[:, None] & (at < d)[None, :]
         x = tl.load(table + row[:, None] * d + at[None, :], inside, 0.0).to(tl.float32)
         total += tl.sum(x * weight[:, None], 0)
     tl.store(out + i * d + at, total * tl.load(left + node), at < d)
-
-
-def first_images(keys: Tensor, n: int, count: int, low: int, high: int) -> Tensor:
-    """As `Permutation.first`."""
-    out = torch.empty(count, dtype=torch.int64, device=keys.device)
-    _first_images[(triton.cdiv(count, BLOCK),)](keys, out, n, count, low, high, ROUNDS, BLOCK, num_warps=1)
-    return out
 
 
 def pool_rows(hoods: Any, nodes: Tensor, offsets: Tensor, table: Tensor, permutation: Any) -> Tensor:

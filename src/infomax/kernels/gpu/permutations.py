@@ -28,14 +28,30 @@ def _stir(x, keys, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr):
 
 
 @triton.jit
-def _permute(keys, out, n, blocks, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
-    i, which = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK), tl.program_id(0) // blocks
-    keys += which * ROUNDS
-    x = _stir(i.to(tl.int64), keys, low, high, ROUNDS)
+def image(x, keys, n, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr):
+    """Return the images of numbers below n."""
+    x = _stir(x, keys, low, high, ROUNDS)
     # Apply the network again where the result is n or above (cycle walking): a permutation of 0 to n - 1 remains.
-    while tl.max(((x >= n) & (i < n)).to(tl.int32), 0) > 0:
+    while tl.max((x >= n).to(tl.int32), 0) > 0:
         x = tl.where(x >= n, _stir(x, keys, low, high, ROUNDS), x)
-    tl.store(out + which.to(tl.int64) * n + i, x, i < n)
+    return x
+
+
+@triton.jit
+def _images(
+    keys, out, n, count, blocks, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr
+):
+    i, which = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK), tl.program_id(0) // blocks
+    x = image(tl.where(i < count, i, 0).to(tl.int64), keys + which * ROUNDS, n, low, high, ROUNDS)
+    tl.store(out + which.to(tl.int64) * count + i, x, i < count)
+
+
+def first_images(keys: Tensor, n: int, count: int, low: int, high: int) -> Tensor:
+    """The images of 0 to count - 1 under permutations of 0 to n - 1, ``[P, ROUNDS] -> [P, count]``."""
+    out = torch.empty(len(keys), count, dtype=torch.int64, device=keys.device)
+    blocks = triton.cdiv(count, BLOCK)
+    _images[(len(keys) * blocks,)](keys, out, n, count, blocks, low, high, ROUNDS, BLOCK, num_warps=1)
+    return out
 
 
 def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
@@ -43,8 +59,5 @@ def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
     keys = torch.randint(
         -(2**31), 2**31, (count, ROUNDS), generator=generator, device=generator.device, dtype=torch.int32
     )
-    out = torch.empty(count, n, dtype=torch.int64, device=generator.device)
     bits = max((n - 1).bit_length(), 6)
-    blocks = triton.cdiv(n, BLOCK)
-    _permute[(count * blocks,)](keys, out, n, blocks, bits // 2, bits - bits // 2, ROUNDS, BLOCK, num_warps=1)
-    return out
+    return first_images(keys, n, n, bits // 2, bits - bits // 2)

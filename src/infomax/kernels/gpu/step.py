@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import triton
 import triton.language as tl
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from infomax.kernels.optimiser import Adam
+
 BLOCK = 1024
 
 
 @triton.jit
-def _note(record, sums, curve, lowest, counts, capacity, steps, patience, LAST: tl.constexpr):
+def _add_record(record, sums, curve, lowest, counts, capacity, steps, patience, LAST: tl.constexpr):
     i = tl.arange(0, 4)
     total = tl.load(sums + i, i < 3, 0.0) + tl.load(record + i, i < 3, 0.0).to(tl.float64)
     if LAST:
@@ -70,37 +74,20 @@ def _adam(
             tl.store(weights[k] + i, w - step, inside)
 
 
-def note(
+def add_record(
     record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
 ) -> None:
-    """As `plain.note`."""
-    _note[(1,)](record, sums, curve, lowest, counts, len(curve), steps, patience, last, num_warps=1)
+    """As `plain.add_record`."""
+    _add_record[(1,)](record, sums, curve, lowest, counts, len(curve), steps, patience, last, num_warps=1)
 
 
-def adam(
-    weights: Sequence[Tensor],
-    gradients: Sequence[Tensor],
-    means: Sequence[Tensor],
-    variances: Sequence[Tensor],
-    count: Tensor,
-    lr: float,
-    kept: Sequence[Tensor] | None,
-    waited: Tensor | None,
-) -> None:
+def adam(state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None, waited: Tensor | None) -> None:
     """As `plain.adam`; all weights in one launch."""
-    corrections = count.new_empty(2)
-    _count[(1,)](count, corrections, num_warps=1)
-    sizes = tuple(weight.numel() for weight in weights)
+    corrections = state.count.new_empty(2)
+    _count[(1,)](state.count, corrections, num_warps=1)
+    arrays = map(tuple, (state.weights, gradients, state.means, state.variances, kept or state.weights))
+    sizes = tuple(weight.numel() for weight in state.weights)
+    keep = bool(kept) and waited is not None
     _adam[triton.cdiv(max(sizes), BLOCK), len(sizes)](
-        tuple(weights),
-        tuple(gradients),
-        tuple(means),
-        tuple(variances),
-        tuple(kept or weights),
-        sizes,
-        corrections,
-        count if waited is None else waited,
-        lr,
-        bool(kept) and waited is not None,
-        BLOCK,
+        *arrays, sizes, corrections, waited if keep else state.count, state.lr, keep, BLOCK
     )
