@@ -28,6 +28,16 @@ class Senders(NamedTuple):
     indices: NDArray[Any]
     data: NDArray[np.float32] | None
 
+    @classmethod
+    def of_matrix(cls, received: sparse.csr_array) -> Senders:
+        """Those of a matrix with a row per node that receives."""
+        return cls(received.indptr, received.indices, received.data if (received.data != 1).any() else None)
+
+    def matrix(self, width: int) -> sparse.csr_array:
+        """The matrix ``[N, width]`` of them, in memory."""
+        data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
+        return sparse.csr_array((data, self.indices, self.indptr), shape=(len(self.indptr) - 1, width))
+
     def of(self, nodes: NDArray[np.int64]) -> Entries:
         """The entries of some nodes: the place of each among ``nodes``, the sender, and the weight."""
         first = self.indptr[nodes].astype(np.int64)
@@ -126,8 +136,7 @@ class MemoryAdjacency(Adjacency):
     @cached_property
     def senders(self) -> Senders:  # type: ignore[override]
         """Who sends to each node."""
-        turned = self.values.T.tocsr() if self.directed else self.values
-        return Senders(turned.indptr, turned.indices, turned.data if (turned.data != 1).any() else None)
+        return Senders.of_matrix(self.values.T.tocsr() if self.directed else self.values)
 
     def matrix(self) -> sparse.csr_array:
         """A itself."""
@@ -156,10 +165,8 @@ class MappedAdjacency(Adjacency):
     def matrix(self) -> sparse.csr_array:
         """A, read into memory."""
         require_room(self.to_read(), "read all of its edges")
-        indptr, indices, data = self.senders
-        values = np.ones(self.nnz, np.float32) if data is None else data
-        kind = sparse.csc_array if self.directed else sparse.csr_array
-        matrix = sparse.csr_array(kind((values, indices, indptr), shape=(self.n, self.n), copy=True))
+        received = self.senders.matrix(self.n)
+        matrix = sparse.csr_array(received.T if self.directed else received, copy=True)
         matrix.sort_indices()
         return matrix
 

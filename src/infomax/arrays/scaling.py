@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -32,6 +33,8 @@ class Scaler:
     kind: Scale
     mean: NDArray[np.float32] | None = None
     deviation: NDArray[np.float32] | None = None
+    others: Mapping[str, Scaler] = field(default_factory=dict)
+    """Those of the other types of nodes, where a graph has several."""
 
     @classmethod
     def fit(cls, features: Any, kind: Scale = "auto") -> Scaler:

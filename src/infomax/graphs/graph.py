@@ -15,7 +15,6 @@ from infomax.arrays.adjacency import MemoryAdjacency
 from infomax.arrays.blocks import require_room
 from infomax.arrays.held_out import split_edges
 from infomax.arrays.made import made, make
-from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError
 from infomax.io import interchange
@@ -54,16 +53,6 @@ class Graph(Record):
         """Refuse to become an array: what asks for one, as searches of scikit-learn do, would cut it into rows."""
         remedy = "Compare settings by their vectors: DGI(dim).fit_transform(graph).vectors has one row per node."
         raise InputError("graph", "an array with one row per node", "a Graph, which cannot be cut into rows", remedy)
-
-    def scaler(self, kind: Scale = "auto") -> Scaler:
-        """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions alone."""
-        if kind == "auto" and made(self.feature_names) == "positions":
-            kind = "none"
-        return self.table.fit_scaler(kind, self.splits.get("seen"))
-
-    def seen(self) -> Graph:
-        """The part of the graph that training may use: the split "seen", or everything where there is none."""
-        return self.part(self.splits["seen"]) if "seen" in self.splits else self
 
     @classmethod
     def open(cls, folder: str | Path) -> Graph:

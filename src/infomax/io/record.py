@@ -16,7 +16,9 @@ from infomax.arrays import checks
 from infomax.arrays.adjacency import Adjacency, MemoryAdjacency
 from infomax.arrays.blocks import require_room
 from infomax.arrays.held_out import check_held_out
-from infomax.arrays.made import MADE, make, usual
+from infomax.arrays.made import MADE, made, make, usual
+from infomax.arrays.relations import Relation
+from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Features, MemoryTable, Table
 from infomax.errors import InputError, shorten
 
@@ -24,6 +26,9 @@ from infomax.errors import InputError, shorten
 @dataclass(frozen=True, eq=False)
 class Record:
     """The arrays of a graph, checked when they are made into one.
+
+    A graph of several types of nodes is the nodes of one of them, those of the `others`, and `relations` between them;
+    `target` turns to another type. Its ``edges`` are none.
 
     Attributes:
         edges: N nodes. No self-loops (an encoder adds its own), no zero weights, no duplicates.
@@ -52,6 +57,12 @@ class Record:
     """The columns used as source and target, where the edge table has no columns of these names."""
     table_columns: Mapping[str, str] = field(default_factory=dict)
     """The columns that were named when its tables were read, by "id", "source", "target" and "weight"."""
+    kind: str = ""
+    """The type of its nodes, where there are several types."""
+    others: Mapping[str, Record] = field(default_factory=dict)
+    """The nodes of the other types, by type."""
+    relations: tuple[Relation, ...] = ()
+    """The edges between nodes of several types."""
     folder: Path | None = None
     """The graph folder whose arrays it maps, where it was opened from one; see `open`."""
 
@@ -76,6 +87,8 @@ class Record:
     @property
     def num_edges(self) -> int:
         """The number of edges; an undirected edge counts once."""
+        if self.relations:
+            return sum(relation.count for relation in self.relations)
         return self.edges.nnz if self.directed else self.edges.nnz // 2
 
     @property
@@ -93,6 +106,29 @@ class Record:
         """Whether any edge has a weight other than 1."""
         return self.edges.weighted
 
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of nodes, in alphabetical order; empty where there is only one."""
+        return tuple(sorted({self.kind, *self.others})) if self.kind else ()
+
+    def target(self, kind: str) -> Self:
+        """The same graph, seen from the nodes of another type."""
+        if kind == self.kind:
+            return self
+        if kind not in self.others:
+            raise InputError("type of nodes", f"one of {', '.join(self.types) or 'no types'}", shorten(kind))
+        here = dataclasses.replace(self, kind="", others={}, relations=(), folder=None)
+        others = {name: record for name, record in self.others.items() if name != kind} | {self.kind: here}
+        fields = {name: getattr(self.others[kind], name) for name in _OF_NODES}
+        return dataclasses.replace(
+            here, **fields, kind=kind, others=others, relations=self.relations, folder=self.folder
+        )
+
+    def scaled(self, scaler: Scaler) -> Self:
+        """The same graph with scaled features, those of the other types as well."""
+        others = {kind: record.scaled(scaler.others[kind]) for kind, record in self.others.items()}
+        return dataclasses.replace(self, table=self.table.scaled(scaler), others=others)
+
     def replace(
         self, *, adjacency: Any = None, directed: bool | None = None, features: Features | None = None, **fields: Any
     ) -> Self:
@@ -107,6 +143,7 @@ class Record:
     def part(self, mask: NDArray[np.bool_]) -> Self:
         """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
         rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
+        relations = tuple(relation.part(self.kind, rows) for relation in self.relations)
         use = f"read {len(rows):,} of its nodes"
         remedy = "Make a graph folder of these nodes alone: infomax prepare."
         require_room(self.table.to_read(len(rows)) + self.edges.to_read(rows), use, remedy)
@@ -122,8 +159,24 @@ class Record:
             splits={name: column[rows] for name, column in self.splits.items()},
             groups=None if self.groups is None else self.groups[rows],
             held_out=held_out,
+            relations=relations,
             folder=None,
         )
+
+    def seen(self) -> Self:
+        """The part of the graph that training may use: the split "seen" of each type, or everything where is none."""
+        graph = self
+        for kind in self.types or ("",):
+            graph = graph.target(kind)
+            graph = graph.part(graph.splits["seen"]) if "seen" in graph.splits else graph
+        return graph.target(self.kind)
+
+    def scaler(self, kind: Scale = "auto") -> Scaler:
+        """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions alone."""
+        others = {name: record.scaler(kind) for name, record in self.others.items()}
+        if kind == "auto" and made(self.feature_names) == "positions":
+            kind = "none"
+        return dataclasses.replace(self.table.fit_scaler(kind, self.splits.get("seen")), others=others)
 
     def loaded(self) -> Self:
         """The same graph with all of its arrays in memory."""
@@ -135,6 +188,7 @@ class Record:
             ids=self.ids[:],
             labels=dict(self.labels),
             splits=dict(self.splits),
+            others={kind: record.loaded() for kind, record in self.others.items()},
             folder=None,
         )
 
@@ -232,3 +286,9 @@ class Record:
             held_out=None if held_out is None else check_held_out(held_out, matrix),
             dropped=dropped,
         )
+
+
+_OF_NODES = tuple(
+    field.name for field in dataclasses.fields(Record) if field.name not in ("kind", "others", "relations", "folder")
+)
+"""The fields that belong to the nodes of one type."""

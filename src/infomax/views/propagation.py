@@ -39,8 +39,8 @@ class Normalisation:
         return left, left if self.left == self.right else _power(degree, self.right, dtype)
 
 
-Rule = Normalisation | Literal["symmetric", "mean"]
-"""A normalisation, or the name of one."""
+Rule = Normalisation | Literal["symmetric", "mean"] | tuple[str, ...]
+"""A normalisation, or the name of one; in a graph of several types, the names of paths, pooled by means of means."""
 
 SYMMETRIC = Normalisation(loops=True, left=0.5, right=0.5)
 """The GCN's."""

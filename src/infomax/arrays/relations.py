@@ -1,0 +1,126 @@
+"""The edges of a graph of several types of nodes: one relation per kind of edge, and the paths along them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.arrays.adjacency import Senders
+from infomax.errors import InputError, shorten
+
+MOST_PATHS = 32
+"""Paths that a type of nodes may have where none are named."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """The edges of one kind, from S nodes of one type to T nodes of another, or of the same.
+
+    Messages run both ways: a node of either type receives from those of the other that it is joined to. Between nodes
+    of one type an edge is in both arrays, and messages run as in a graph of one type.
+
+    Shapes:
+        to_target: T nodes, the columns are nodes of the source
+        to_source: S nodes, the columns are nodes of the target
+    """
+
+    source: str
+    name: str
+    target: str
+    to_target: Senders
+    to_source: Senders
+
+    @classmethod
+    def of(cls, source: str, name: str, target: str, matrix: sparse.csr_array) -> Relation:
+        """The relation of a clean matrix ``[S, T]``; of one type, ``A[i, j]`` is the edge i -> j."""
+        back = Senders.of_matrix(matrix)
+        symmetric = source == target and (matrix != matrix.T).nnz == 0
+        return cls(source, name, target, back if symmetric else Senders.of_matrix(matrix.T.tocsr()), back)
+
+    @property
+    def count(self) -> int:
+        """The number of edges; an undirected edge within one type counts once."""
+        return len(self.to_source.indices) // (2 if self.to_target is self.to_source else 1)
+
+    def matrix(self) -> sparse.csr_array:
+        """The matrix ``[S, T]``, in memory."""
+        return self.to_source.matrix(len(self.to_target.indptr) - 1)
+
+    def part(self, kind: str, rows: NDArray[np.int64]) -> Relation:
+        """The edges that are left of it when of a type only some nodes are, ascending."""
+        if kind not in (self.source, self.target):
+            return self
+        matrix = self.matrix()
+        matrix = matrix[rows] if kind == self.source else matrix
+        matrix = matrix[:, rows] if kind == self.target else matrix
+        return Relation.of(self.source, self.name, self.target, sparse.csr_array(matrix))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a path: nodes of a type receive along a relation, from those of the next type."""
+
+    relation: Relation
+    kind: str
+    """The type that receives."""
+
+    @property
+    def sender(self) -> str:
+        """The type that sends."""
+        return self.relation.source if self.kind == self.relation.target else self.relation.target
+
+    @property
+    def senders(self) -> Senders:
+        """Who sends to each node."""
+        return self.relation.to_target if self.kind == self.relation.target else self.relation.to_source
+
+
+def steps(relations: Sequence[Relation], kind: str) -> list[Step]:
+    """The steps that nodes of a type can receive by."""
+    return [Step(relation, kind) for relation in relations if kind in (relation.source, relation.target)]
+
+
+def path_name(path: Sequence[Step], relations: Sequence[Relation]) -> str:
+    """The name of a path: its types, as in paper-author-paper; relations too where several join the same types."""
+    name = path[0].kind
+    for step in path:
+        several = sum(other.sender == step.sender for other in steps(relations, step.kind)) > 1
+        name += f"-[{step.relation.name}]-{step.sender}" if several else f"-{step.sender}"
+    return name
+
+
+def find_paths(relations: Sequence[Relation], kind: str, hops: int, ends: Collection[str]) -> dict[str, list[Step]]:
+    """The paths of one to so many steps that begin at a type and end at one of some types, by name."""
+    found: dict[str, list[Step]] = {}
+    grown: list[list[Step]] = [[]]
+    for _ in range(hops):
+        longer = [[*path, step] for path in grown for step in steps(relations, path[-1].sender if path else kind)]
+        found |= {path_name(path, relations): path for path in longer if path[-1].sender in ends}
+        grown = longer
+        if len(found) > MOST_PATHS:
+            remedy = "Name those that matter (--paths), or take fewer steps (--hops)."
+            raise InputError(f"paths from {kind}", f"at most {MOST_PATHS}", f"{len(found)} of {hops} steps", remedy)
+    return found
+
+
+def named_path(relations: Sequence[Relation], name: str) -> list[Step]:
+    """The path of a name, as `path_name` writes it; raise InputError where there is none."""
+    kind, *words = re.split(r"-(?:\[(.*?)\]-)?", name)  # a type, then a relation or None, and a type, and so on
+    path: list[Step] = []
+    for wanted, sender in zip(words[::2], words[1::2], strict=True):
+        joining = [step for step in steps(relations, kind) if step.sender == sender]
+        fitting = [step for step in joining if wanted in (None, step.relation.name)]
+        if len(fitting) != 1:
+            choices = [f"{kind}-[{step.relation.name}]-{sender}" for step in joining]
+            choices = choices or sorted({f"{kind}-{step.sender}" for step in steps(relations, kind)})
+            expected = f"a step such as {', '.join(choices)}" if choices else "a type that has edges"
+            raise InputError(f"path {shorten(name)}", expected, shorten(f"{kind}-{sender}"))
+        path, kind = [*path, fitting[0]], sender
+    if not path:
+        raise InputError("path", "types joined by hyphens, such as paper-author-paper", shorten(name))
+    return path
