@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -20,8 +20,9 @@ from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
 from infomax.estimator.assembly import assemble, check_graph
 from infomax.estimator.assembly import build as build
+from infomax.estimator.later import Known, Neighbours
 from infomax.graphs.graph import Graph
-from infomax.kernels import room
+from infomax.kernels import Backend, room
 from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
 from infomax.machine import size
@@ -29,7 +30,7 @@ from infomax.parts.corruptions import shuffle_features
 from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import following
 from infomax.training import runs
-from infomax.training.embed import device_for_folder, embedder
+from infomax.training.embed import Embedder, InMemory, device_for_folder, embedder
 from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.health import course, health, spread
 from infomax.training.loop import Training
@@ -37,6 +38,7 @@ from infomax.training.own import Own
 from infomax.training.parameters import Parameters, not_fitted
 from infomax.training.resuming import pausing, resume
 from infomax.training.writing import write_embedding
+from infomax.views import WholeView
 
 
 class DGI(Parameters):
@@ -79,6 +81,7 @@ class DGI(Parameters):
 
     _course: dict[str, Any] | None = None  # of the training, without what needs the vectors
     _health: dict[str, Any] | None = None
+    _known: Known | None = None  # to attach new nodes to
     _own: dict[tuple[int, int], Own]  # by the number of singular vectors and the hops of smoothing
 
     def __init__(
@@ -232,6 +235,35 @@ class DGI(Parameters):
         if rows is None:
             return Embeddings(engine.all(), graph.ids[:])
         return Embeddings(engine.of(rows), graph.ids[rows])
+
+    def vector(self, features: Any = None, neighbours: Neighbours = ()) -> NDArray[np.float32]:
+        """Compute the vector ``[d]`` of a new node, as if it were attached to the graph that the model was fitted to.
+
+        It takes milliseconds after the first call: only what is around the neighbours is read.
+
+        Args:
+            features: ``[F]`` numbers in the order of ``feature_names_``, or a mapping of their names to numbers; None
+                where the model was fitted without features.
+            neighbours: the ids of known nodes that edges join it to, with an edge to it in a directed graph; where
+                edges have weights, a mapping of ids to weights.
+        """
+        return self.vectors(None if features is None else [features], [neighbours])[0]  # type: ignore[no-any-return]
+
+    def vectors(self, features: Any, neighbours: Sequence[Neighbours]) -> NDArray[np.float32]:
+        """As `vector`, of M new nodes at once, ``[M, d]``: a row of features and the neighbours of each.
+
+        New nodes that are joined to each other are attached by `infomax.read_graph`.
+        """
+        self._check_fitted()
+        if self._known is None or self._known.graph is not self.graph_:
+            self._known = Known(self.graph_)
+        encoder, smooth = self.model_.encoder, self.preset_.smooth
+        backend = Backend.of_embedding(choose_device(self.device), numbers=0)  # kernels would take seconds to load
+        near = self._known.attach(features, neighbours, encoder.depth + smooth)
+        scaled = dataclasses.replace(near, table=near.table.scaled(self.scaler_))
+        part, source = self._own_part(None, smooth), InMemory(WholeView.of(scaled, encoder.rule, backend))
+        first = near.num_nodes - len(neighbours)
+        return Embedder(encoder, source, smooth, part and part.of(scaled.table)).of(np.arange(first, near.num_nodes))
 
     def _own_part(self, own: int | None, hops: int) -> Own | None:
         """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""

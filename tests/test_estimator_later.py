@@ -1,0 +1,115 @@
+"""After the training: a new node at once has the vector that it has when it is attached to the graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from sample_graphs import random_graph
+from scipy import sparse
+
+from infomax import DGI, Graph, InputError, read_graph
+from infomax.parts.encoders import GCN, SkipMeanPool
+from infomax.views import NEIGHBOURS
+
+Apart = type("Apart", (SkipMeanPool,), {"rule": NEIGHBOURS})
+NEW = np.isin(np.arange(40), [3, 8, 20, 39])  # no two are joined, the last to none
+
+
+def world(**kind):
+    """A graph whose NEW nodes are not joined to each other, as the law needs."""
+    graph = random_graph(**kind)
+    coo = graph.adjacency.tocoo()
+    kept = ~(NEW[coo.row] & NEW[coo.col])
+    ends = coo.row[kept], coo.col[kept]
+    graph = graph.replace(adjacency=sparse.csr_array((coo.data[kept], ends), shape=coo.shape))
+    return replace(graph, ids=np.array([f"n{row}" for row in range(40)], dtype=object))
+
+
+def neighbours(graph):
+    """Who sends to each of the NEW nodes, with the weights of the edges."""
+    place, senders, weights = graph.edges.received(np.flatnonzero(NEW))
+    ids = graph.ids[senders]
+    return [dict(zip(ids[place == new], weights[place == new].tolist(), strict=True)) for new in range(NEW.sum())]
+
+
+def without_edges_to_known(graph):
+    """A directed graph in which no NEW node sends: only edges to it can be told."""
+    coo = graph.adjacency.tocoo()
+    kept = ~NEW[coo.row]
+    return graph.replace(adjacency=sparse.csr_array((coo.data[kept], (coo.row[kept], coo.col[kept])), shape=coo.shape))
+
+
+@pytest.mark.parametrize("kind", ["plain", "weighted", "directed", "dense"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"encoder": partial(GCN, layers=3)},
+        {"encoder": partial(Apart, layers=2), "smooth": 2},
+        {"own": 5, "scale": "columns"},
+    ],
+    ids=["gcn", "deep", "smoothed", "own"],
+)
+def test_a_node_at_once_has_the_vector_of_the_whole_graph(kind, settings):
+    whole = world(**({} if kind == "plain" else {kind: True}))
+    whole = without_edges_to_known(whole) if kind == "directed" else whole
+    model = DGI(dim=8, epochs=2, **settings).fit(whole.part(~NEW))
+    expected, joined = model.transform(whole).vectors[NEW], neighbours(whole)
+    features = whole.features[NEW] if kind == "dense" else whole.features[NEW].toarray()
+    told = joined if kind == "weighted" else [list(one) for one in joined]
+    np.testing.assert_allclose(model.vectors(features, told), expected, rtol=1e-4, atol=1e-6)
+    alone = model.vector(dict(zip(whole.feature_names, features[3], strict=True)), [])
+    np.testing.assert_allclose(alone, expected[3], rtol=1e-4, atol=1e-6)
+    assert not np.allclose(model.vector(features[0], []), expected[0], atol=1e-3)  # the neighbours matter
+
+
+@pytest.mark.parametrize("features", ["positions", "degrees"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_made_features_are_made_as_for_attached_nodes(tmp_path, features, directed):
+    whole = world(directed=directed)
+    whole = without_edges_to_known(whole) if directed else whole
+    known = Graph.from_scipy(whole.part(~NEW).adjacency, features, directed=directed, ids=whole.ids[~NEW])
+    model = DGI(dim=8, epochs=2).fit(known)
+    told = [list(one) for one in neighbours(whole)]
+    rows = [f"{near},new{new}" for new, ids in enumerate(told) for near in ids]
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *rows]))
+    (tmp_path / "nodes.csv").write_text("\n".join(["id", *(f"new{new}" for new in range(len(told)))]))
+    grown = read_graph(tmp_path, attach_to=known)
+    expected = model.transform(grown).part(grown.splits["new"])
+    np.testing.assert_allclose(model.vectors(None, told), expected.vectors, rtol=1e-4, atol=1e-6)
+
+
+def test_of_a_graph_folder_as_of_memory(tmp_path):
+    whole = world(dense=True)
+    known, folder = whole.part(~NEW), tmp_path / "g.graph"
+    known.save(folder)
+    model, mapped = (DGI(dim=8, epochs=2, preset="batches").fit(graph) for graph in (known, Graph.open(folder)))
+    told = [list(one) for one in neighbours(whole)]
+    features = whole.features[NEW]
+    np.testing.assert_allclose(mapped.vectors(features, told), model.vectors(features, told), rtol=1e-5, atol=1e-6)
+
+
+def test_mistakes_are_named():
+    model = DGI(dim=4, epochs=1).fit(world(dense=True))
+    row = np.zeros(12)
+    for given, word in (
+        ((row, ["n1", "nobody"]), "nobody"),
+        ((row, "n1"), "a list of ids"),
+        ((row[:5], ["n1"]), "12 numbers per node"),
+        ((None, ["n1"]), "features"),
+        ((dict.fromkeys(model.feature_names_[1:], 0), ["n1"]), "no column 'x0'"),
+        ((dict.fromkeys([*model.feature_names_, "more"], 0), ["n1"]), "unknown column 'more'"),
+        ((np.full(12, np.nan), ["n1"]), "finite"),
+        ((row, {"n1": -1}), "zero or more"),
+        ((row, {"n1": "much"}), "numbers"),
+    ):
+        with pytest.raises(InputError, match=word):
+            model.vector(*given)
+    with pytest.raises(InputError, match="weights by id"):
+        DGI(dim=4, epochs=1).fit(world(weighted=True)).vector(row, ["n1"])
+    many = replace(world(), groups=np.zeros(40, np.int64))
+    with pytest.raises(InputError, match="one graph"):
+        DGI(dim=4, epochs=1, preset="whole-graph").fit(many).vector(row, ["n1"])
