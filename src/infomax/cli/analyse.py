@@ -12,6 +12,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import read_aligned, source_column
 from infomax.cli.options import Device, RunArgument, in_memory, sampled_rows
+from infomax.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,8 +92,6 @@ def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = N
 
     With ``rows`` only of these nodes.
     """
-    from infomax.errors import InputError
-
     some: Any = slice(None) if rows is None else rows
     columns: dict[str, NDArray[Any]] = {name: column[some] for name, column in graph.labels.items() if column.ndim == 1}
     if labels is not None and (named := source_column(labels, graph)) is not None:
@@ -110,7 +109,6 @@ def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = N
 
 def _can_be_split(column: NDArray[Any]) -> bool:
     """Whether a column ``[N]`` can be divided into three parts by class; names and constants cannot."""
-    from infomax.errors import InputError
     from infomax.evaluation.splits import encode_labels, random_splits
 
     try:

@@ -12,6 +12,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, RunArgument, writable, written_once
+from infomax.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +52,6 @@ def cluster(
     Shows the features that set each group apart and, with labels, how well the groups agree with them (NMI, ARI). Of a
     graph folder, the groups are found on a sample of the nodes; the others join the nearest.
     """
-    from infomax.errors import InputError
     from infomax.evaluation import clustering
 
     began = time.monotonic()
@@ -121,7 +121,6 @@ def _show(graph: Graph, clusters: NDArray[Any]) -> None:
     """The clusters with the label that is most frequent in each, and how well they agree with every label."""
     import numpy as np
 
-    from infomax.errors import InputError
     from infomax.evaluation.clustering import agreement
     from infomax.evaluation.splits import encode_labels
 

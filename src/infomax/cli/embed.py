@@ -21,6 +21,7 @@ from infomax.cli.options import (
     writable,
     written_once,
 )
+from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings, StoredEmbeddings
@@ -86,7 +87,6 @@ def embed(
     import numpy as np
 
     from infomax.cli.torchrun import joined, started
-    from infomax.errors import InputError
     from infomax.io.columns import MATRICES
     from infomax.io.vectors import check_extension
     from infomax.training.runs import vectors_of_run
@@ -134,7 +134,6 @@ def embed(
 def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -> tuple[DGI, Graph]:
     """Read a run and the graph to embed: its own, another, or its own with new nodes."""
     from infomax.arrays.made import made
-    from infomax.errors import InputError, shorten
     from infomax.estimator import DGI
     from infomax.graphs.reading import read_graph
 
@@ -179,7 +178,6 @@ def neighbours(
     """Show the nodes nearest to a node, by cosine similarity."""
     from infomax import index
     from infomax.embeddings import Embeddings, StoredEmbeddings
-    from infomax.errors import InputError
     from infomax.io.parts import has_parts
 
     if use_index and not index.installed():

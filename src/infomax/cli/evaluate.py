@@ -13,6 +13,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
 from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, SourceArgument
+from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +77,6 @@ def evaluate(
     (Random-Init) and beside its raw features.
     """
     from infomax.embeddings import Embeddings, StoredEmbeddings
-    from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.evaluation.probes import choose_probe
     from infomax.evaluation.splits import known, splits_for
@@ -129,7 +129,6 @@ def _evaluate_edges(
     source: Path, model: DGI | Embeddings | StoredEmbeddings, smooth: int | None, json: Path | None, began: float
 ) -> None:
     """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
-    from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.io.json import write_json
     from infomax.reports.comparison import compare_links
@@ -155,7 +154,6 @@ def _sources(
 ) -> tuple[dict[str, tuple[str, str]], dict[str, LabelSource]]:
     """The source and the column of each label by its name, and the sources; that of the graph's own is ""."""
     from infomax.datasets import load_dataset
-    from infomax.errors import InputError
 
     if labels and dataset is not None:
         raise InputError("evaluate", "--labels or --dataset", "both")
@@ -175,7 +173,6 @@ def _read_labelled(stored: StoredEmbeddings, sources: Mapping[str, LabelSource])
     import numpy as np
 
     from infomax.embeddings import Embeddings
-    from infomax.errors import InputError, shorten
 
     wanted = [identifier for source in sources.values() for identifier in source.ids.tolist()]
     rows = np.sort(np.fromiter(stored.ids.find(wanted).values(), dtype=np.int64))
@@ -213,8 +210,6 @@ def _labels(
 
 def _first(graph: Graph | None) -> list[str]:
     """The name of the graph's labels, of the first if it has several."""
-    from infomax.errors import InputError
-
     if graph is None or not graph.labels:
         raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
     return list(graph.labels)[:1]
@@ -222,8 +217,6 @@ def _first(graph: Graph | None) -> list[str]:
 
 def _own(graph: Graph | None, wanted: list[str]) -> LabelSource:
     """Labels of the run's own graph, or of the data set that was named."""
-    from infomax.errors import InputError
-
     unknown = [label for label in wanted if graph is None or label not in graph.labels]
     if graph is None or unknown:
         known = f"one of {', '.join(graph.labels)}" if graph and graph.labels else "nodes.csv:COLUMN"

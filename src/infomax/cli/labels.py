@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from infomax.errors import InputError, shorten
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -80,8 +82,6 @@ def aligned(
     are only the numbers of rows: then the known nodes must be numbered alike.
     """
     import numpy as np
-
-    from infomax.errors import InputError, shorten
 
     if known is ids:  # of the same graph: those of a graph folder would fill the memory
         return values

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from infomax.errors import InputError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
 
-GRAPH, METHOD, TRAINING, MACHINE = "Graph", "Method", "Training", "Machine"
+GRAPH, MACHINE = "Graph", "Machine"
 """Headings of options in ``infomax train --help``; what most people need has none, and comes first."""
 GraphArgument = Annotated[
     str,
@@ -41,7 +43,6 @@ def _finished(run: Path) -> Path:
 
 
 def _finished_or_vectors(source: Path) -> Path:
-    from infomax.errors import InputError
     from infomax.io.parts import has_parts
 
     if not source.exists():
@@ -126,7 +127,10 @@ def choosing(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], Call
 
 
 def grouping(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option per field of each parameter that is a dataclass; it receives the dataclasses."""
+    """Give a command an option per field of each parameter that is a dataclass; it receives the dataclasses.
+
+    ``--help`` lists the options of each under its ``heading``.
+    """
     own = signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
 
@@ -140,10 +144,10 @@ def grouping(command: Callable[..., None]) -> Callable[..., None]:
     for name, one in own.items():
         if name in groups:
             kinds = get_type_hints(groups[name], include_extras=True)
-            options += [
-                one.replace(name=field.name, default=field.default, annotation=kinds[field.name])
-                for field in fields(groups[name])
-            ]
+            for field in fields(groups[name]):
+                (option,) = kinds[field.name].__metadata__
+                option.rich_help_panel = groups[name].heading
+                options.append(one.replace(name=field.name, default=field.default, annotation=kinds[field.name]))
         else:
             options.append(one)
     return _taking(run, options)
@@ -230,7 +234,6 @@ def open_graph(
     Columns of an ``earlier`` graph are taken where tables have them.
     """
     from infomax.datasets import DATASETS, load_dataset
-    from infomax.errors import InputError
     from infomax.graphs.graph import Graph
     from infomax.io.columns import Columns
     from infomax.io.reading import read_record, with_labels

@@ -11,6 +11,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.options import COLUMNS, Directed, Labels, choosing
+from infomax.errors import InputError
 
 UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
@@ -49,8 +50,6 @@ def prepare(
 
 def _bytes(text: str) -> int:
     """The bytes that ``4GB`` or ``500M`` means."""
-    from infomax.errors import InputError
-
     number = text.strip().lower().removesuffix("b").rstrip()
     unit = number[-1:] if number[-1:] in UNITS else ""
     try:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
+
+from infomax.errors import InputError
 
 WHOLE, ANY = ("auto", "whole-graph", "mean-pool"), ("auto", "whole-graph", "batches", "mean-pool", "patches")
 SETTINGS: dict[str, tuple[type, tuple[str, ...]]] = {
@@ -28,8 +31,6 @@ HELP = (
 
 def parse(preset: str, given: Sequence[str]) -> dict[str, Any]:
     """The settings by name; a value may have commas, as in ``fan-out=10,10,25``."""
-    from infomax.errors import InputError
-
     pairs: list[str] = []
     for piece in (piece for text in given for piece in text.split(",")):
         if "=" in piece or not pairs:
@@ -53,9 +54,6 @@ def parse(preset: str, given: Sequence[str]) -> dict[str, Any]:
 
 def arguments(preset: str, given: Sequence[str], batch: int | None) -> dict[str, Any]:
     """The arguments of `DGI` that the settings and ``--batch`` mean."""
-    from functools import partial
-
-    from infomax.errors import InputError
     from infomax.parts.encoders import GCN, MeanPool, SkipMeanPool
     from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
     from infomax.views import Batches
@@ -82,8 +80,6 @@ def arguments(preset: str, given: Sequence[str], batch: int | None) -> dict[str,
 
 def _one_of(name: str, settings: dict[str, Any], known: dict[str, Any]) -> Any:
     """What the value of a setting stands for."""
-    from infomax.errors import InputError
-
     if settings[name] not in known:
         raise InputError(f"--set {name}", f"one of {', '.join(known)}", settings[name])
     return known[settings[name]]
@@ -91,9 +87,6 @@ def _one_of(name: str, settings: dict[str, Any], known: dict[str, Any]) -> Any:
 
 def _corruption(settings: dict[str, Any]) -> Any:
     """The corruption, with its rate where it flips edges."""
-    from functools import partial
-
-    from infomax.errors import InputError
     from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features
 
     named, rho = settings.get("corruption"), settings.get("rho", 1e-3)
@@ -107,10 +100,8 @@ def _corruption(settings: dict[str, Any]) -> Any:
 
 def _patches(settings: dict[str, Any], batch: int | None) -> dict[str, Any]:
     """The views of patches, and the encoder that fits their fan-out."""
-    from functools import partial
     from typing import get_args
 
-    from infomax.errors import InputError
     from infomax.parts.encoders import SkipMeanPool
     from infomax.views import Patches
     from infomax.views.patches import BATCH, FAN_OUT, Weighting

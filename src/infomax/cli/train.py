@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -15,8 +15,6 @@ from infomax.cli.options import (
     COLUMNS,
     GRAPH,
     GROUPS,
-    METHOD,
-    TRAINING,
     Device,
     Directed,
     GraphArgument,
@@ -25,6 +23,7 @@ from infomax.cli.options import (
     grouping,
     open_graph,
 )
+from infomax.errors import InputError
 
 if TYPE_CHECKING:
     from infomax.estimator import DGI
@@ -35,13 +34,13 @@ if TYPE_CHECKING:
 class Method:
     """What is trained."""
 
+    heading: ClassVar = "Method"
     preset: Annotated[
         str,
         typer.Option(
             metavar="NAME",
             help="The set-up to start from: whole-graph, batches, mean-pool, patches (the paper's, for Reddit) or "
             "many-graphs. auto: many-graphs where there are several, else the whole graph if it fits, else batches.",
-            rich_help_panel=METHOD,
         ),
     ] = "auto"
     smooth: Annotated[
@@ -50,7 +49,6 @@ class Method:
             metavar="HOPS",
             help="Smooth the vectors of this run over so many hops, such as 5: helps where labels follow communities.",
             min=0,
-            rich_help_panel=METHOD,
         ),
     ] = None
     own: Annotated[
@@ -60,46 +58,28 @@ class Method:
             help="Set K singular vectors of the node's own features beside its vector, such as 128: helps where "
             "neighbours differ.",
             min=0,
-            rich_help_panel=METHOD,
         ),
     ] = None
-    given: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE,...", help=settings.HELP, rich_help_panel=METHOD),
-    ] = None
+    given: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE,...", help=settings.HELP)] = None
 
 
 @dataclass(frozen=True)
 class Schedule:
     """How it is trained."""
 
+    heading: ClassVar = "Training"
     patience: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Stop after so many epochs without a lower loss.  [default: the preset's]",
-            rich_help_panel=TRAINING,
-        ),
+        typer.Option(metavar="N", help="Stop after so many epochs without a lower loss.  [default: the preset's]"),
     ] = None
     steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Steps of a training in batches.  [default: 300]", min=0, rich_help_panel=TRAINING
-        ),
+        int | None, typer.Option(metavar="N", help="Steps of a training in batches.  [default: 300]", min=0)
     ] = None
     batch: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Nodes per step, in batches or patches.  [default: 16384 or 256]",
-            min=1,
-            rich_help_panel=TRAINING,
-        ),
+        typer.Option(metavar="N", help="Nodes per step, in batches or patches.  [default: 16384 or 256]", min=1),
     ] = None
-    seed: Annotated[
-        int,
-        typer.Option(metavar="N", help="Decides the first weights and every corruption.", rich_help_panel=TRAINING),
-    ] = 0
+    seed: Annotated[int, typer.Option(metavar="N", help="Decides the first weights and every corruption.")] = 0
 
     @property
     def of_batches(self) -> str:
@@ -208,8 +188,6 @@ def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedu
 
 def _length(preset: str, epochs: int | None, steps: int | None) -> int | None:
     """Epochs to train; in batches an epoch is a step."""
-    from infomax.errors import InputError
-
     if steps is None:
         if epochs is not None and preset == "batches":
             raise InputError("--epochs", "--steps, with --preset batches", f"--epochs {epochs}")

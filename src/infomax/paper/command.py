@@ -15,6 +15,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.analyse import FILES, classes
 from infomax.cli.options import Device, Json, ProbeName
+from infomax.errors import InputError
 from infomax.paper.experiments import EXPERIMENTS
 
 if TYPE_CHECKING:
@@ -150,7 +151,6 @@ def depth(
 
     The paper says that DGI gains from wider rather than deeper encoders.
     """
-    from infomax.errors import InputError
     from infomax.io.atomic import make_folder
     from infomax.paper import depth
     from infomax.paper.baselines import CITATION
@@ -242,7 +242,6 @@ def figures(
 def _citation_graph(dataset: str) -> Given:
     """What `corruption_study` needs of a citation graph: graph, settings, codes and splits."""
     from infomax.datasets import load_dataset
-    from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.paper.baselines import CITATION
     from infomax.reports.comparison import labelled
@@ -256,7 +255,6 @@ def _citation_graph(dataset: str) -> Given:
 
 def _own_run(run: Path, labels: str | None) -> Given:
     """The same of a run."""
-    from infomax.errors import InputError
     from infomax.estimator import DGI
     from infomax.evaluation.splits import encode_labels, splits_for
 
