@@ -13,9 +13,9 @@ from infomax import DGI, InputError
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import encode_labels, random_splits
 from infomax.paper import depth
-from infomax.paper.depth import accuracies
 from infomax.paper.depth import depth as chapter
 from infomax.paper.experiments import Experiment
+from infomax.paper.study import accuracies
 from infomax.reports.comparison import labelled
 
 SIZES = {"layers": (1, 2), "widths": (4, 8), "runs": 2, "device": "cpu"}
@@ -32,7 +32,7 @@ def small(monkeypatch):
 
 
 def test_every_depth_and_width_is_trained_once_beside_the_untrained(small, tmp_path):
-    def stop(done, note):
+    def stop(done, note, total):
         if done == 5:
             raise KeyboardInterrupt
 
@@ -40,16 +40,18 @@ def test_every_depth_and_width_is_trained_once_beside_the_untrained(small, tmp_p
         depth.depth_study("cora", tmp_path, progress=stop, **SIZES)
     assert len(json.loads((tmp_path / "depth-cora.json").read_text())["rows"]) == 5
     told = []
-    rows = depth.depth_study("cora", tmp_path, progress=lambda done, note: told.append(done), **SIZES)["rows"]
-    assert told[-1] == len(rows) == depth.encoders((1, 2), (4, 8), 2) == 16
+    rows = depth.depth_study("cora", tmp_path, progress=lambda done, note, total: told.append((done, total)), **SIZES)[
+        "rows"
+    ]
+    assert told[-1] == (len(rows), 16) == (16, 16)
     assert len({(row["method"], row["layers"], row["width"], row["seed"]) for row in rows}) == 16
     assert {(row["method"], row["epochs"]) for row in rows} == {("Random-Init", 0), ("DGI", 5)}
     codes, splits = labelled(small)
     encoder = depth.partial(depth.GCN, layers=2)
     for method, epochs in (("DGI", 5), ("Random-Init", 0)):
         vectors = DGI(8, encoder=encoder, epochs=epochs, seed=1, device="cpu").fit_transform(small).vectors
-        expected = 100 * paper_probe(vectors, codes, splits, seed=1).value
-        assert accuracies(rows, method, 2)[8][1] == pytest.approx(expected)
+        expected = paper_probe(vectors, codes, splits, seed=1).value
+        assert accuracies(rows, "width", method=method, layers=2)[8][1] == pytest.approx(expected)
 
 
 def test_the_chapter_names_the_best_width_of_every_depth():

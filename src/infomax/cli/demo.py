@@ -92,10 +92,5 @@ def _map(graph: Graph, embeddings: Embeddings, path: Path) -> NDArray[np.float32
     columns = node_columns(graph, cluster(embeddings.vectors, COMMUNITIES, seed=0))
     with show.Steps("map", None) as steps:
         return write_map(
-            path,
-            embeddings.ids,
-            embeddings.vectors,
-            columns,
-            title="Debian's source packages",
-            progress=steps.at,
+            path, embeddings.ids, embeddings.vectors, columns, title="Debian's source packages", progress=steps.at
         )

@@ -36,11 +36,7 @@ def read(*paths: Path) -> Graph:
 
 def _read_reddit2(adjacency: Path, features: Path, class_map: Path, role: Path) -> Graph:
     """PyG's Reddit2, as GraphSAINT published it: 232,965 posts."""
-    values, communities, rows = (
-        read_array(features),
-        read_json(class_map),
-        read_json(role),
-    )
+    values, communities, rows = read_array(features), read_json(class_map), read_json(role)
     n = len(values)
     community = [communities[str(row)] for row in range(n)]
     masks = [np.isin(np.arange(n), rows[part]) for part in ("tr", "va", "te")]

@@ -168,7 +168,7 @@ def depth(
     make_folder(out)
     depths, studies = range(1, layers + 1), {}
     for name in names:
-        with show.Steps(name, depth.encoders(depths, sizes, runs), AGAIN) as steps:
+        with show.Steps(name, None, AGAIN) as steps:
             studies[EXPERIMENTS[name].title] = depth.depth_study(
                 name, out, layers=depths, widths=sizes, runs=runs, device=device, progress=steps.at
             )
@@ -273,7 +273,7 @@ def _study(out: Path, given: Given, runs: int, points: int, device: str) -> dict
 
     make_folder(out)
     rates = corruption.rates(points)
-    with show.Steps("corruption", corruption.trainings(rates, runs), AGAIN) as steps:
+    with show.Steps("corruption", None, AGAIN) as steps:
         return corruption.corruption_study(*given, out, rates=rates, runs=runs, device=device, progress=steps.at)
 
 

@@ -15,33 +15,23 @@ from infomax.analysis.chapter import Chapter
 from infomax.analysis.style import COLOURS, DOTTED, panels
 from infomax.datasets import load_dataset
 from infomax.estimator import DGI
-from infomax.evaluation.probes import paper_probe
-from infomax.io.json import write_json
-from infomax.kernels.device import choose_device
-from infomax.paper.corruption import continued, percent, train
 from infomax.paper.experiments import EXPERIMENTS
+from infomax.paper.study import accuracies, draw_curve, percent, run_study
 from infomax.parts.encoders import GCN
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import labelled
 from infomax.training.fingerprints import graph_fingerprint
 
 TRAINED, RANDOM = "DGI", "Random-Init"
-LAYERS = (1, 2, 3, 4)
-WIDTHS = (64, 128, 256, 512, 1024, 2048)
-
-
-def encoders(layers: Sequence[int], widths: Sequence[int], runs: int) -> int:
-    """The number of encoders in a study of one data set, with the untrained ones."""
-    return 2 * runs * len(layers) * len(widths)
 
 
 def depth_study(
     dataset: str,
     folder: Path,
     *,
-    layers: Sequence[int] = LAYERS,
-    widths: Sequence[int] = WIDTHS,
-    runs: int = 1,
+    layers: Sequence[int],
+    widths: Sequence[int],
+    runs: int,
     device: str = "auto",
     progress: Progress = silent,
 ) -> dict[str, Any]:
@@ -50,31 +40,24 @@ def depth_study(
     One encoder is made per method, depth, width and seed (0 to runs - 1), and scored by the paper's probe. Results are
     stored in ``folder``, in depth-DATASET.json; a study that was interrupted continues from there.
     """
-    graph, path, place = load_dataset(dataset), folder / f"depth-{dataset}.json", choose_device(device)
+    graph = load_dataset(dataset)
     codes, splits = labelled(graph)
     begun: dict[str, Any] = {"dataset": dataset, "sha256": graph_fingerprint(graph)}
-    numbers = continued(path, begun, f"a depth study of {dataset}")
-    done = {(row["method"], row["layers"], row["width"], row["seed"]) for row in numbers["rows"]}
+
+    def make(method: str, layers: int, width: int, seed: int) -> DGI:
+        change = {"dim": width, "encoder": partial(GCN, layers=layers)} | ({"epochs": 0} if method == RANDOM else {})
+        return DGI(**EXPERIMENTS[dataset].settings | change, seed=seed, device=device)
+
     # Seeds are the outer loop, so that an interrupted study holds complete curves.
-    for at, (seed, width, depth, method) in enumerate(product(range(runs), widths, layers, (RANDOM, TRAINED))):
-        name = f"{dataset}, {method}, layers {depth}, width {width}"
-        if (method, depth, width, seed) not in done:
-            change = {"dim": width, "encoder": partial(GCN, layers=depth)} | ({"epochs": 0} if method == RANDOM else {})
-            model = DGI(**EXPERIMENTS[dataset].settings | change, seed=seed, device=device)
-            vectors, epochs = train(model, graph)
-            score = paper_probe(vectors, codes, splits, seed=seed, device=place).value
-            row = {"method": method, "layers": depth, "width": width, "seed": seed, "accuracy": score}
-            numbers["rows"].append(row | {"epochs": epochs})
-            write_json(path, numbers)
-        progress(at + 1, name)
-    return numbers
-
-
-def accuracies(rows: Sequence[dict[str, Any]], method: str, layers: int) -> dict[int, NDArray[np.float64]]:
-    """Width (ascending) -> accuracies in % ``[runs]`` of a method's encoders with so many layers."""
-    found = [row for row in rows if row["method"] == method and row["layers"] == layers]
-    widths = sorted({row["width"] for row in found})
-    return {width: 100 * np.array([row["accuracy"] for row in found if row["width"] == width]) for width in widths}
+    points = [
+        (
+            f"{dataset}, {method}, layers {depth}, width {width}",
+            {"method": method, "layers": depth, "width": width, "seed": seed},
+        )
+        for seed, width, depth, method in product(range(runs), widths, layers, (RANDOM, TRAINED))
+    ]
+    path, data = folder / f"depth-{dataset}.json", (graph, codes, [splits])
+    return run_study(path, begun, f"a depth study of {dataset}", data, points, make, progress)
 
 
 def depth(studies: Mapping[str, dict[str, Any]]) -> Chapter:
@@ -95,12 +78,12 @@ def depth(studies: Mapping[str, dict[str, Any]]) -> Chapter:
         rows = study["rows"]
         for method in (TRAINED, RANDOM):
             for layers in _layers(rows):
-                for width, scores in accuracies(rows, method, layers).items():
-                    facts.append([title, method, str(layers), f"{width:,}", percent(scores / 100)])
-        tops = [(layers, *_best(accuracies(rows, TRAINED, layers))) for layers in _layers(rows)]
+                for width, scores in accuracies(rows, "width", method=method, layers=layers).items():
+                    facts.append([title, method, str(layers), f"{width:,}", percent(scores)])
+        tops = [(layers, *_best(accuracies(rows, "width", method=TRAINED, layers=layers))) for layers in _layers(rows)]
         best.append(
             f"{title}: "
-            + ", ".join(f"{_count(layers)} {percent(scores / 100)} (width {width:,})" for layers, width, scores in tops)
+            + ", ".join(f"{_count(layers)} {percent(scores)} (width {width:,})" for layers, width, scores in tops)
         )
     story.append(f"The best width of each depth, for DGI. {'. '.join(best)}.")
     return Chapter("depth", "Wider against deeper", story, {"studies": dict(studies)}, _draw(studies), facts)
@@ -128,16 +111,10 @@ def _draw(studies: Mapping[str, dict[str, Any]]) -> Any:
             panel.set_title(title)
             panel.set_xscale("log", base=2)
             for layers, colour in zip(_layers(rows), COLOURS, strict=False):
-                curve = accuracies(rows, TRAINED, layers)
-                means = np.array([scores.mean() for scores in curve.values()])
-                spread = np.array([scores.std(ddof=1) if len(scores) > 1 else 0 for scores in curve.values()])
-                if spread.any():
-                    panel.fill_between(
-                        list(curve), means - spread, means + spread, color=colour, alpha=0.15, linewidth=0
-                    )
-                panel.plot(list(curve), means, color=colour, marker="o", markersize=5, label=f"DGI, {_count(layers)}")
-                plain = accuracies(rows, RANDOM, layers)
-                means = np.array([scores.mean() for scores in plain.values()])
+                curve = accuracies(rows, "width", method=TRAINED, layers=layers)
+                draw_curve(panel, curve, colour, f"DGI, {_count(layers)}")
+                plain = accuracies(rows, "width", method=RANDOM, layers=layers)
+                means = [100 * scores.mean() for scores in plain.values()]
                 panel.plot(
                     list(plain), means, color=colour, linestyle=DOTTED, linewidth=1.8, label=f"Random-Init, {layers}"
                 )
