@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from infomax.arrays import checks
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.parquet_columns import StoredIds, StoredVectors
+from infomax.arrays.parquet_columns import ID_ROWS, StoredIds, StoredRows, StoredVectors
 from infomax.errors import InputError, shorten
 from infomax.io import vectors as files
 from infomax.io.parts import parquet_files
 
 BLOCK = 512
+LISTED = 10
+"""Nodes of a name that a message lists."""
 SAMPLE = 1000
 """Nodes whose pairs stand for all random pairs: half a million of them, from rows that are quickly read."""
 
@@ -31,15 +33,44 @@ def positions(ids: NDArray[Any]) -> dict[str, int]:
     return {str(node_id): row for row, node_id in enumerate(ids.tolist())}
 
 
-def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any) -> int:
-    """The row of a node, of the rows of ids by their text; one that is not among all ``ids [N]`` is refused."""
+def pick(column: Any, rows: Any) -> Any:
+    """Some rows of a column ``[N]``; None where there is no column."""
+    return None if column is None else column[rows]
+
+
+def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any = None) -> int:
+    """The row of a node, by its id or else by its name; one that is not there, or a name that several have, is refused.
+
+    ``rows`` has the rows of ids by their text, of all ``ids [N]`` beside their ``names [N]``.
+    """
     row = rows.get(str(node_id))
-    if row is None:
-        # Only the first 100,000 ids are searched for similar ones, to keep the wait short.
-        similar = get_close_matches(str(node_id), map(str, islice(ids, 100_000)), n=3)
-        remedy = f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
-        raise InputError("node", f"one of {len(ids):,} ids", shorten(node_id), remedy)
-    return row
+    if row is not None:
+        return row
+    same, holding = ([], []) if names is None else _named(names, str(node_id))
+    if len(same) == 1:
+        return same[0]
+    if several := same or holding:
+        some = np.array(several[:LISTED])
+        shown = [f"{one} ({shorten(name)})" for one, name in zip(ids[some].tolist(), names[some], strict=True)]
+        more = f" and {len(several) - LISTED:,} more" if len(several) > LISTED else ""
+        found = f"{shorten(node_id)}, {'the name of' if same else 'which is in the names of'} {len(several):,}"
+        raise InputError("node", "the id or the name of one node", found, f"Give an id: {', '.join(shown)}{more}.")
+    # Only the first 100,000 nodes are searched for similar ones, to keep the wait short.
+    texts = [*map(str, islice(ids, 100_000)), *([] if names is None else names[:100_000])]
+    similar = get_close_matches(str(node_id), texts, n=3)
+    remedy = f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
+    raise InputError("node", f"one of {len(ids):,} ids{'' if names is None else ' or names'}", shorten(node_id), remedy)
+
+
+def _named(names: Any, word: str) -> tuple[list[int], list[int]]:
+    """The rows of names ``[N]`` that are a word, in any case unless one is in its own; and of those that hold it."""
+    exact, same, holding, low = list[int](), list[int](), list[int](), word.casefold()
+    for first in range(0, len(names), ID_ROWS):
+        for row, name in enumerate(names[first : first + ID_ROWS].tolist(), first):
+            folded = name.casefold()
+            if low and low in folded:
+                (exact if name == word else same if folded == low else holding).append(row)
+    return exact or same, holding
 
 
 def cosines(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -99,10 +130,12 @@ class Embeddings:
     Attributes:
         vectors: ``[N, d]`` float32.
         ids: ``[N]``, int64 or str objects, unique, in input order.
+        node_names: ``[N]`` str objects ("" = none), by which nodes are found, too. None: nodes have only ids.
     """
 
     vectors: NDArray[np.float32]
     ids: NDArray[Any]
+    node_names: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         vectors = checks.check_array("vectors", self.vectors, checks.NUMBERS, "numbers [N, d]", np.float32)
@@ -110,6 +143,8 @@ class Embeddings:
             raise InputError("vectors", "an array of shape [N, d]", f"shape {list(vectors.shape)}")
         object.__setattr__(self, "vectors", vectors)
         object.__setattr__(self, "ids", checks.check_ids(self.ids, len(vectors)))
+        if self.node_names is not None:
+            object.__setattr__(self, "node_names", checks.check_names(self.node_names, len(vectors)))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -143,12 +178,12 @@ class Embeddings:
         return positions(self.ids)
 
     def row(self, node_id: Hashable) -> int:
-        """The row of a node; an integer and its text are the same id."""
-        return find_row(self._position, node_id, self.ids)
+        """The row of a node, by its id or else by its name; an integer and its text are the same id."""
+        return find_row(self._position, node_id, self.ids, self.node_names)
 
     def part(self, mask: NDArray[np.bool_]) -> Embeddings:
         """The embeddings of the nodes of a mask ``[N]``, such as a split of a graph."""
-        return Embeddings(self.vectors[mask], self.ids[mask])
+        return Embeddings(self.vectors[mask], self.ids[mask], pick(self.node_names, mask))
 
     def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
         """The ``k`` nodes most similar to a node by cosine, without itself; ties in input order.
@@ -162,53 +197,56 @@ class Embeddings:
         """The share ``[k]`` of random pairs of nodes that are less similar than each of ``[k]`` cosines."""
         return standing(similarity, self.vectors[random_rows(len(self))])
 
-    def save(self, path: str | Path) -> None:
-        """Write a file in the format of its extension: parquet, npy, npz, csv, tsv or kv (word2vec text)."""
-        files.write_vectors(self.ids, self.vectors, Path(path))
+    def save(self, path: str | Path, kind: str = "") -> None:
+        """Write a file in the format of its extension: parquet, npy, npz, csv, tsv or kv (word2vec text).
+
+        ``kind``, such as ".csv", stands for the extension.
+        """
+        files.write_vectors(self.ids, self.vectors, Path(path), kind, self.node_names)
 
     @classmethod
     def read(cls, path: str | Path) -> Embeddings:
         """Read a file that `save` wrote. An npy has no ids: row numbers are used."""
-        ids, vectors = files.read_vectors(Path(path))
-        return cls(vectors, ids)
+        ids, vectors, names = files.read_vectors(Path(path))
+        return cls(vectors, ids, names)
 
     def to_frame(self, kind: str = "pandas") -> Any:
-        """A frame of "pandas", "polars" or "arrow" (pyarrow) with the columns ``id, d0, d1, ...``."""
+        """A frame of "pandas", "polars" or "arrow" (pyarrow) with the columns ``id, d0, d1, ...``, and ``name``."""
         from infomax.io.frames import vector_frame
 
-        return vector_frame(self.ids, self.vectors, kind)
+        return vector_frame(self.ids, self.vectors, kind, self.node_names)
 
     @classmethod
     def from_frame(cls, frame: Any) -> Embeddings:
         """The embeddings of a frame as `to_frame` makes it, or with a column of lists in place of ``d0, d1, ...``."""
         from infomax.io.frames import frame_source
 
-        ids, vectors = files.table_vectors(frame_source(frame, "frame"))
-        return cls(vectors, ids)
+        ids, vectors, names = files.table_vectors(frame_source(frame, "frame", files.COLUMNS))
+        return cls(vectors, ids, names)
 
     def to_parquet(self, path: str | Path) -> None:
-        """Columns ``id`` and ``vector``, a fixed-size list of float32."""
-        files.write_vectors(self.ids, self.vectors, Path(path), ".parquet")
+        """Columns ``id``, ``name`` where nodes have names, and ``vector``, a fixed-size list of float32."""
+        self.save(path, ".parquet")
 
     def to_npy(self, path: str | Path) -> None:
         """The vectors alone, ``[N, d]``."""
-        files.write_vectors(self.ids, self.vectors, Path(path), ".npy")
+        self.save(path, ".npy")
 
     def to_npz(self, path: str | Path) -> None:
         """Arrays ``ids`` and ``vectors``."""
-        files.write_vectors(self.ids, self.vectors, Path(path), ".npz")
+        self.save(path, ".npz")
 
     def to_csv(self, path: str | Path) -> None:
         """Columns ``id, d0, d1, ...``."""
-        files.write_vectors(self.ids, self.vectors, Path(path), ".csv")
+        self.save(path, ".csv")
 
     def to_tsv(self, path: str | Path) -> None:
         """As `to_csv`, with tabs."""
-        files.write_vectors(self.ids, self.vectors, Path(path), ".tsv")
+        self.save(path, ".tsv")
 
     def to_kv(self, path: str | Path) -> None:
         """The text format of word2vec, which gensim and others read."""
-        files.write_vectors(self.ids, self.vectors, Path(path), ".kv")
+        self.save(path, ".kv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +255,14 @@ class StoredEmbeddings:
 
     vectors: StoredVectors
     ids: StoredIds
+    node_names: StoredRows | None = None
 
     @classmethod
     def open(cls, path: str | Path) -> StoredEmbeddings:
         """Open what ``infomax embed`` wrote for a graph folder."""
         paths = parquet_files(Path(path))
-        return cls(StoredVectors(*paths), StoredIds(*paths))
+        ids = StoredIds(*paths)
+        return cls(StoredVectors(*paths), ids, StoredRows(*paths, column="name") if "name" in ids.names else None)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -232,8 +272,8 @@ class StoredEmbeddings:
         return iter(self.ids)
 
     def row(self, node_id: Hashable) -> int:
-        """The row of a node; an integer and its text are the same id."""
-        return find_row(self.ids.find([node_id]), node_id, self.ids)
+        """As `Embeddings.row`."""
+        return find_row(self.ids.find([node_id]), node_id, self.ids, self.node_names)
 
     def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
         """As `Embeddings.neighbours`, with some of the vectors in memory at a time."""

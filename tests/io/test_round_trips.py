@@ -42,14 +42,15 @@ TAME = [
     "v[1]",
 ]
 ODD = ["", "ID", "Id", "iD", "weight", "nan", "None", "id[0]", "[0]", "label:x", "graph:name", "graph:name[0]", "x.npy",
-       "x", "x[0]", "utf8:x", "../y", "__index_level_0__", "\ud800", "\ud83d\ude00", "z\x00", "\ufffe"]  # fmt: skip
+       "node:name", "x", "x[0]", "utf8:x", "../y", "__index_level_0__", "\ud800",
+       "\ud83d\ude00", "z\x00", "\ufffe"]  # fmt: skip
 CHARACTERS = "aé \t\r\n\x00\x0b\x1c\u2028\ufeff\ud800,'\"\\\\<>&[]:"
 KINDS = st.sampled_from([st.sampled_from(TAME), st.sampled_from(TAME + ODD), st.text(CHARACTERS, max_size=4)])
 
 
 @st.composite
 def odd_graphs(draw: Any) -> Graph:
-    """Small graphs with odd text, and with or without edges, weights, features, labels, splits and groups."""
+    """Small graphs with odd text, and with or without edges, weights, features, labels, splits, groups and names."""
     n, words = draw(st.integers(1, 5)), draw(KINDS)
     ends = st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=4)
     edges = np.array(draw(ends), dtype=np.int64).reshape(-1, 2).T
@@ -73,6 +74,7 @@ def odd_graphs(draw: Any) -> Graph:
         labels=labels,
         splits={name: np.arange(n) % 2 == 0 for name in draw(st.lists(words, max_size=2))},
         groups=groups,
+        node_names=draw(st.none() | st.lists(draw(KINDS), min_size=n, max_size=n)),
     )
 
 
@@ -110,6 +112,8 @@ def test_a_written_graph_is_read_back_or_refused(name: str, graph: Graph) -> Non
     }
     assert (found.groups is None) == (graph.groups is None)
     assert graph.groups is None or found.groups.tolist() == graph.groups.tolist()
+    assert (found.node_names is None) == (graph.node_names is None)
+    assert graph.node_names is None or found.node_names.tolist() == graph.node_names.tolist()
     assert columns_of(graph, name) == {key: list(map(str, column)) for key, column in found.labels.items()}
 
 

@@ -52,7 +52,7 @@ def odd_tables(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     edges = {"source": [end for end, _ in ends], "target": [end for _, end in ends]}
     if draw(st.booleans()):
         edges["weight"] = draw(st.lists(WEIGHTS, min_size=len(ends), max_size=len(ends)))
-    columns = {"kind": CELLS, "split:train": MARKS, "x": st.sampled_from([0, 1.5, -1e-9, 3e38])}
+    columns = {"kind": CELLS, "called": CELLS, "split:train": MARKS, "x": st.sampled_from([0, 1.5, -1e-9, 3e38])}
     nodes = {"id": known} | {
         name: draw(st.lists(cells, min_size=len(known), max_size=len(known))) for name, cells in columns.items()
     }
@@ -66,7 +66,11 @@ def test_both_doors_make_one_graph(tables: Any, edge_kind: str, node_kind: str, 
         folder = Path(name)
         edges = put_table(folder / f"edges.{edge_kind}", tables[0])
         nodes = put_table(folder / f"nodes.{node_kind}", tables[1]) if node_kind else None
-        options: dict[str, Any] = {"labels": "kind" if nodes else (), "directed": directed}
+        options: dict[str, Any] = {
+            "labels": "kind" if nodes else (),
+            "name": "called" if nodes else None,
+            "directed": directed,
+        }
         try:
             graph = read_graph(edges, nodes, **options)
         except InputError as error:
@@ -78,6 +82,8 @@ def test_both_doors_make_one_graph(tables: Any, edge_kind: str, node_kind: str, 
         assert {key: mask.tolist() for key, mask in stored.splits.items()} == {
             key: mask.tolist() for key, mask in graph.splits.items()
         }
+        if nodes:
+            assert stored.node_names[:].tolist() == graph.node_names.tolist() == tables[1]["called"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -222,4 +222,9 @@ def check_labels(name: str, column: ArrayLike, n: int) -> NDArray[Any]:
     return values
 
 
+def check_names(names: Any, n: int) -> NDArray[Any]:
+    """Names of nodes ``[N]`` as str objects; None, NaN and the like become ""."""
+    return check_labels("node_names", np.asarray(names, dtype=object), n)
+
+
 _MISSING = ("None", "nan", "NaT", "<NA>")  # as Python, numpy and pandas write them

@@ -6,7 +6,8 @@ indptr.npy     ``[N + 1]`` int64: node i is joined to ``indices[indptr[i] : indp
 indices.npy    ``[E]`` int32; an undirected edge twice. In a directed graph, the nodes that point at node i
 weights.npy    ``[E]`` float32; missing where all are 1
 features.npy   ``[N, F]`` float32 or float16
-nodes.parquet  the column ``id``, and ``label:NAME`` and ``split:NAME`` for each label and split
+nodes.parquet  the column ``id``, where nodes have names ``name``, and ``label:NAME`` and ``split:NAME`` for each label
+               and split
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.adjacency import MappedAdjacency, Senders
 from infomax.arrays.integrity import AGAIN, check_once
-from infomax.arrays.parquet_columns import StoredColumns, StoredIds
+from infomax.arrays.parquet_columns import StoredColumns, StoredIds, StoredRows
 from infomax.arrays.statistics import Statistics
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
@@ -30,7 +31,7 @@ from infomax.errors import InputError
 FORMAT = 1
 ABOUT, STARTS, NEIGHBOURS, WEIGHTS = "graph.json", "indptr.npy", "indices.npy", "weights.npy"
 FEATURES, NODES = "features.npy", "nodes.parquet"
-LABEL, SPLIT = "label:", "split:"
+LABEL, SPLIT, NAME = "label:", "split:", "name"
 
 
 def is_folder(path: Path) -> bool:
@@ -69,6 +70,7 @@ def map_folder(path: Path) -> dict[str, Any]:
         "feature_names": tuple(about["feature_names"]),
         "labels": StoredColumns(path / NODES, LABEL, tuple(about["labels"])),
         "splits": StoredColumns(path / NODES, SPLIT, tuple(about["splits"])),
+        "node_names": StoredRows(path / NODES, column=NAME) if NAME in ids.names else None,
         "dropped": about["dropped"],
         "edge_columns": None if columns is None else tuple(columns),
         "table_columns": {word: str(name) for word, name in about["table_columns"].items()},

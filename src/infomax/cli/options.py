@@ -86,6 +86,7 @@ def _column(*names: str, many: bool = False, metavar: str = "COLUMN", help: str)
 
 COLUMNS = {
     "id": _column("--id", help="The column of ids in the node table.  [default: id, else the first]"),
+    "name": _column("--name", help="The column of the node table that holds names, to show beside ids."),
     "source": _column("--source", help="The column of the edge table where edges begin.  [default: source]"),
     "target": _column("--target", help="The column of the edge table where edges end.  [default: target]"),
     "weight": _column("--weight", help="The column of weights in the edge table.  [default: weight, if there is one]"),
@@ -99,7 +100,7 @@ COLUMNS = {
     ),
     "ignore": _column("--ignore", many=True, help="A column of the node table to ignore. May be repeated."),
 }
-KNOWN_FEATURES = {name: COLUMNS[name] for name in ("id", "source", "target", "weight")} | {
+KNOWN_FEATURES = {name: COLUMNS[name] for name in ("id", "name", "source", "target", "weight")} | {
     "features": _column("--features", metavar="FILE", help="A file with one row per node: .npy, or .npz of scipy."),
 }
 """Of a graph for a trained encoder, which knows the names of its features."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.resemblance import resemblance
 from infomax.arrays.scaling import Scale, Scaler
-from infomax.embeddings import Embeddings
+from infomax.embeddings import Embeddings, pick
 from infomax.errors import InputError, whole
 from infomax.estimator.assembly import assemble, check_graph
 from infomax.estimator.assembly import build as build
@@ -233,8 +233,8 @@ class DGI(Parameters):
             self.model_.encoder, graph, self.scaler_, self.device, smooth=hops, own=part, rows=rows, numbers=numbers
         )
         if rows is None:
-            return Embeddings(engine.all(), graph.ids[:])
-        return Embeddings(engine.of(rows), graph.ids[rows])
+            return Embeddings(engine.all(), graph.ids[:], pick(graph.node_names, slice(None)))
+        return Embeddings(engine.of(rows), graph.ids[rows], pick(graph.node_names, rows))
 
     def vector(self, features: Any = None, neighbours: Neighbours = ()) -> NDArray[np.float32]:
         """Compute the vector ``[d]`` of a new node, as if it were attached to the graph that the model was fitted to.

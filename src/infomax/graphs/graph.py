@@ -80,14 +80,23 @@ class Graph(Record):
         return dataclasses.replace(graph, edges=edges, table=table, held_out=held_out)
 
     @classmethod
-    def from_networkx(cls, graph: Any, *, labels: str | Iterable[str] = (), directed: bool | None = None) -> Graph:
+    def from_networkx(
+        cls,
+        graph: Any,
+        *,
+        labels: str | Iterable[str] = (),
+        ignore: str | Iterable[str] = (),
+        name: str | None = None,
+        directed: bool | None = None,
+    ) -> Graph:
         """A graph from NetworkX: numeric node attributes are features, those named in ``labels`` are labels.
 
-        Attributes that are called ``label:NAME`` are labels and ``split:NAME`` splits, without being named, and
+        Those named in ``ignore`` are not read, and that of ``name`` holds the names to show beside ids. Attributes
+        that are called ``label:NAME`` are labels and ``split:NAME`` splits, without being named, and
         ``graph:name`` tells the graph of a node, of several. With ``directed`` the directions are kept, and an
         undirected edge runs both ways; None: as in the graph itself.
         """
-        return cls.from_arrays(**interchange.from_networkx(graph, labels, directed))
+        return cls.from_arrays(**interchange.from_networkx(graph, labels, directed, ignore, name))
 
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False, split: int | None = None) -> Graph:
@@ -120,7 +129,7 @@ class Graph(Record):
             nodes: the node frame.
             directed: keep the directions.
             features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
-            columns: labels, ignore, id, source, target, weight and groups as in `infomax.read_graph`.
+            columns: labels, ignore, id, name, source, target, weight and groups as in `infomax.read_graph`.
         """
         return cls.of(read_frames(edges, nodes, directed=directed, features=features, **columns))
 

@@ -22,6 +22,7 @@ def read_graph(
     target: str | None = None,
     weight: str | None = None,
     groups: str | None = None,
+    name: str | None = None,
     directed: bool | None = None,
     attach_to: Graph | None = None,
 ) -> Graph:
@@ -69,11 +70,12 @@ def read_graph(
         target: the column of the edge table where they end.
         weight: the column of their weights.
         groups: the column of the node table that names the graph of each node, where there are several graphs.
+        name: the column of the node table (GraphML: the attribute) that holds names, which are shown beside ids.
         directed: keep the directions; False: an edge runs both ways. None: as a GraphML file says; of tables, False.
             Not for an npz, which says so itself.
         attach_to: the graph that the tables' nodes are added to.
     """
     columns = Columns.of(
-        labels, features, ignore, id=id, source=source, target=target, weight=weight, groups=groups
+        labels, features, ignore, id=id, source=source, target=target, weight=weight, groups=groups, name=name
     )  # fmt: skip
     return Graph.of(read_record(edges, nodes, columns, directed=directed, attach_to=attach_to))

@@ -46,7 +46,7 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
     known_are_made = nodes.features is None and made(known.feature_names)
     names = known.feature_names if known_are_made else tuple(nodes.feature_names)
     check_feature_names(where, names, known.feature_names)
-    return _grow(known, ends, edges.weight, nodes.ids, nodes.features)
+    return _grow(known, ends, edges.weight, nodes)
 
 
 def _known(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> dict[str, int]:
@@ -66,18 +66,16 @@ def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
             )
 
 
-def _grow(
-    known: Record, edges: NDArray[np.int64], weight: NDArray[np.float32] | None, ids: list[Any], features: Any
-) -> Record:
+def _grow(known: Record, edges: NDArray[np.int64], weight: NDArray[np.float32] | None, nodes: NodeTable) -> Record:
     """A graph with new nodes appended; the split "new" marks them, and there are no labels.
 
     Args:
         known: the graph.
         edges: ``[2, E]`` rows; those from N on are the new nodes.
         weight: ``[E]``.
-        ids: M, of the new nodes.
-        features: ``[M, F]`` of the new nodes; None: positions, or degree features of all nodes, as the known ones are.
+        nodes: the M new nodes; without features they get positions, or all get degree features, as the known ones do.
     """
+    ids, features = nodes.ids, nodes.features
     n = known.num_nodes + len(ids)
     values = np.ones(edges.shape[1], np.float32) if weight is None else weight
     listed = sparse.coo_array((values, (edges[0], edges[1])), shape=(n, n))
@@ -86,7 +84,7 @@ def _grow(
     dropped["duplicates"] += grown.duplicates if known.directed else grown.duplicates // 2
     text = known.ids.dtype == object or isinstance(ids[0], str)
     late = np.array(list(map(str, ids)) if text else ids, dtype=object if text else np.int64)
-    ids_of_all = Appended(known.ids, late)
+    names = np.full(len(ids), "", object) if nodes.names is None else nodes.names
     if features is None and made(known.feature_names) == "positions":
         links = sparse.csr_array(matrix + matrix.T if known.directed else matrix)
         features = attached(links[known.num_nodes :], known.table)
@@ -95,8 +93,15 @@ def _grow(
         edges=grown,
         table=known.table.of_degrees(grown.degrees()) if features is None else known.table.grown(features),
         folder=None,
-        ids=ids_of_all[:] if isinstance(known.ids, np.ndarray) else ids_of_all,
+        ids=_appended(known.ids, late),
+        node_names=None if known.node_names is None else _appended(known.node_names, names),
         labels={},
         splits={"new": np.arange(n) >= known.num_nodes},
         dropped=dropped,
     )
+
+
+def _appended(known: Any, new: NDArray[Any]) -> Any:
+    """A column ``[N]`` with that of the new nodes ``[M]``; one on disk stays there."""
+    rows = Appended(known, new)
+    return rows[:] if isinstance(known, np.ndarray) else rows

@@ -86,6 +86,13 @@ class Block(ABC):
             raise InputError(self.place(words.index(""), column), "the name of a graph", "an empty cell", FILL_IN)
         return words
 
+    def node_names(self, column: str) -> NDArray[Any]:
+        """The names ``[n]`` of nodes, "" where there is none."""
+        words = self.words(column, {})
+        if words.ndim > 1:
+            raise InputError(place(self.path, column=column), "one name per node", "lists")
+        return words
+
 
 def check_column_names(where: str, names: Sequence[str]) -> None:
     """Refuse a column without a name, and two of the same name."""

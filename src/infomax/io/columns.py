@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from infomax.arrays.made import Kind, asked
 from infomax.errors import InputError, shorten
-from infomax.io.interchange import GROUPS, LABEL, SPLIT, warn_unused
+from infomax.io.interchange import GROUPS, LABEL, NAME, SPLIT, warn_unused
 
 MATRICES = (".npy", ".npz")
 """Files that hold features."""
@@ -31,11 +31,13 @@ class NodeColumns(NamedTuple):
     labels: dict[str, int]
     splits: dict[str, int]
     groups: int | None
+    name: int | None
 
     @property
     def annotations(self) -> list[int]:
-        """The columns that are read as text: labels, splits and groups."""
-        return [*self.labels.values(), *self.splits.values(), *([] if self.groups is None else [self.groups])]
+        """The columns that are read as text: labels, splits, groups and names."""
+        others = [column for column in (self.groups, self.name) if column is not None]
+        return [*self.labels.values(), *self.splits.values(), *others]
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Columns:
     features: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
     groups: str | None = None
+    name: str | None = None
     matrix: Path | None = None
     """A file that holds the features, in place of columns."""
     earlier: Mapping[str, str] = field(default_factory=dict)
@@ -85,8 +88,8 @@ class Columns:
         return None if self.features is None else asked(self.features)
 
     def named(self) -> dict[str, str]:
-        """The columns of ids and edges that are named, by "id", "source", "target" and "weight"."""
-        return {word: name for word in ("id", "source", "target", "weight") if (name := getattr(self, word))}
+        """The columns of ids, edges and names that are named, by "id", "source", "target", "weight" and "name"."""
+        return {word: name for word in ("id", "source", "target", "weight", "name") if (name := getattr(self, word))}
 
     def refuse(self, words: Sequence[str], expected: str, found: str = "") -> None:
         """Refuse those of these choices that were made; by default the message tells what was chosen."""
@@ -98,7 +101,7 @@ class Columns:
 
     def refuse_without_nodes(self, edges: str | Path) -> None:
         """Refuse choices of columns of a node table where there is none."""
-        choices = ("labels", "features", "matrix", "ignore", "id", "groups")
+        choices = ("labels", "features", "matrix", "ignore", "id", "groups", "name")
         self.refuse(choices, "a node table that they belong to", f"only the edge table {edges}")
 
     def of_edges(self, path: Path, names: Sequence[str]) -> EdgeColumns:
@@ -129,7 +132,7 @@ class Columns:
         return all(end in (getattr(self, word), self.earlier.get(word)) or end.lower() == word for word, end in pairs)
 
     def of_nodes(self, path: Path, names: Sequence[str]) -> NodeColumns:
-        """Positions of the id (as named, else "id" in any case, else the first), labels, features, splits and groups.
+        """Positions of the id (as named, else "id" in any case, else the first), labels, features and others.
 
         Without ``features`` they are all remaining columns, else the columns of these names; those that are made
         of the edges need not be there.
@@ -152,7 +155,9 @@ class Columns:
         splits = {name.removeprefix(SPLIT): others[name] for name in others if name.startswith(SPLIT)}
         groups = None if self.groups is None else _label(path, others, self.groups, "column of groups")
         groups = others.get(GROUPS) if groups is None else groups
-        found = NodeColumns(place[identifier], [], labels, splits, groups)
+        called = self.name_among(others)
+        named = None if called is None else _label(path, others, called, "column of names")
+        found = NodeColumns(place[identifier], [], labels, splits, groups, named)
         if self.matrix is not None:
             features = []
         elif self.features is None:
@@ -160,6 +165,10 @@ class Columns:
         else:
             features = sorted(others[name] for name in self._features_there(path, others))
         return found._replace(features=features)
+
+    def name_among(self, names: Collection[str]) -> str | None:
+        """The column of names: as named, else one that is marked as such, or an earlier one."""
+        return self.name or next((one for one in (NAME, self.earlier.get("name")) if one in names), None)
 
     def _place(self, path: Path, names: Sequence[str], word: str) -> int | None:
         """The position of a column: of the chosen name, else an earlier or the usual one; None: there is none."""

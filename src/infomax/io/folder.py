@@ -149,6 +149,8 @@ def write_nodes(path: Path, graph: Record) -> None:
     """Write nodes.parquet of a graph in memory."""
     pyarrow, parquet = need_pyarrow(path)
     columns = {"id": pyarrow.array(graph.ids)}
+    if graph.node_names is not None:
+        columns[layout.NAME] = pyarrow.array(graph.node_names, pyarrow.string())
     for prefix, group in ((layout.LABEL, graph.labels), (layout.SPLIT, graph.splits)):
         for name, values in group.items():
             column = arrow_column(values)

@@ -39,10 +39,15 @@ def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **colu
     return tables.build(tables.read_edges(frame_source(edges, "edges", chosen)), node_table, directed)
 
 
-def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str) -> Any:
-    """A frame with the columns id, d0, d1, ..."""
+def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, names: NDArray[Any] | None = None) -> Any:
+    """A frame with the columns id, name if any, d0, d1, ..."""
     pyarrow, _ = parquet.need_pyarrow(Path("to_frame"))
-    columns = {"id": pyarrow.array(ids), **{f"d{at}": pyarrow.array(vectors[:, at]) for at in range(vectors.shape[1])}}
+    named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}
+    columns = {
+        "id": pyarrow.array(ids),
+        **named,
+        **{f"d{at}": pyarrow.array(vectors[:, at]) for at in range(vectors.shape[1])},
+    }
     return _from_arrow(pyarrow.table(columns), kind)
 
 

@@ -51,15 +51,13 @@ def read_graphml(path: Path, columns: Columns, directed: bool | None) -> Record:
         graph = _Plain.read(path) or _read_unusual(path)
         unset = graph.fill(labels) if isinstance(graph, _Plain) else []
         names = {name for _, values in graph.nodes(data=True) for name in values} | {*unset}
-        unwanted = (names - {*features, *labels} if features is not None else set()) | set(columns.ignore)
-        for _, values in graph.nodes(data=True):
-            for name in values.keys() & unwanted:
-                del values[name]
-        unset = [name for name in unset if name not in unwanted]
+        name = columns.name_among(names)
+        kept = {*(features or ()), *labels, name}
+        unwanted = (names - kept if features is not None else set()) | names.intersection(columns.ignore)
         if directed is None and graph.is_directed():
             message = f"{path}: edges are directed, as the file says (edgedefault). To change that: --undirected "
             warnings.warn(message + "(in Python: directed=False).", InputWarning, stacklevel=2)
-        arrays = from_networkx(graph, labels, directed, unset, str(path))
+        arrays = from_networkx(graph, labels, directed, unwanted, name, unset, str(path))
         return Record.from_arrays(**arrays | ({"features": columns.made} if arrays["features"] is None else {}))
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error

@@ -17,14 +17,20 @@ from infomax.errors import InputError, InputWarning, shorten
 from infomax.io.blocks import typed
 from infomax.io.record import Record
 
-LABEL, SPLIT, GROUPS = "label:", "split:", "graph:name"
-"""Columns and attributes of nodes whose names begin so are labels and splits; the third names the graph of a node."""
+LABEL, SPLIT, GROUPS, NAME = "label:", "split:", "graph:name", "node:name"
+"""Columns and attributes of nodes whose names begin so are labels and splits; others name the graph and the node."""
 MASKS = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
 """Splits, and what PyG calls them."""
 
 
 def from_networkx(
-    graph: Any, labels: str | Iterable[str], directed: bool | None, unset: Sequence[str] = (), where: str = "graph"
+    graph: Any,
+    labels: str | Iterable[str],
+    directed: bool | None,
+    ignore: str | Iterable[str] = (),
+    name: str | None = None,
+    unset: Sequence[str] = (),
+    where: str = "graph",
 ) -> dict[str, Any]:
     """What `Graph.from_networkx` hands to `Graph.from_arrays`; features ``unset`` are 0 at nodes without them."""
     if not hasattr(graph, "is_directed"):
@@ -32,23 +38,28 @@ def from_networkx(
     if directed:
         graph = graph.to_directed(as_view=True)
     nodes = list(graph.nodes(data=True))
-    names = list(dict.fromkeys([*unset, *(name for _, attributes in nodes for name in attributes)]))
-    marked = [name for name in names if isinstance(name, str) and name.startswith(LABEL)]
+    names = list(dict.fromkeys([*unset, *(one for _, attributes in nodes for one in attributes)]))
+    for one in [ignore] if isinstance(ignore, str) else ignore:
+        _refuse_missing("attribute to ignore", one, names)
+        names.remove(one)
+    marked = [one for one in names if isinstance(one, str) and one.startswith(LABEL)]
     wanted = dict.fromkeys([labels] if isinstance(labels, str) else labels)
-    for name in wanted:
-        if name not in names and f"{LABEL}{name}" not in names:
-            expected = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
-            raise InputError(f"label attribute {shorten(name)}", expected, "no node with that attribute")
-    splits = [name for name in names if isinstance(name, str) and name.startswith(SPLIT)]
+    for one in wanted:
+        if f"{LABEL}{one}" not in names:
+            _refuse_missing("label attribute", one, names)
+    if name is not None:
+        _refuse_missing("name attribute", name, names)
+    named = NAME if name is None and NAME in names else name
+    splits = [one for one in names if isinstance(one, str) and one.startswith(SPLIT)]
     grouped = GROUPS in names and GROUPS not in wanted
-    others = {*wanted, *marked, *splits, *([GROUPS] if grouped else [])}
-    features = [name for name in names if name not in others]
-    columns = {name: [attributes.get(name) for _, attributes in nodes] for name in names if name in others}
+    others = {*wanted, *marked, *splits, named, *([GROUPS] if grouped else [])}
+    features = [one for one in names if one not in others]
+    columns = {one: [attributes.get(one) for _, attributes in nodes] for one in names if one in others}
     position = {node: row for row, (node, _) in enumerate(nodes)}
     links = [(u, v, attributes.get("weight")) for u, v, attributes in graph.edges(data=True)]
-    used = dict.fromkeys(name for *_, attributes in graph.edges(data=True) for name in attributes)
-    warn_unused(where, [name for name in used if name != "weight"], "edge attributes")
-    own = [name for name in wanted if name in names]
+    used = dict.fromkeys(one for *_, attributes in graph.edges(data=True) for one in attributes)
+    warn_unused(where, [one for one in used if one != "weight"], "edge attributes")
+    own = [one for one in wanted if one in names]
     return {
         "edges": np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T,
         "features": _features(nodes, features, {*unset}) if features else None,
@@ -58,12 +69,19 @@ def from_networkx(
         "ids": np.fromiter(position, dtype=object),
         "feature_names": features or None,
         "labels": {
-            name.removeprefix(LABEL) if name in marked else name: np.fromiter(columns[name], dtype=object)
-            for name in (*own, *marked)
+            one.removeprefix(LABEL) if one in marked else one: np.fromiter(columns[one], dtype=object)
+            for one in (*own, *marked)
         },
+        "node_names": None if named is None else np.fromiter(columns[named], dtype=object),
         "groups": number_groups(list(map(str, columns[GROUPS]))) if grouped else None,
-        "splits": {name.removeprefix(SPLIT): [value or False for value in columns[name]] for name in splits},
+        "splits": {one.removeprefix(SPLIT): [value or False for value in columns[one]] for one in splits},
     }
+
+
+def _refuse_missing(what: str, name: Any, names: Sequence[Any]) -> None:
+    if name not in names:
+        expected = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
+        raise InputError(f"{what} {shorten(name)}", expected, "no node with that attribute")
 
 
 def _features(nodes: list[tuple[Any, dict[Any, Any]]], names: list[Any], unset: set[str]) -> Any:

@@ -55,10 +55,17 @@ def join(graphs: Mapping[str, Record]) -> Record:
             for split in splits
         },
         groups=np.repeat(np.arange(len(sizes)), sizes),
+        node_names=_names(list(graphs.values())),
         dropped=dict(dropped),
         edge_columns=one.edge_columns,
         table_columns=one.table_columns,
     )
+
+
+def _names(graphs: list[Record]) -> NDArray[Any] | None:
+    """The names of the nodes of all graphs, "" in one without; None where none has any."""
+    names = [np.full(one.num_nodes, "", object) if one.node_names is None else one.node_names for one in graphs]
+    return np.concatenate(names) if any(one.node_names is not None for one in graphs) else None
 
 
 def _joined(label: str, columns: list[NDArray[Any]]) -> NDArray[Any]:

@@ -14,6 +14,7 @@ key                 shape
 ``split:NAME``      ``[N]``      bool
 ``groups``          ``[N]``      integers, the graph of each node where there are several; one graph where missing
 ``held_out``        ``[2, H]``   row numbers, edges set aside to score vectors on; they are not among ``edges``
+``node_names``      ``[N]``      text, shown beside the ids ("" = none)
 ==================  ===========  =========================================================================
 
 A text column KEY is a numpy array of strings. numpy stores every string as wide as the longest, so `write_npz` writes
@@ -60,6 +61,7 @@ _KINDS = {
     "split:": ("b", "bool"),
     "groups": _INTEGERS,
     "held_out": _INTEGERS,
+    "node_names": ("U", "text"),
 }
 
 
@@ -92,6 +94,7 @@ def read_npz(path: str | Path, made: str | None = None) -> Record:
             splits=_named(columns, "split:"),
             groups=columns.get("groups"),
             held_out=columns.get("held_out"),
+            node_names=columns.get("node_names"),
         )
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
@@ -109,6 +112,8 @@ def _to_arrays(graph: Record) -> Arrays:
         arrays["groups"] = graph.groups
     if graph.held_out is not None:
         arrays["held_out"] = _narrow(graph.held_out)
+    if graph.node_names is not None:
+        arrays |= _encode("node_names", graph.node_names)
     for name, column in graph.labels.items():
         arrays |= _encode(f"label:{name}", column)
     return arrays | {f"split:{name}": mask for name, mask in graph.splits.items()}

@@ -36,7 +36,7 @@ def read_record(
 ) -> Record:
     """Read a graph as `infomax.read_graph` does, with these columns."""
     if nodes is None and attach_to is None and is_folder(Path(edges)):
-        columns.refuse((*_COLUMNS, "ignore"), f"tables, rather than the graph folder {edges}")
+        columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
         return with_labels(open_folder(Path(edges)), columns.labels, str(edges))
     if nodes is None and (members := _members(Path(edges))):
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
@@ -55,7 +55,7 @@ def read_record(
             raise InputError(str(node_path), "no node table", f"one beside {edge_path}, which holds its own nodes")
         columns.refuse(_COLUMNS, f"tables, rather than {edge_path}")
         if suffix == ".npz":
-            columns.refuse(["ignore"], f"tables, rather than {edge_path}")
+            columns.refuse(["ignore", "name"], f"tables, rather than {edge_path}")
             return with_labels(read_npz(edge_path, columns.made), columns.labels, str(edge_path))
         from infomax.io.graphml import read_graphml
 

@@ -41,6 +41,7 @@ class Record:
             those nodes and the edges among them, and nothing else.
         groups: ``[N]`` integers, the graph of each node where there are several; no edge joins two. None: one graph.
         held_out: ``[2, H]`` rows, the edges that `hold_out_edges` took out. None: there are none.
+        node_names: ``[N]`` str objects to show beside the ids ("" = none). None: nodes have only ids.
     """
 
     edges: Adjacency
@@ -51,6 +52,7 @@ class Record:
     splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     groups: NDArray[np.int64] | None = None
     held_out: NDArray[np.int64] | None = None
+    node_names: NDArray[Any] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many edges were left out as ``self_loops``, ``duplicates`` or ``zero_weights`` (rows of the edge table)."""
     edge_columns: tuple[str, str] | None = None
@@ -160,6 +162,7 @@ class Record:
             groups=None if self.groups is None else self.groups[rows],
             held_out=held_out,
             relations=relations,
+            node_names=None if self.node_names is None else self.node_names[rows],
             folder=None,
         )
 
@@ -189,6 +192,7 @@ class Record:
             labels=dict(self.labels),
             splits=dict(self.splits),
             others={kind: record.loaded() for kind, record in self.others.items()},
+            node_names=None if self.node_names is None else self.node_names[:],
             folder=None,
         )
 
@@ -215,7 +219,7 @@ class Record:
             weight: ``[E]`` non-negative; an edge of weight zero is left out.
             num_nodes: N, needed only where neither features nor ids give it.
             directed: keep the directions; messages then run from source to target.
-            columns: ids, feature_names, labels, splits, groups, held_out as in `Graph`.
+            columns: ids, feature_names, labels, splits, groups, held_out, node_names as in `Graph`.
         """
         edges = checks.check_array("edges", edges, "iu", "row numbers (integers)")
         if edges.size == 0:
@@ -248,6 +252,7 @@ class Record:
         splits: Mapping[str, ArrayLike] | None = None,
         groups: ArrayLike | None = None,
         held_out: ArrayLike | None = None,
+        node_names: ArrayLike | None = None,
     ) -> Self:
         """A graph from a scipy matrix ``[N, N]`` (``A[i, j]``: the edge i -> j); the rest as in `from_arrays`.
 
@@ -284,6 +289,7 @@ class Record:
             splits=parts,
             groups=None if groups is None else checks.check_groups(groups, matrix),
             held_out=None if held_out is None else check_held_out(held_out, matrix),
+            node_names=None if node_names is None else checks.check_names(node_names, n),
             dropped=dropped,
         )
 

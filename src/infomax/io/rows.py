@@ -17,7 +17,7 @@ from infomax.arrays.made import made, make, usual
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, InputWarning, shorten
 from infomax.io.blocks import check_column_names
-from infomax.io.interchange import GROUPS, LABEL, SPLIT
+from infomax.io.interchange import GROUPS, LABEL, NAME, SPLIT
 from infomax.io.parquet import INDEX
 from infomax.io.record import Record
 
@@ -43,7 +43,8 @@ def annotation_columns(graph: Record) -> dict[str, NDArray[Any]]:
             column = np.array([str(value) if value >= 0 else "" for value in column.tolist()], dtype=object)
         labels[LABEL + name] = column
     splits = {SPLIT + name: mask for name, mask in graph.splits.items()}
-    return labels | splits | ({} if graph.groups is None else {GROUPS: graph.groups})
+    others = {GROUPS: graph.groups, NAME: graph.node_names}
+    return labels | splits | {name: column for name, column in others.items() if column is not None}
 
 
 def flat_annotations(graph: Record) -> dict[str, NDArray[Any]]:
@@ -66,8 +67,8 @@ def id_name(graph: Record) -> str:
 def feature_names(graph: Record) -> tuple[str, ...]:
     """The names of the features to write; none where they are those that are made when the graph is read."""
     for name in graph.feature_names:
-        if name == GROUPS or name.startswith((LABEL, SPLIT)):
-            expected = f'features that are not called "{LABEL}...", "{SPLIT}..." or "{GROUPS}"'
+        if name in (GROUPS, NAME) or name.startswith((LABEL, SPLIT)):
+            expected = f'features that are not called "{LABEL}...", "{SPLIT}...", "{GROUPS}" or "{NAME}"'
             raise InputError("graph", expected, shorten(name), "Ignore it when you read the graph, or write an .npz.")
     kind = usual(graph.groups is not None)
     if made(graph.feature_names) != kind:
@@ -107,7 +108,8 @@ def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
         _refuse(texts, "names without NUL characters, in UTF-8", re.compile("[\0\ud800-\udfff]").search)
         return
     texts["feature names"] = graph.feature_names
-    columns = {"ids": graph.ids} | {f"label {shorten(name)}": column for name, column in graph.labels.items()}
+    columns = {"ids": graph.ids} | ({} if graph.node_names is None else {"names": graph.node_names})
+    columns |= {f"label {shorten(name)}": column for name, column in graph.labels.items()}
     texts |= {name: column.tolist() for name, column in columns.items() if column.dtype == object}
     if kind == "graphml":
         _refuse(texts, "characters that XML can hold", _NOT_XML.search)

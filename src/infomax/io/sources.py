@@ -52,6 +52,7 @@ class Nodes:
         labels: ``[n]`` str objects or ``[n, C]`` 0/1 each
         splits: ``[n]`` bool each
         groups: n names
+        names: ``[n]`` str objects
     """
 
     numbers: NDArray[np.int64]
@@ -60,6 +61,7 @@ class Nodes:
     labels: dict[str, NDArray[Any]]
     splits: dict[str, NDArray[np.bool_]]
     groups: list[str] | None
+    names: NDArray[Any] | None
 
 
 def find_files(name: str) -> list[Path]:
@@ -159,6 +161,7 @@ class Source:
             labels={name: block.words(names[at], self.widths) for name, at in chosen.labels.items()},
             splits={name: block.split(names[at]) for name, at in chosen.splits.items()},
             groups=None if chosen.groups is None else block.groups(names[chosen.groups]),
+            names=None if chosen.name is None else block.node_names(names[chosen.name]),
         )
 
     @property

@@ -59,6 +59,7 @@ class NodeTable:
         labels: ``[N]`` str objects or ``[N, C]`` 0/1 each
         splits: ``[N]`` bool each
         groups: ``[N]`` int64
+        names: ``[N]`` str objects
     """
 
     source: Source
@@ -69,6 +70,7 @@ class NodeTable:
     labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     groups: NDArray[np.int64] | None = None
+    names: NDArray[Any] | None = None
 
 
 def read_edges(source: Source) -> EdgeTable:
@@ -123,6 +125,7 @@ def read_nodes(source: Source) -> NodeTable:
         labels={name: np.concatenate([block.labels[name] for block in blocks]) for name in one.labels},
         splits={name: np.concatenate([block.splits[name] for block in blocks]) for name in one.splits},
         groups=None if groups is None else number_groups(groups),
+        names=None if one.names is None else np.concatenate([block.names for block in blocks]),
     )
 
 
@@ -154,6 +157,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
             labels=None if nodes is None else nodes.labels,
             splits=None if nodes is None else nodes.splits,
             groups=None if nodes is None else nodes.groups,
+            node_names=None if nodes is None else nodes.names,
         )
     except InputError as error:
         raise InputError(f"{edges.source.path}, {error.where}", error.expected, error.found, error.remedy) from error

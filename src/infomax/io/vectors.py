@@ -25,17 +25,22 @@ from infomax.io.sources import Source
 from infomax.io.tables import read_nodes
 
 Vectors: TypeAlias = NDArray[np.float32]
+COLUMNS = Columns(earlier={"name": "name"})
+"""Of a table of vectors: names, where it has a column of that name."""
 
 # The numbers hardly repeat, so a dictionary or compression would save little.
 _PLAIN = {"use_dictionary": False, "compression": "none", "write_statistics": ["id"], "write_page_checksum": True}
 
 
-def write_vectors(ids: NDArray[Any], vectors: Vectors, path: Path, kind: str = "") -> None:
-    """Write ids ``[N]`` and vectors ``[N, d]`` in the format of an extension such as .csv, by default the path's.
+def write_vectors(
+    ids: NDArray[Any], vectors: Vectors, path: Path, kind: str = "", names: NDArray[Any] | None = None
+) -> None:
+    """Write ids and names ``[N]`` and vectors ``[N, d]`` in the format of an extension, by default the path's.
 
-    An npy holds no ids. In csv, tsv and kv, numbers have the fewest digits that read back as the same float32.
+    An npy holds no ids, and a kv no names. In csv, tsv and kv, numbers have the fewest digits that read back as the
+    same float32.
     """
-    _by_extension(_WRITERS, Path(f"v{kind}") if kind else path)(ids, vectors, path)
+    _by_extension(_WRITERS, Path(f"v{kind}") if kind else path)(ids, vectors, names, path)
 
 
 def check_extension(path: Path) -> None:
@@ -43,25 +48,30 @@ def check_extension(path: Path) -> None:
     _by_extension(_WRITERS, path)
 
 
-def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors]:
-    """Ids ``[N]`` and vectors ``[N, d]`` of a file in the format of its extension, or of a folder of parquet parts.
+def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None]:
+    """Ids ``[N]``, vectors ``[N, d]`` and, if any, names ``[N]`` of a file, or of a folder of parquet parts.
 
     An npy has no ids: row numbers are used. In csv, tsv and kv ids have no type: they are integers if all are written
     as integers.
     """
     if has_parts(path):
-        parts = [read_vectors(part) for part in parquet_files(path)]
-        ids, vectors = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return check_ids(ids, len(vectors)), vectors
+        columns: Any = zip(*map(read_vectors, parquet_files(path)), strict=True)
+        ids, vectors, names = columns
+        vectors = np.concatenate(vectors)
+        return (
+            check_ids(np.concatenate(ids), len(vectors)),
+            vectors,
+            None if names[0] is None else np.concatenate(names),
+        )
     reader = _by_extension(_READERS, path)
     if not path.is_file():
         raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")
-    ids, vectors = reader(path)
+    ids, vectors, *names = reader(path)
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise InputError(str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}")
     numbers = finite(path, vectors, copy=None)
     try:
-        return check_ids(ids, len(vectors)), numbers
+        return check_ids(ids, len(vectors)), numbers, names[0] if names else None
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
 
@@ -74,20 +84,23 @@ def _by_extension(formats: dict[str, Any], path: Path) -> Callable[..., Any]:
 
 
 def write_blocks(
-    path: Path, blocks: Iterable[tuple[Any, NDArray[Any]]], seal: Callable[[Path], dict[bytes, bytes]] | None = None
+    path: Path,
+    blocks: Iterable[tuple[Any, NDArray[Any], Any]],
+    seal: Callable[[Path], dict[bytes, bytes]] | None = None,
 ) -> None:
-    """Write a parquet file of columns ``id`` (int64 or string) and ``vector`` (fixed-size list), block by block.
+    """Write a parquet file block by block: ``id`` (int64 or string), ``name`` if any, ``vector`` (fixed-size list).
 
     Args:
         path: the file.
-        blocks: ids ``[n]`` and vectors ``[n, d]``, at least once.
+        blocks: ids ``[n]``, vectors ``[n, d]`` and names ``[n]`` or None, at least once.
         seal: gives the metadata for the footer, when the file lacks only that.
     """
     pyarrow, pyarrow_parquet = parquet.need_pyarrow(path)
     writer = None
     try:
-        for ids, vectors in blocks:
-            table = pyarrow.table({"id": pyarrow.array(ids), "vector": parquet.arrow_column(vectors)})
+        for ids, vectors, names in blocks:
+            named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}
+            table = pyarrow.table({"id": pyarrow.array(ids), **named, "vector": parquet.arrow_column(vectors)})
             writer = writer or pyarrow_parquet.ParquetWriter(path, table.schema, **_PLAIN)
             writer.write_table(table)
         if seal is not None and writer is not None:
@@ -97,24 +110,23 @@ def write_blocks(
             writer.close()
 
 
-def _write_parquet(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+def _write_parquet(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> None:
     parquet.need_pyarrow(path)
     with replacing(path) as temporary:
-        write_blocks(temporary, [(ids, vectors)])
+        write_blocks(temporary, [(ids, vectors, names)])
 
 
-def _read_parquet(path: Path) -> tuple[Any, NDArray[Any]]:
+def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
     with parquet.opened(path) as file:
         check_columns(file.schema_arrow, path)
-        data = file.read(columns=["id", "vector"])
+        data = file.read(columns=["id", "vector", *({"name"} & set(file.schema_arrow.names))])
         block = parquet.ArrowBlock(path, data)
         flat = block.filled("vector").combine_chunks().flatten()
-        return block.ids("id").to_pylist(), flat.to_numpy(zero_copy_only=False).reshape(
-            len(data), data["vector"].type.list_size
-        )
+        vectors = flat.to_numpy(zero_copy_only=False).reshape(len(data), data["vector"].type.list_size)
+        return block.ids("id").to_pylist(), vectors, block.node_names("name") if "name" in data.column_names else None
 
 
-def _write_npy(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> None:
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
 
@@ -131,30 +143,33 @@ def _read_npy(path: Path) -> tuple[Any, NDArray[Any]]:
     return np.arange(len(np.atleast_1d(vectors))), vectors
 
 
-def _write_npz(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
-    """Arrays ``ids`` (int64, or numpy's fixed-width text) and ``vectors``."""
-    column = ids.astype(str) if ids.dtype == object else ids
-    lost = np.flatnonzero(column != ids)
-    if len(lost):
-        remedy = "Save as parquet or csv."
-        raise InputError(str(path), "ids that do not end in a NUL character", repr(ids[lost[0]]), remedy)
+def _write_npz(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> None:
+    """Arrays ``ids`` (int64, or numpy's fixed-width text), ``vectors`` and, where there are any, ``node_names``."""
+    columns = {"ids": ids} | ({} if names is None else {"node_names": names})
+    for name, column in columns.items():
+        columns[name] = column.astype(str) if column.dtype == object else column
+        lost = np.flatnonzero(columns[name] != column)
+        if len(lost):
+            remedy = "Save as parquet or csv."
+            raise InputError(str(path), "ids that do not end in a NUL character", repr(column[lost[0]]), remedy)
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, ids=column, vectors=vectors)
+        np.savez(file, allow_pickle=False, vectors=vectors, **columns)
 
 
-def _read_npz(path: Path) -> tuple[Any, NDArray[Any]]:
+def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:
     arrays = read_arrays(path)
     if not {"ids", "vectors"} <= set(arrays):
         raise InputError(str(path), "arrays ids and vectors", "others", "Is it an npz of a graph?")
-    return arrays["ids"], arrays["vectors"]
+    return arrays["ids"], arrays["vectors"], arrays.get("node_names")
 
 
-def _write_table(ids: NDArray[Any], vectors: Vectors, path: Path, delimiter: str) -> None:
-    names = ["id", *(f"d{column}" for column in range(vectors.shape[1]))]
+def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, delimiter: str) -> None:
+    named = ["id"] if names is None else ["id", "name"]
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        file.write(delimiter.join(names) + "\n")
-        for identifier, cells in _written(ids, vectors):
-            file.write(delimiter.join([quoted(str(identifier), delimiter), *cells]) + "\n")
+        file.write(delimiter.join([*named, *(f"d{column}" for column in range(vectors.shape[1]))]) + "\n")
+        for row, (identifier, cells) in enumerate(_written(ids, vectors)):
+            known = [str(identifier)] if names is None else [str(identifier), names[row]]
+            file.write(delimiter.join([*(quoted(cell, delimiter) for cell in known), *cells]) + "\n")
 
 
 def quoted(cell: str, delimiter: str) -> str:
@@ -169,21 +184,21 @@ def _written(ids: NDArray[Any], vectors: Vectors) -> Iterator[tuple[Any, list[st
     return ((identifier, vector.astype(str).tolist()) for identifier, vector in zip(ids.tolist(), vectors, strict=True))
 
 
-def _read_table(path: Path) -> tuple[Any, NDArray[Any]]:
+def _read_table(path: Path) -> tuple[Any, NDArray[Any], Any]:
     # A node table, given by mistake, is read up to here.
     remedy = "This is not a file that embed wrote: columns id, d0, d1, ..., a number in every row."
-    return table_vectors(Source([path], Columns(), remedy=remedy))
+    return table_vectors(Source([path], COLUMNS, remedy=remedy))
 
 
-def table_vectors(source: Source) -> tuple[Any, Vectors]:
-    """The ids ``[N]`` and vectors ``[N, d]`` of a table: a column of ids, and others of numbers or lists."""
+def table_vectors(source: Source) -> tuple[Any, Vectors, Any]:
+    """The ids ``[N]``, vectors ``[N, d]`` and, if any, names ``[N]`` of a table whose other columns are numbers."""
     table = read_nodes(source)
     if table.features is None:
         raise InputError(str(source.path), "columns of numbers beside the ids", "none")
-    return table.ids, dense(table.features)
+    return table.ids, dense(table.features), table.names
 
 
-def _write_kv(ids: NDArray[Any], vectors: Vectors, path: Path) -> None:
+def _write_kv(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> None:
     """word2vec's text format: a line ``N d``, then one line ``id v1 v2 ...`` per vector; ids without white space."""
     for identifier in map(str, ids.tolist()):
         if identifier.split() != [identifier]:

@@ -18,7 +18,7 @@ from infomax.io import folder as graph_folder
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, replacing, writable
 from infomax.io.graphml import write_graphml
-from infomax.io.interchange import GROUPS
+from infomax.io.interchange import GROUPS, NAME
 from infomax.io.npz import write_npz
 from infomax.io.record import Record
 from infomax.io.rows import (
@@ -170,7 +170,7 @@ def arrow_nodes(graph: Record, step: int) -> Iterator[Any]:
         columns = {id_name(graph): pa.array(graph.ids[rows])}
         if names:
             block = dense(graph.features[rows])
-            for name, start, stop in _owners(names, {id_name(graph), GROUPS, "", *names}):
+            for name, start, stop in _owners(names, {id_name(graph), GROUPS, NAME, "", *names}):
                 columns[name] = parquet.arrow_column(block[:, start:stop] if name != names[start] else block[:, start])
         yield pa.table(columns | {name: parquet.arrow_column(column[rows]) for name, column in annotations.items()})
 

@@ -236,7 +236,8 @@ def vectors_of_run(folder: Path) -> Embeddings | None:
         if config.get("format") != FORMAT or (values.get("config"), values.get("vectors")) != expected:
             return None
         _read_health(folder / HEALTH)
-        return Embeddings(Embeddings.read(folder / VECTORS).vectors, read_training_graph(folder).ids)
+        graph = read_training_graph(folder)
+        return Embeddings(Embeddings.read(folder / VECTORS).vectors, graph.ids, graph.node_names)
     except (InputError, OSError):
         return None
 

@@ -81,7 +81,7 @@ def write_embedding(
             raise InputError(str(out), found, "one file", remedy)
         work = out.with_name(f".{out.name}-layers")
         source = OnDisk(graph, encoder.rule, scaler, device, work / run)
-        writer = Writer(Embedder(encoder, source, smooth, own), source.work, graph.ids, half, progress)
+        writer = Writer(Embedder(encoder, source, smooth, own), source.work, graph, half, progress)
         with replacing(out) as temporary:
             (writer.parquet if out.suffix.lower() == ".parquet" else writer.npy)(temporary, 0, n)
         shutil.rmtree(work, ignore_errors=True)
@@ -99,7 +99,7 @@ def write_embedding(
             source = OnDisk(graph, encoder.rule, scaler, device, out / LAYERS / run)
             if ranks.rank:
                 ranks.wait()  # for the layers
-            writer = Writer(Embedder(encoder, source, smooth, own), source.work, graph.ids, half, progress)
+            writer = Writer(Embedder(encoder, source, smooth, own), source.work, graph, half, progress)
             if ranks.rank == 0:
                 ranks.wait()
             writer.done = n - sum(notes[name].stop - notes[name].first for name in missing)
@@ -149,8 +149,10 @@ def _in_threads(work: Callable[[str], None], parts: list[str], threads: int) -> 
 class Writer:
     """Writes the vectors of some nodes to files, block by block; several threads may do so at a time."""
 
-    def __init__(self, embedder: Embedder, work: Path, ids: Any, half: bool, progress: Progress) -> None:
-        self.embedder, self.ids = embedder, ids
+    def __init__(self, embedder: Embedder, work: Path, graph: Graph, half: bool, progress: Progress) -> None:
+        self.embedder = embedder
+        self.ids: Any = graph.ids
+        self.names: Any = graph.node_names
         if embedder.smooth or embedder.encoder.depth > 1:  # layers before the last are files
             make_folder(work)
             for other in set(work.parent.glob("?" * len(work.name))) - {work}:  # of another run
@@ -160,9 +162,12 @@ class Writer:
         self.progress, self.done, self.lock = progress, 0, Lock()
 
     def parquet(self, path: Path, start: int, stop: int, note: Note | None = None) -> None:
-        """Write columns ``id`` and ``vector`` of the nodes from start to stop; a part has a note of what it is."""
-        vectors = ((self.ids.arrow(first, last), block) for first, last, block in self._blocks(start, stop))
-        write_blocks(path, vectors, None if note is None else note.sealed)
+        """Write the columns of the nodes from start to stop; a part has a note of what it is."""
+        parts = (
+            (self.ids.arrow(first, last), block, self.names and self.names.arrow(first, last))
+            for first, last, block in self._blocks(start, stop)
+        )
+        write_blocks(path, parts, None if note is None else note.sealed)
 
     def npy(self, path: Path, start: int, stop: int) -> None:
         """Write the vectors of the nodes from start to stop."""

@@ -110,7 +110,7 @@ class Preparation:
         }
 
     def _annotations(self, notes: dict[str, Any], kind: str) -> list[str]:
-        """The names of the labels, or of the splits."""
+        """The names of the labels, of the splits, or of the column of names."""
         return list(notes["nodes"][kind]) if self.nodes else []
 
     def _read_edges(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Preparation:
         return {"count": count, "weighted": weighted, "integers": integers, "ends": self.edges.ends}
 
     def _read_nodes(self) -> dict[str, Any]:
-        """Table nodes: node, number, id, labels and splits as l0, l1, ...; and the features, which are in order."""
+        """Table nodes: node, number, id, labels, splits and names as l0, l1, ...; and the features, in order."""
         source, writer, integers = self.nodes, None, True
         assert source is not None  # noqa: S101  a stage of node tables
         with ExitStack() as stack:
@@ -154,6 +154,7 @@ class Preparation:
                         writer.append(rows.features)
                     numbers = {"node": np.arange(count, count + len(rows.numbers)), "number": rows.numbers}
                     others = [*map(text_column, rows.labels.values()), *rows.splits.values()]
+                    others += [] if rows.names is None else [text_column(rows.names)]
                     yield numbers | {"id": text_column(rows.ids)} | {f"l{at}": cells for at, cells in enumerate(others)}
                     count += len(rows.numbers)
 
@@ -161,6 +162,7 @@ class Preparation:
                 raise no_nodes(source)
         names, chosen = source.feature_names if writer is not None else [], source.chosen
         found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": source.names[chosen.identifier]}
+        found["names"] = [] if chosen.name is None else [layout.NAME]
         return {"features": names, "integers": integers, **found}
 
     def _find_ids(self) -> dict[str, Any]:
@@ -272,12 +274,12 @@ class Preparation:
         from pyarrow import parquet
 
         integers = self.notes["nodes" if self.nodes else "first"]["integers"]
-        labels, splits = self._annotations(self.notes, "labels"), self._annotations(self.notes, "splits")
+        labels, splits, names = (self._annotations(self.notes, kind) for kind in ("labels", "splits", "names"))
         fields = [pa.field("id", pa.int64() if integers else pa.string())]
         fields += [pa.field(layout.LABEL + name, pa.dictionary(pa.int32(), pa.string())) for name in labels]
         fields += [pa.field(layout.SPLIT + name, pa.bool_()) for name in splits]
-        annotations = [f"l{column}" for column in range(len(labels) + len(splits))]
-        cells = ", ".join(["id", *annotations])
+        fields += [pa.field(name, pa.string()) for name in names]
+        cells = ", ".join(["id", *(f"l{column}" for column in range(len(fields) - 1))])
         with parquet.ParquetWriter(self.folder / layout.NODES, pa.schema(fields), write_page_checksum=True) as writer:
             for batch in self.database.stream(f"SELECT {cells} FROM nodes ORDER BY node"):  # noqa: S608
                 columns = [
