@@ -84,10 +84,13 @@ def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[A
     return n
 
 
-def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_array, dict[str, int]]:
+def clean(
+    adjacency: Any, directed: bool, binary: bool, *, loops: bool = False
+) -> tuple[sparse.csr_array, dict[str, int]]:
     """The adjacency ``[N, N]`` as CSR without self-loops, duplicates and zero weights, and how many were left out.
 
-    Symmetric unless ``directed``. With ``binary`` every entry counts as 1.
+    Symmetric unless ``directed``. With ``binary`` every entry counts as 1. With ``loops`` self-loops stay: rows and
+    columns are other nodes.
     """
     if not sparse.issparse(adjacency):
         adjacency = check_array("adjacency", adjacency, NUMBERS, "numbers", np.float32)
@@ -98,9 +101,9 @@ def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_arra
         raise InputError(
             f"edge {int(coo.row[bad])} -> {int(coo.col[bad])}", "a finite weight of zero or more", str(values[bad])
         )
-    loops = coo.row == coo.col
-    zeros = ~loops & (values == 0) & (not binary)
-    keep = ~loops & ~zeros
+    looped = (coo.row == coo.col) & (not loops)
+    zeros = ~looped & (values == 0) & (not binary)
+    keep = ~looped & ~zeros
     # Weights of duplicates add up in double precision, as in a graph folder: so no sum depends on the order of rows.
     weights = values[keep].astype(np.float32 if binary else np.float64)
     matrix = sparse.coo_array((weights, (coo.row[keep], coo.col[keep])), shape=coo.shape).tocsr()
@@ -111,7 +114,7 @@ def clean(adjacency: Any, directed: bool, binary: bool) -> tuple[sparse.csr_arra
     if not directed:
         matrix = sparse.csr_array(matrix.maximum(matrix.T))
     matrix.sort_indices()
-    return matrix, {"self_loops": int(loops.sum()), "duplicates": duplicates, "zero_weights": int(zeros.sum())}
+    return matrix, {"self_loops": int(looped.sum()), "duplicates": duplicates, "zero_weights": int(zeros.sum())}
 
 
 def check_sums(matrix: Any, name_of: Callable[[int], Any], where: str = "") -> None:

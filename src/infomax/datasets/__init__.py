@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from infomax.datasets import debian, generated, planetoid, ppi, reddit
+from infomax.datasets import debian, generated, heco, planetoid, ppi, reddit
 from infomax.datasets.fetch import PublicFile, data_path, obtain
 from infomax.errors import InputError, shorten
 from infomax.graphs.graph import Graph
@@ -39,6 +40,17 @@ _TABLE = {
         "proteins in 24 human tissues, a graph for each; files to download yourself", ppi.read, find=ppi.find
     ),
     "reddit": _Dataset("232,965 posts and who commented; files to download yourself", reddit.read, find=reddit.find),
+    **{
+        f"heco-{name}": _Dataset(
+            f"{what}, as HeCo uses them; files to download yourself",
+            partial(heco.read, name),
+            find=partial(heco.find, name),
+        )
+        for name, what in (
+            ("acm", "4,019 papers, their authors and subjects"),
+            ("dblp", "4,057 authors, their papers, conferences and terms"),
+        )
+    },
     "generated-reddit": _Dataset(
         "a random graph of Reddit's size and degrees, or of any size",
         generated.read,
