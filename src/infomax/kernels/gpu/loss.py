@@ -60,24 +60,9 @@ def _direction(sums, slope, weight, summary, v, pull, n, d, ROWS: tl.constexpr, 
 
 
 @triton.jit
-def _scores(
-    z,
-    z_negative,
-    bias,
-    slope,
-    v,
-    offset,
-    g,
-    sums,
-    n,
-    n_negative,
-    total,
-    blocks,
-    d,
-    repeats,
-    ROWS: tl.constexpr,
-    WIDTH: tl.constexpr,
-):
+def _scores(views, last, v, g, sums, n, n_negative, total, blocks, d, repeats, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    z, z_negative = views
+    bias, slope, offset = last
     block, j = tl.program_id(0), tl.arange(0, WIDTH)
     label = 1.0
     base, count, first = z, n, 0
@@ -116,25 +101,10 @@ def _scores(
 
 
 @triton.jit
-def _finish(
-    plain,
-    weighed,
-    summary,
-    v,
-    pull,
-    slope,
-    weight,
-    record,
-    c,
-    bias_grad,
-    slope_grad,
-    weight_grad,
-    offset_grad,
-    n,
-    d,
-    COLUMNS: tl.constexpr,
-    WIDTH: tl.constexpr,
-):
+def _finish(sums, found, slope, weight, record, c, gradients, n, d, COLUMNS: tl.constexpr, WIDTH: tl.constexpr):
+    plain, weighed = sums
+    summary, v, pull = found
+    bias_grad, slope_grad, weight_grad, offset_grad = gradients
     i, j = tl.arange(0, WIDTH), tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     a, slant = tl.load(slope), tl.load(weighed + 3 * d + 2)
     below = tl.load(weighed + d + i, i < d, 0.0)
@@ -211,31 +181,15 @@ def judge(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None 
     all_blocks = blocks + triton.cdiv(m, SCORED * repeats)
     g, sums = z.new_empty(n + m), z.new_empty(all_blocks, 3 * d + 3)
     _scores[(all_blocks,)](
-        z, z_negative, bias, slope, v, offset, g, sums, n, m, total, blocks, d, repeats, SCORED, width, num_warps=1
+        (z, z_negative), (bias, slope, offset), v, g, sums, n, m, total, blocks, d, repeats, SCORED, width, num_warps=1
     )
     (weighed,) = portion.sum(column_sums(sums))
-    record, slope_grad, weight_grad, offset_grad = z.new_empty(3), z.new_empty(1), z.new_empty(d, d), z.new_empty(())
+    record, gradients = z.new_empty(3), (bias_grad, z.new_empty(1), z.new_empty(d, d), z.new_empty(()))
+    found = summary, v, pull
     _finish[(triton.cdiv(d, strip),)](
-        plain,
-        weighed,
-        summary,
-        v,
-        pull,
-        slope,
-        weight,
-        record,
-        c,
-        bias_grad,
-        slope_grad,
-        weight_grad,
-        offset_grad,
-        nodes,
-        d,
-        strip,
-        width,
-        num_warps=8,
+        (plain, weighed), found, slope, weight, record, c, gradients, nodes, d, strip, width, num_warps=8
     )
-    return Judgement(record, g, v, c, (bias_grad, slope_grad, weight_grad, offset_grad))
+    return Judgement(record, g, v, c, gradients)
 
 
 def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> Outcome:
@@ -255,7 +209,8 @@ def shuffle_loss(matrix: Sparse, transpose: Sparse, rows: Tensor, y: Tensor, *la
     """As `Backend.shuffle_loss`."""
     z, z_negative, inverse = pair(matrix, y, rows)
     found, (bias, slope, *_) = judge(z, z_negative, *last), last
-    y_grad = pair_gradient(transpose, z, z_negative, rows, inverse, bias, slope, found.g, found.v, found.c)
+    judged = bias, slope, found.g, found.v, found.c
+    y_grad = pair_gradient(transpose, (z, z_negative), rows, inverse, judged)
     return found.record, (y_grad, *found.gradients)
 
 

@@ -88,27 +88,11 @@ def _through(begin, end, columns, values, z, bias, slope, g, v, c, d, at, CHUNK:
 
 
 @triton.jit
-def _pair_gradient(
-    first,
-    last,
-    columns,
-    values,
-    z,
-    z_negative,
-    inverse,
-    bias,
-    slope,
-    g,
-    v,
-    c,
-    out,
-    n,
-    left,
-    d,
-    COLUMNS: tl.constexpr,
-    CHUNK: tl.constexpr,
-):
+def _pair_gradient(pieces, views, inverse, judged, out, n, left, d, COLUMNS: tl.constexpr, CHUNK: tl.constexpr):
     """Compute rows of both views; then the other pieces of the first view's long rows, then those of the second."""
+    first, last, columns, values = pieces
+    z, z_negative = views
+    bias, slope, g, v, c = judged
     row, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     b, along, push = tl.load(bias + at, at < d, 0.0), tl.load(v + at, at < d, 0.0), tl.load(c + at, at < d, 0.0)
     a, total = tl.load(slope), tl.zeros((COLUMNS,), tl.float32)
@@ -144,24 +128,16 @@ def pair(matrix: Sparse, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tenso
 
 
 def pair_gradient(
-    transpose: Sparse,
-    z: Tensor,
-    z_negative: Tensor,
-    rows: Tensor,
-    inverse: Tensor,
-    bias: Tensor,
-    slope: Tensor,
-    g: Tensor,
-    v: Tensor,
-    c: Tensor,
+    transpose: Sparse, views: tuple[Tensor, Tensor], rows: Tensor, inverse: Tensor, judged: tuple[Tensor, ...]
 ) -> Tensor:
-    """Return the gradient by Y ``[N, d]`` of what follows `pair`; see `infomax.kernels.gpu.loss.Judgement`."""
-    (n, d), cut = z.shape, transpose.cut
+    """Return the gradient by Y ``[N, d]`` of what follows `pair`.
+
+    ``judged`` are bias, slope and what `infomax.kernels.gpu.loss.Judgement` calls g, v and c.
+    """
+    (n, d), cut = views[0].shape, transpose.cut
     left = len(cut.first) - n
-    out = z.new_empty(n + 2 * left, d)
-    _pair_gradient[len(out), blocks(d)](
-        *cut.pieces, z, z_negative, inverse, bias, slope, g, v, c, out, n, left, d, CHUNK=4, **shape(d)
-    )
+    out = views[0].new_empty(n + 2 * left, d)
+    _pair_gradient[len(out), blocks(d)](cut.pieces, views, inverse, judged, out, n, left, d, CHUNK=4, **shape(d))
     fold(cut, out, out[n:], None)
     fold(cut, out, out[n + left :], rows)
     return out[:n]
