@@ -24,7 +24,7 @@ from infomax.parts.corruptions import (
     shuffle_within_patches,
 )
 from infomax.parts.discriminators import Bilinear
-from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool, TwoHops
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.views import Batches, ManyGraphs, Patches, Sizes, Views, WholeGraph
@@ -172,6 +172,7 @@ _PARTS: dict[str, Part] = {
         MeanPool,
         SkipMeanPool,
         DenseSkipMeanPool,
+        TwoHops,
         shuffle_features,
         flip_edges,
         flip_and_shuffle,

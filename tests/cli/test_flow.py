@@ -138,6 +138,14 @@ def test_what_is_seldom_set_is_what_is_trained(folder, tmp_path):
     assert (settings["lr"], settings["scale"]) == (0.5, "rows")
 
 
+def test_an_encoder_is_named(folder, tmp_path):
+    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--set", "encoder=two-hops", "--out")
+    assert infomax(*common, tmp_path / "run").code == 0
+    assert np.load(tmp_path / "run" / "vectors.npy").shape[1] == 12
+    wrong = infomax(*common, tmp_path / "other", "--set", "layers=2")
+    refused(wrong, "--set layers: expected none with encoder=two-hops, found 2")
+
+
 def test_patches_are_as_deep_as_the_encoder(folder, tmp_path):
     common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 2, "--preset", "patches", "--set")
     assert infomax(*common, "fan-out=3,2,weighting=degree,layers=2", "--out", tmp_path / "run").code == 0

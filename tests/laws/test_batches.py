@@ -14,7 +14,7 @@ from infomax import DGI, Graph, InputError, kernels
 from infomax.kernels.random import Permutation
 from infomax.parts.corruptions import flip_edges, shuffle_features
 from infomax.parts.discriminators import Bilinear
-from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool, TwoHops
 from infomax.parts.objectives import binary_cross_entropy
 from infomax.parts.readouts import SigmoidMean
 from infomax.training.step import Model, evaluate_pair
@@ -27,6 +27,7 @@ ENCODERS = [
     partial(MeanPool, layers=2),
     partial(SkipMeanPool, layers=2),
     DenseSkipMeanPool,
+    TwoHops,
 ]
 
 

@@ -15,7 +15,7 @@ from infomax import DGI, Graph, InputError
 from infomax.kernels.initialisation import glorot
 from infomax.kernels.plain import bias_prelu
 from infomax.parts.corruptions import drop_features, shuffle_features, shuffle_within_patches
-from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, SkipMeanPool
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, SkipMeanPool, TwoHops
 from infomax.training.embed import embed
 from infomax.views import ManyGraphs, Patches, WholeGraph, WholeView
 from infomax.views.sampling import Neighbours, by_level, level_sizes, sample_patches
@@ -27,6 +27,7 @@ ENCODERS = [
     partial(SkipMeanPool, layers=2),
     partial(SkipMeanPool, layers=3),
     DenseSkipMeanPool,
+    TwoHops,
 ]
 
 

@@ -20,14 +20,20 @@ from infomax.errors import InputError
 from infomax.io.folder import finish, write_arrays
 from infomax.kernels import transfer
 from infomax.kernels.device import choose_device
-from infomax.parts.encoders import GCN, DenseSkipMeanPool, SkipMeanPool
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, SkipMeanPool, TwoHops
 from infomax.training import embed as engine
 from infomax.training import runs, writing
 from infomax.views import stored as tables
 from infomax.views.batches import Ahead, Batches
 from infomax.views.operands import scaled
 
-ENCODERS = {"GCN": GCN, "deep": partial(GCN, layers=2), "skip": SkipMeanPool, "dense skip": DenseSkipMeanPool}
+ENCODERS = {
+    "GCN": GCN,
+    "deep": partial(GCN, layers=2),
+    "skip": SkipMeanPool,
+    "dense skip": DenseSkipMeanPool,
+    "two hops": TwoHops,
+}
 
 
 def folder(path: Path, graph: Graph, *, halved: bool = False) -> Graph:
@@ -46,6 +52,7 @@ def folder(path: Path, graph: Graph, *, halved: bool = False) -> Graph:
         ("deep", {}),
         ("skip", {"weighted": True}),
         ("dense skip", {"directed": True}),
+        ("two hops", {}),
     ],
 )
 def test_vectors_are_those_of_the_graph_in_memory(

@@ -15,6 +15,7 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...]]] = {
     "readout": (str, ()),
     "corruption": (str, WHOLE),
     "rho": (float, WHOLE),
+    "encoder": (str, ("auto", "whole-graph", "batches")),
     "layers": (int, ANY),
     "fan-out": (str, ("patches",)),
     "weighting": (str, ("patches",)),
@@ -22,8 +23,9 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...]]] = {
 """The names that ``--set`` knows: the type of the value, and the presets that have such a setting (none: all)."""
 HELP = (
     "What is seldom set, as in corruption=flip,rho=0.001; may be repeated. lr=RATE of Adam; "
-    "scale=auto|rows|columns|none of the features; layers=N of the encoder; corruption=shuffle|flip|both: features, "
-    "edges, or both; rho=RATE of flipped edges (0.001); readout=mean|set2set|diffpool, the summary. Of patches: "
+    "scale=auto|rows|columns|none of the features; encoder=gcn|mean-pool|two-hops: the node itself beside one hop and "
+    "two, each --dim wide; layers=N of the other encoders; corruption=shuffle|flip|both: features, edges, or both; "
+    "rho=RATE of flipped edges (0.001); readout=mean|set2set|diffpool, the summary. Of patches: "
     "fan-out=K,K,..., the neighbours drawn at each level, a layer each; weighting=sample|degree of a node among them: "
     "by their number, as in the paper, or by degree, as in the whole graph."
 )
@@ -54,7 +56,7 @@ def parse(preset: str, given: Sequence[str]) -> dict[str, Any]:
 
 def arguments(preset: str, given: Sequence[str], batch: int | None) -> dict[str, Any]:
     """The arguments of `DGI` that the settings and ``--batch`` mean."""
-    from infomax.parts.encoders import GCN, MeanPool, SkipMeanPool
+    from infomax.parts.encoders import GCN, MeanPool, SkipMeanPool, TwoHops
     from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
     from infomax.views import Batches
 
@@ -66,10 +68,13 @@ def arguments(preset: str, given: Sequence[str], batch: int | None) -> dict[str,
         found["views"] = partial(Batches, batch=batch)
     elif batch is not None or settings.keys() & {"fan-out", "weighting"}:
         found |= _patches(settings, batch)
+    encoder: Any = {"mean-pool": MeanPool, "patches": SkipMeanPool}.get(preset, GCN)
+    if "encoder" in settings:
+        encoder = _one_of("encoder", settings, {"gcn": GCN, "mean-pool": MeanPool, "two-hops": TwoHops})
+        found["encoder"] = encoder
     if (layers := settings.get("layers")) is not None:
-        if layers < 1:
-            raise InputError("--set layers", "1 or more", str(layers))
-        encoder = {"mean-pool": MeanPool, "patches": SkipMeanPool}.get(preset, GCN)
+        if layers < 1 or encoder is TwoHops:
+            raise InputError("--set layers", "none with encoder=two-hops" if layers > 0 else "1 or more", str(layers))
         found["encoder"] = partial(encoder, layers=layers)
     if settings.keys() & {"corruption", "rho"}:
         found["corruption"] = _corruption(settings)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from infomax.errors import whole
 from infomax.kernels.initialisation import glorot
 from infomax.views import LayerView, View
-from infomax.views.propagation import MEAN, SYMMETRIC, Rule
+from infomax.views.propagation import MEAN, NEIGHBOURS, SYMMETRIC, Rule
 
 
 class Encoder(nn.Module):
@@ -137,6 +137,35 @@ class DenseSkipMeanPool(Encoder):
     def linear(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """P H Θ."""
         return view.pooled(h, self.weights[k])
+
+
+class TwoHops(Encoder):
+    """The node itself beside two hops, ``H = PReLU(X Θ0 || P X Θ1 || P P X Θ2 Θ3 + b)``. For neighbours that differ.
+
+    P is the mean over the neighbours without the node. Each side has ``dim`` features: the vectors are ``3 dim`` wide.
+    """
+
+    rule: Rule = NEIGHBOURS
+    depth = 2
+
+    def __init__(self, in_dim: int, dim: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.out_dim = 3 * dim
+        widths = (in_dim, in_dim, in_dim, dim)
+        self.weights = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
+        self.biases, self.slopes = _activations(1, 3 * dim)
+
+    def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
+        """P X Θ2 without bias or activation; then all three sides."""
+        out = self.linear(k, view, h)
+        return view.backend.bias_prelu(self.biases[0], self.slopes[0], out) if k else out
+
+    def linear(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
+        """P X Θ2; then X Θ0 || P X Θ1 || P H Θ3."""
+        own, near, far, further = self.weights
+        if k == 0:
+            return view.pooled(None, far)
+        return torch.cat([view.own(None, own), view.pooled(None, near), view.pooled(h, further)], dim=1)
 
 
 def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:

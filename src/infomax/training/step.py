@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from infomax.errors import InputError
 from infomax.parts.discriminators import Bilinear
-from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool, TwoHops
 from infomax.parts.objectives import binary_cross_entropy
 from infomax.parts.readouts import SigmoidMean
 from infomax.views import View
@@ -51,7 +51,7 @@ def evaluate_pair(model: Model, objective: Objective, positive: View, negative: 
 def has_closed_form(model: Model, objective: Objective) -> bool:
     """Whether all parts are the paper's, and not subclasses: `_closed_form` then has the gradient."""
     return (
-        type(model.encoder) in (GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool)
+        type(model.encoder) in (GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool, TwoHops)
         and type(model.readout) is SigmoidMean
         and type(model.discriminator) is Bilinear
         and objective is binary_cross_entropy
