@@ -84,6 +84,30 @@ def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[A
     return n
 
 
+def check_ends(edges: ArrayLike) -> NDArray[Any]:
+    """The ends ``[2, E]`` of edges, row numbers of nodes."""
+    array = check_array("edges", edges, "iu", "row numbers (integers)")
+    if array.size == 0:
+        return np.zeros((2, 0), dtype=np.int64)
+    if array.ndim != 2 or array.shape[0] != 2:
+        raise InputError("edges", "an array of shape [2, E]", f"shape {list(array.shape)}")
+    return array
+
+
+def check_links(edges: NDArray[Any], weight: ArrayLike | None, shape: tuple[int, int]) -> sparse.coo_array:
+    """The matrix ``[S, T]`` of edges ``[2, E]`` from S to T nodes, with weights ``[E]`` or 1."""
+    outside = (edges < 0) | (edges >= np.array(shape)[:, None])
+    if outside.any():
+        bad = int(np.argmax(outside.any(axis=0)))
+        most = shape[int(np.argmax(outside[:, bad]))] - 1
+        raise InputError(f"edges, column {bad}", f"row numbers from 0 to {most}", str(edges[:, bad].tolist()))
+    ones = np.ones(edges.shape[1], dtype=np.float32)
+    values = ones if weight is None else check_array("weight", weight, NUMBERS, "numbers", np.float32)
+    if values.shape != ones.shape:
+        raise InputError("weight", f"{len(ones)} numbers, one per edge", f"shape {list(values.shape)}")
+    return sparse.coo_array((values, (edges[0], edges[1])), shape=shape)
+
+
 def clean(
     adjacency: Any, directed: bool, binary: bool, *, loops: bool = False
 ) -> tuple[sparse.csr_array, dict[str, int]]:

@@ -11,7 +11,7 @@ import numpy as np
 from infomax.datasets import local_files
 from infomax.datasets.local_files import read_array, read_matrix, reporting
 from infomax.graphs.graph import Graph
-from infomax.io.typed import unite
+from infomax.io.unite import unite
 
 SOURCE = "They are in the folder data of the repository liun-online/HeCo on GitHub."
 LABELLED = (20, 40, 60)

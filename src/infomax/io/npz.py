@@ -17,6 +17,9 @@ key                 shape
 ``node_names``      ``[N]``      text, shown beside the ids ("" = none)
 ==================  ===========  =========================================================================
 
+A graph of several types of nodes has the keys of nodes for each type, as in ``nodes/paper/ids``, and those of edges for
+each relation, as in ``edges/paper.writes.author/edges``: row numbers of sources and of targets.
+
 A text column KEY is a numpy array of strings. numpy stores every string as wide as the longest, so `write_npz` writes
 ``utf8:KEY`` instead: the strings as UTF-8 (uint8), each ended by the byte 255, which UTF-8 never uses.
 """
@@ -24,7 +27,10 @@ A text column KEY is a numpy array of strings. numpy stores every string as wide
 from __future__ import annotations
 
 import math
+import re
 import zipfile
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -33,11 +39,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax import machine
-from infomax.arrays.checks import MOST_FEATURES
+from infomax.arrays.checks import MOST_FEATURES, check_ends, count_nodes
 from infomax.arrays.table import Features
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
 from infomax.io.record import Record
+from infomax.io.unite import unite
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
@@ -63,6 +70,9 @@ _KINDS = {
     "held_out": _INTEGERS,
     "node_names": ("U", "text"),
 }
+_OF_EDGES, _OF_GRAPH = ("edges", "directed", "weight"), ("groups", "held_out")
+_OWNED = re.compile("((?:nodes|edges)/[^/]*)/(.*)", re.DOTALL)
+"""A key of one type or of one relation."""
 
 
 def write_npz(graph: Record, path: str | Path, *, compress: bool = False) -> None:
@@ -78,34 +88,87 @@ def read_npz(path: str | Path, made: str | None = None) -> Record:
     arrays = read_arrays(path)
     for key, values in arrays.items():
         _check_kind(path, key, values)
-    if "edges" not in arrays:
-        raise InputError(str(path), 'a key "edges"', f"only {', '.join(arrays) or 'an empty file'}")
     columns = {key.removeprefix("utf8:"): _decode(path, key, values) for key, values in arrays.items()}
-    features = _read_features(path, columns)
+    owned: defaultdict[str, Arrays] = defaultdict(dict)
+    for key in [key for key in columns if _OWNED.fullmatch(key)]:
+        owner, word = _OWNED.fullmatch(key).groups()  # type: ignore[union-attr]
+        owned[owner][word] = columns.pop(key)
+    if ("edges" not in columns and not owned) or (columns and owned):
+        raise InputError(str(path), 'a key "edges"', f"only {', '.join(arrays) or 'an empty file'}")
     try:
+        if owned:
+            return _read_typed(path, owned, made)
+        features = _read_features(path, columns)
         return Record.from_arrays(
             columns["edges"].astype(np.int64),
             made if features is None else features,
             weight=columns.get("weight"),
             directed=bool(columns.get("directed", np.False_).any()),
-            ids=columns.get("ids"),
-            feature_names=columns.get("feature_names"),
-            labels=_named(columns, "label:"),
-            splits=_named(columns, "split:"),
             groups=columns.get("groups"),
             held_out=columns.get("held_out"),
-            node_names=columns.get("node_names"),
+            **_of_nodes(columns),
         )
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
 
 
+def _of_nodes(columns: Arrays) -> dict[str, Any]:
+    return {
+        "ids": columns.get("ids"),
+        "feature_names": columns.get("feature_names"),
+        "labels": _named(columns, "label:"),
+        "splits": _named(columns, "split:"),
+        "node_names": columns.get("node_names"),
+    }
+
+
+def _read_typed(path: Path, owned: Mapping[str, Arrays], made: Any) -> Record:
+    """The graph of the arrays of each type, and of each relation."""
+    links, directed = dict[Any, Any](), list[Any]()
+    for owner in [owner for owner in owned if owner.startswith("edges/")]:
+        ends, arrays = tuple(owner.removeprefix("edges/").split(".")), owned[owner]
+        if len(ends) != 3 or "edges" not in arrays:
+            expected, found = "keys such as edges/paper.writes.author/edges", f"{owner}/{next(iter(arrays))}"
+            raise InputError(str(path), expected, f"only {found}")
+        links[ends] = check_ends(arrays["edges"]).astype(np.int64), arrays.get("weight")
+        directed += [ends] if arrays.get("directed", np.False_).any() else []
+    kinds = {owner.removeprefix("nodes/") for owner in owned if owner.startswith("nodes/")}
+    nodes = {}
+    for kind in sorted(kinds.union(*(ends[::2] for ends in links))):
+        columns = owned.get(f"nodes/{kind}", {})
+        nodes[kind] = _of_nodes(columns) | {"features": _read_features(path, columns)}
+        if nodes[kind]["ids"] is None:
+            rows = [rows[end] for ends, (rows, _) in links.items() for end in (0, 1) if ends[2 * end] == kind]
+            all_rows = np.concatenate([*rows, np.empty(0, np.int64)])[None]
+            nodes[kind]["ids"] = np.arange(count_nodes(None, nodes[kind]["features"], None, all_rows))
+    return unite(nodes, links, directed=directed, made=made)
+
+
 def _to_arrays(graph: Record) -> Arrays:
-    edges = sparse.coo_array(graph.adjacency if graph.directed else sparse.triu(graph.adjacency))
-    arrays = {"edges": _narrow(np.stack(edges.coords)), "directed": np.array(graph.directed)}
-    if graph.weighted:
-        arrays["weight"] = edges.data
-    arrays |= _write_features(graph.features)
+    arrays: Arrays = {}
+    for relation in graph.relations:
+        of_edges = _edge_arrays(relation.matrix(), relation.to_source is not relation.to_target)
+        if relation.source != relation.target:
+            del of_edges["directed"]
+        arrays |= {
+            f"edges/{relation.source}.{relation.name}.{relation.target}/{key}": values
+            for key, values in of_edges.items()
+        }
+    for kind in graph.types:
+        of_nodes = _node_arrays(graph.target(kind))
+        heads = {key: "utf8:" * key.startswith("utf8:") for key in of_nodes}
+        arrays |= {f"{heads[key]}nodes/{kind}/{key.removeprefix('utf8:')}": values for key, values in of_nodes.items()}
+    return arrays or _edge_arrays(graph.adjacency, graph.directed) | _node_arrays(graph)
+
+
+def _edge_arrays(matrix: sparse.csr_array, directed: bool) -> Arrays:
+    edges = sparse.coo_array(matrix if directed else sparse.triu(matrix))
+    arrays = {"edges": _narrow(np.stack(edges.coords)), "directed": np.array(directed)}
+    return arrays | ({"weight": edges.data} if (edges.data != 1).any() else {})
+
+
+def _node_arrays(graph: Record) -> Arrays:
+    arrays = _write_features(graph.features)
     arrays |= _encode("ids", graph.ids)
     arrays |= _encode("feature_names", np.array(graph.feature_names, dtype=object))
     if graph.groups is not None:
@@ -178,9 +241,12 @@ def _named(columns: Arrays, prefix: str) -> Arrays:
 def _check_kind(path: Path, key: str, values: NDArray[Any]) -> None:
     """Refuse a wrong dtype, and an unknown key: a misspelt one would otherwise be ignored in silence."""
     where = f'{path}, key "{key}"'
-    text = key.startswith("utf8:")
-    head, colon, _ = key.removeprefix("utf8:").partition(":")
+    text, word = key.startswith("utf8:"), key.removeprefix("utf8:")
+    owned = _OWNED.fullmatch(word)
+    head, colon, _ = (owned[2] if owned else word).partition(":")
     kinds, expected = _KINDS.get(head + colon, ("", ""))
+    if owned and (head in _OF_GRAPH or (head in _OF_EDGES) != word.startswith("edges/")):
+        kinds = ""
     if text:
         kinds, expected = ("u" if "U" in kinds else "", "uint8")
     if not kinds:
@@ -224,7 +290,7 @@ def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
         # Only an entry that is read to its very end has its checksum verified.
         if size != there or entry.file_size > _DEFLATED * entry.compress_size + 1000:
             raise InputError(f'{path}, key "{key}"', f"an array of shape {list(shape)}", "less or more data than that")
-        if key == "features" and len(shape) == 2 and shape[1] > MOST_FEATURES:
+        if key.endswith("features") and len(shape) == 2 and shape[1] > MOST_FEATURES:
             raise InputError(f'{path}, key "{key}"', f"at most {MOST_FEATURES:,} columns", f"{shape[1]:,}")
         total += size
     free = machine.free_bytes()

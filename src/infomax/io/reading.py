@@ -19,6 +19,7 @@ from infomax.io.many import join
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
+from infomax.io.typed import is_typed, read_folder
 
 _COLUMNS = ("id", "source", "target", "weight", "groups", "matrix")
 
@@ -38,6 +39,8 @@ def read_record(
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
         return with_labels(open_folder(Path(edges)), columns.labels, str(edges))
+    if nodes is None and attach_to is None and is_typed(Path(edges)):
+        return read_folder(Path(edges), columns, directed=bool(directed))
     if nodes is None and (members := _members(Path(edges))):
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
         if attach_to is not None:

@@ -221,21 +221,9 @@ class Record:
             directed: keep the directions; messages then run from source to target.
             columns: ids, feature_names, labels, splits, groups, held_out, node_names as in `Graph`.
         """
-        edges = checks.check_array("edges", edges, "iu", "row numbers (integers)")
-        if edges.size == 0:
-            edges = np.zeros((2, 0), dtype=np.int64)
-        if edges.ndim != 2 or edges.shape[0] != 2:
-            raise InputError("edges", "an array of shape [2, E]", f"shape {list(edges.shape)}")
-        n = checks.count_nodes(num_nodes, features, columns.get("ids"), edges)
-        outside = (edges < 0) | (edges >= n)
-        if outside.any():
-            bad = int(np.argmax(outside.any(axis=0)))
-            raise InputError(f"edges, column {bad}", f"row numbers from 0 to {n - 1}", str(edges[:, bad].tolist()))
-        ones = np.ones(edges.shape[1], dtype=np.float32)
-        values = ones if weight is None else checks.check_array("weight", weight, checks.NUMBERS, "numbers", np.float32)
-        if values.shape != ones.shape:
-            raise InputError("weight", f"{len(ones)} numbers, one per edge", f"shape {list(values.shape)}")
-        matrix = sparse.coo_array((values, (edges[0], edges[1])), shape=(n, n))
+        ends = checks.check_ends(edges)
+        n = checks.count_nodes(num_nodes, features, columns.get("ids"), ends)
+        matrix = checks.check_links(ends, weight, (n, n))
         return cls.from_scipy(matrix, features, directed=directed, binary=weight is None, **columns)
 
     @classmethod

@@ -103,6 +103,10 @@ class Source:
     """The columns of a node table."""
     lists: list[str] = field(default_factory=list)
     """Those of its features that are lists of numbers."""
+    apart: bool = False
+    """Whether the ends of edges are of two types: their ids may be of two kinds."""
+    integers: list[bool] = field(default_factory=list)
+    """Whether the ids at each end of edges are integers, of a table that is no text."""
 
     def __post_init__(self) -> None:
         for path in self.files:
@@ -130,16 +134,28 @@ class Source:
         kind = "parquet file" if self.frame is None else "frame"
         return nullcontext() if self.lines else readable(path or self.path, f"a {kind} that can be read")
 
+    def header(self) -> list[str]:
+        """The names of the columns."""
+        with self._opened(self.path) as file:
+            return file.names
+
     def edges(self) -> Iterator[Edges]:
         """The rows of an edge table; at its end a warning names columns that are not used."""
         for first, block in self._blocks(lambda: (self._edge_columns(), [])):
             source, target, *weight = self._edge_columns()
             with self.readable(block.path):
-                ends = block.ends([source, target])
+                ends = self._ends(block, source, target)
                 self._same_kinds(block.path, ends[0], source)
                 edges = Edges(first + block.numbers, ends, block.weight(*weight) if weight else None)
             yield edges
         self.columns.warn_unused(self.path, self.names)
+
+    def _ends(self, block: Block, source: str, target: str) -> list[Any]:
+        if self.lines:
+            return block.ends([source, target])
+        ends = [block.ids(source), block.ids(target)] if self.apart else block.ends([source, target])
+        self.integers = [are_integers(end) for end in ends]
+        return ends if len(set(self.integers)) == 1 else [end.cast("large_string") for end in ends]
 
     def nodes(self) -> Iterator[Nodes]:
         """The rows of a node table."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,15 @@ def graph_fingerprint(graph: Graph) -> dict[str, str]:
     if graph.table.mapped:
         remedy = "Add them to the tables, and make the folder again: infomax prepare."
         raise InputError("graph", "one that a folder holds", "a graph folder with attached nodes", remedy)
+    of_types = [graph.target(kind) for kind in graph.types] or [graph]
+    relations = [(one.source, one.name, one.target) for one in graph.relations]
+    names = [np.array([*graph.types, *chain.from_iterable(relations)], object)] if graph.types else []
+    matrices = [relation.matrix() for relation in graph.relations]
     return {
-        "graph": digest(graph.adjacency, graph.features),
+        "graph": digest(*(part for one in of_types for part in (one.adjacency, one.features)), *matrices, *names),
         "grouping": digest(graph.groups),
-        "list of ids": digest(graph.ids),
-        "set of seen nodes": digest(graph.splits.get("seen")),
+        "list of ids": digest(*(one.ids for one in of_types)),
+        "set of seen nodes": digest(*(one.splits.get("seen") for one in of_types)),
     }
 
 

@@ -1,0 +1,113 @@
+"""Nodes of several types and the relations between them, as one graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.arrays import checks
+from infomax.arrays.adjacency import MemoryAdjacency
+from infomax.arrays.made import MADE, Kind, make
+from infomax.arrays.relations import Relation
+from infomax.errors import InputError, shorten
+from infomax.io.record import Record
+
+Ends: TypeAlias = tuple[str, str, str]
+"""A relation: the type of its sources, its name, the type of its targets."""
+Links: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32] | None]
+"""Edges ``[2, E]``, rows of the sources and of the targets, and their weights ``[E]``."""
+RELATION = "to"
+"""The name of a relation that has none."""
+
+
+def check_names(where: str, ends: Ends) -> None:
+    """Refuse names of types and relations that cannot be told apart in ``paper-[writes]-author`` or ``paper:123``."""
+    for what, name, kept in zip(("type", "relation", "type"), ends, ("-", "", "-"), strict=True):
+        if not name or name.strip() != name or any(sign in name for sign in kept + ".:[]/\\\0"):
+            expected = f"a name of a {what} without {' '.join(kept + '.:[]/')}"
+            raise InputError(where, expected, shorten(name) if name else "an empty one", "Rename it.")
+
+
+def unite(
+    nodes: Mapping[str, Mapping[str, Any]],
+    edges: Mapping[Ends, Links],
+    *,
+    directed: Collection[Ends] = (),
+    made: Kind | None = None,
+) -> Record:
+    """The graph of nodes by type and edges by relation.
+
+    Args:
+        nodes: for each type ``ids`` and, where it has them, ``features``, ``feature_names``, ``labels`` and ``splits``,
+            as in `Record.from_scipy`.
+        edges: for each relation its edges. Between nodes of different types they have no direction.
+        directed: those relations between nodes of one type whose edges have directions.
+        made: the features of types that have none, made of all edges; None: positions.
+    """
+    for kind in nodes:
+        check_names(f"type {shorten(kind)}", (kind, RELATION, kind))
+    dropped: Counter[str] = Counter()
+    relations = []
+    for ends in sorted(edges):
+        matrix, left_out = _matrix(ends, edges[ends], [len(nodes[kind]["ids"]) for kind in ends[::2]], ends in directed)
+        relations.append(Relation.of(*ends, matrix))
+        dropped.update(left_out)
+    columns = {kind: dict(nodes[kind]) for kind in sorted(nodes)}
+    bare = [kind for kind in columns if columns[kind].get("features") is None]
+    if bare or any(relation.to_source.data is not None for relation in relations):
+        _make(columns, bare, relations, made or "positions")
+    records = {kind: _nodes(kind, of_kind) for kind, of_kind in columns.items()}
+    records = {kind: replace(record, dropped=dict(dropped)) for kind, record in records.items()}
+    first = min(records)
+    return replace(records.pop(first), kind=first, others=records, relations=tuple(relations))
+
+
+def _matrix(ends: Ends, links: Links, sizes: list[int], directed: bool) -> tuple[sparse.csr_array, dict[str, int]]:
+    """The clean matrix ``[S, T]`` of a relation, and how many of its edges were left out."""
+    where, one_type = f"relation {'.'.join(ends)}", ends[0] == ends[2]
+    check_names(where, ends)
+    try:
+        matrix = checks.check_links(*links, (sizes[0], sizes[1]))
+        return checks.clean(matrix, directed or not one_type, links[1] is None, loops=not one_type)
+    except InputError as error:
+        raise InputError(f"{where}, {error.where}", error.expected, error.found, error.remedy) from error
+
+
+def _nodes(kind: str, columns: dict[str, Any]) -> Record:
+    """The nodes of one type, without edges."""
+    n = len(columns["ids"])
+    try:
+        return Record.from_scipy(sparse.csr_array((n, n), dtype=np.float32), **columns)
+    except InputError as error:
+        raise InputError(f"nodes of type {kind}, {error.where}", error.expected, error.found, error.remedy) from error
+
+
+def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[Relation], made: Kind) -> None:
+    """Give the types without features some that are made of the edges of all relations, in both directions."""
+    kinds = list(columns)
+    sizes = [len(columns[kind]["ids"]) for kind in kinds]
+    start = dict(zip(kinds, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
+    union = sparse.csr_array((sum(sizes), sum(sizes)), dtype=np.float32)
+    for relation in relations:
+        matrix = relation.matrix().tocoo()
+        ends = (matrix.row + start[relation.source], matrix.col + start[relation.target])
+        placed = sparse.csr_array((matrix.data, ends), shape=union.shape)
+        union = union + (placed if relation.to_target is relation.to_source else placed + placed.T)
+    ids = np.array([f"{kind}:{node}" for kind in kinds for node in columns[kind]["ids"]], dtype=object)
+    checks.check_sums(union, ids.__getitem__)
+    if not bare:
+        return
+    masks = [
+        columns[kind].get("splits", {}).get("seen", np.ones(n, bool)) for kind, n in zip(kinds, sizes, strict=True)
+    ]
+    seen = np.concatenate([np.asarray(mask, bool) for mask in masks])
+    features = make(made, MemoryAdjacency(union), ids, None if seen.all() else seen)
+    for kind in bare:
+        rows = slice(start[kind], start[kind] + len(columns[kind]["ids"]))
+        columns[kind] |= {"features": features[rows], "feature_names": MADE[made]}
