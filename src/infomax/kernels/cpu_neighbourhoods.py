@@ -19,8 +19,9 @@ RANGES, ROWS = 8, 256
 
 
 @_compiled
-def _image(x, keys, n, low, high):
-    """Return the image of x under the permutation given by the keys."""
+def _image(x, network):
+    """Return the image of x under the permutation of a `_network`."""
+    keys, n, low, high = network
     x = np.uint64(x)
     lower, upper = (ONE << low) - ONE, (ONE << high) - ONE
     while True:
@@ -40,34 +41,15 @@ def _image(x, keys, n, low, high):
 
 
 @_compiled
-def _images(numbers, keys, n, low, high, out, begin, end):
+def _images(numbers, network, out, begin, end):
     for i in range(begin, end):
-        out[i] = _image(numbers[i], keys, n, low, high)
+        out[i] = _image(numbers[i], network)
 
 
 @_compiled
-def _pool_rows(
-    starts,
-    senders,
-    weights,
-    left,
-    right,
-    cap,
-    loops,
-    nodes,
-    offsets,
-    table,
-    centre,
-    by_rows,
-    keys,
-    n,
-    low,
-    high,
-    out,
-    begin,
-    end,
-):
+def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, out, begin, end):
     """Compute rows begin to end of the pooled table; its rows are centred, or scaled to a sum of 1 if ``by_rows``."""
+    starts, senders, weights, left, right, cap, loops = graph
     for i in range(begin, end):
         node = nodes[i]
         first, degree = starts[node], starts[node + 1] - starts[node]
@@ -82,9 +64,9 @@ def _pool_rows(
             rows[place], shares[place] = sender, left[node] * right[sender] * out.dtype.type(stretch)
             if len(weights):
                 shares[place] *= weights[at]
-        if len(keys):
+        if len(network[0]):
             for place in range(count + loops):
-                rows[place] = _image(rows[place], keys, n, low, high)
+                rows[place] = _image(rows[place], network)
         if by_rows:
             for place in range(count + loops):
                 shares[place] *= _inverse_sum(table[rows[place]])
@@ -155,7 +137,7 @@ def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor
     """As `Permutation.__call__`."""
     flat = numbers.reshape(-1).numpy()
     out = np.empty(len(flat), np.int64)
-    share(_images, (equal(len(flat)), flat, *_network(keys, n, low, high), out))
+    share(_images, (equal(len(flat)), flat, _network(keys, n, low, high), out))
     return torch.from_numpy(out).view(numbers.shape)
 
 
@@ -177,7 +159,7 @@ def pool_rows(
     bounds = even(np.concatenate([[0], degrees.cumsum()]), min(RANGES, 1 + len(chosen) // ROWS))
     centre = np.zeros(dense.shape[1], out.dtype) if centre is None else centre
     dense = dense.view(np.uint16) if half else dense
-    share(_pool_rows, (bounds, *graph, chosen, offsets.numpy(), dense, centre, by_rows, *network, out))
+    share(_pool_rows, (bounds, graph, chosen, offsets.numpy(), dense, centre, by_rows, network, out))
     return torch.from_numpy(out)
 
 

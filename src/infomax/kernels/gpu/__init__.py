@@ -4,25 +4,15 @@ Sums over rows have two stages, first per block and then over the blocks, so tha
 in which blocks finish: the same seed gives the same bits.
 """
 
-from infomax.kernels.gpu.activations import BiasPReLU
-from infomax.kernels.gpu.loss import pair_loss, shuffle_loss
-from infomax.kernels.gpu.neighbourhoods import pool_rows
-from infomax.kernels.gpu.permutations import first_images, permutations
-from infomax.kernels.gpu.products import Sparse, product
-from infomax.kernels.gpu.step import adam, add_record
-from infomax.kernels.gpu.trees import PoolTree, gather_tree
-
-__all__ = [
-    "BiasPReLU",
-    "PoolTree",
-    "Sparse",
-    "adam",
-    "add_record",
-    "first_images",
-    "gather_tree",
-    "pair_loss",
-    "permutations",
-    "pool_rows",
-    "product",
-    "shuffle_loss",
-]
+from infomax.kernels.gpu.activations import BiasPReLU as BiasPReLU
+from infomax.kernels.gpu.loss import pair_loss as pair_loss
+from infomax.kernels.gpu.loss import shuffle_loss as shuffle_loss
+from infomax.kernels.gpu.neighbourhoods import pool_rows as pool_rows
+from infomax.kernels.gpu.permutations import first_images as first_images
+from infomax.kernels.gpu.permutations import permutations as permutations
+from infomax.kernels.gpu.products import Sparse as Sparse
+from infomax.kernels.gpu.products import product as product
+from infomax.kernels.gpu.step import adam as adam
+from infomax.kernels.gpu.step import add_record as add_record
+from infomax.kernels.gpu.trees import PoolTree as PoolTree
+from infomax.kernels.gpu.trees import gather_tree as gather_tree

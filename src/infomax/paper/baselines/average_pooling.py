@@ -18,17 +18,7 @@ from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
-from infomax.paper.baselines.shared import (
-    Drop,
-    classes,
-    decide,
-    dropout,
-    keep,
-    known_rows,
-    label_loss,
-    rescaled,
-    training_codes,
-)
+from infomax.paper.baselines import shared
 from infomax.views.operands import Operand, operand
 from infomax.views.sampling import Neighbours, by_level, sample_patches
 
@@ -89,13 +79,13 @@ class AveragePooling(nn.Module):
             nn.Parameter(torch.zeros(outputs)),
         )
 
-    def over_graph(self, h: Tensor, mean: Operand, drop: Drop) -> Tensor:
+    def over_graph(self, h: Tensor, mean: Operand, drop: shared.Drop) -> Tensor:
         """Logits ``[N, C]`` from features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours."""
         for layer in self.layers:
             h = drop(layer(h, mean @ layer.messages(h)))
         return h @ self.head + self.offset
 
-    def over_patches(self, levels: list[Tensor], drop: Drop) -> Tensor:
+    def over_patches(self, levels: list[Tensor], drop: shared.Drop) -> Tensor:
         """Logits ``[B, C]`` of the centres of patches, from the features of each level (see `by_level`)."""
         for layer in self.layers:
             levels = [
@@ -105,7 +95,7 @@ class AveragePooling(nn.Module):
         return levels[0] @ self.head + self.offset
 
 
-Batches: TypeAlias = Callable[[AveragePooling, Drop, torch.Generator], Iterator[tuple[Tensor, Tensor]]]
+Batches: TypeAlias = Callable[[AveragePooling, shared.Drop, torch.Generator], Iterator[tuple[Tensor, Tensor]]]
 """One epoch: yields the logits of some labelled nodes and their codes."""
 
 
@@ -120,9 +110,9 @@ def graph_by_graph(graph: Graph, codes: Tensor, device: torch.device) -> Batches
     """Epochs that visit each of several graphs once, in random order."""
     masks = [graph.groups == group for group in np.unique(graph.groups)]  # type: ignore[arg-type]
     parts = [(*whole(graph.part(mask), device), codes[torch.from_numpy(mask).to(device)]) for mask in masks]
-    labelled = [(features, mean, known_rows(own), own[known_rows(own)]) for features, mean, own in parts]
+    labelled = [(features, mean, shared.known_rows(own), own[shared.known_rows(own)]) for features, mean, own in parts]
 
-    def epoch(model: AveragePooling, drop: Drop, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+    def epoch(model: AveragePooling, drop: shared.Drop, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         for one in torch.randperm(len(labelled), generator=generator, device=generator.device).tolist():
             features, mean, rows, targets = labelled[one]
             yield model.over_graph(features, mean, drop)[rows], targets
@@ -133,9 +123,9 @@ def graph_by_graph(graph: Graph, codes: Tensor, device: torch.device) -> Batches
 def patch_by_patch(graph: Graph, codes: Tensor, device: torch.device, settings: Settings) -> Batches:
     """Epochs that visit each labelled node once, as the centre of a patch, in random order."""
     features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
-    labelled = known_rows(codes)
+    labelled = shared.known_rows(codes)
 
-    def epoch(model: AveragePooling, drop: Drop, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+    def epoch(model: AveragePooling, drop: shared.Drop, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         order = torch.randperm(len(labelled), generator=generator, device=generator.device)
         for centres in labelled[order].split(settings.batch):
             rows = sample_patches(neighbours, centres, settings.fan_out, generator)
@@ -158,7 +148,7 @@ def train(
     Codes are ``[n]`` or ``[n, C]``, -1 for nodes that are not for training.
     """
     first, draws = generators(seed, device)
-    model = AveragePooling(graph.num_features, classes(codes), settings, first).to(device)
+    model = AveragePooling(graph.num_features, shared.classes(codes), settings, first).to(device)
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1, 0.1, total_iters=settings.epochs)
     if graph.groups is None:
@@ -167,10 +157,8 @@ def train(
         epoch = graph_by_graph(graph, codes, device)
     best, kept = -1.0, model.state_dict()
     for number in range(1, settings.epochs + 1):
-        for logits, targets in epoch(model, dropout(settings.dropout, draws), draws):
-            optimiser.zero_grad()
-            label_loss(logits, targets).backward()
-            optimiser.step()
+        for logits, targets in epoch(model, shared.dropout(settings.dropout, draws), draws):
+            shared.descend(optimiser, shared.label_loss(logits, targets))
         schedule.step()
         due = number % max(1, settings.epochs // settings.looks) == 0 or number == settings.epochs
         if due and (score := judge(model)) > best:
@@ -183,14 +171,14 @@ def average_pooling(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings | None = None
 ) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph."""
-    scaled, targets = rescaled(graph, "columns"), training_codes(graph, codes, device)
+    scaled, targets = shared.rescaled(graph, "columns"), shared.training_codes(graph, codes, device)
     settings = settings or (ONE_GRAPH if graph.groups is None else MANY_GRAPHS)
     everything = whole(scaled, device)
     held_out = graph.splits["validation"] & known(codes)
 
     @torch.no_grad()
     def predict(model: AveragePooling) -> NDArray[Any]:
-        return decide(model.over_graph(*everything, keep), codes)
+        return shared.decide(model.over_graph(*everything, shared.keep), codes)
 
     def judge(model: AveragePooling) -> float:
         return float((micro_f1 if codes.ndim == 2 else accuracy)(predict(model)[held_out], codes[held_out]))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.kernels.initialisation import generators, glorot
-from infomax.paper.baselines.shared import classes, decide, known_rows, label_loss, rescaled, training_codes
+from infomax.paper.baselines import shared
 from infomax.parts.encoders import Encoder
 from infomax.training.embed import embed
 from infomax.views import LayerView, WholeView
@@ -119,19 +119,17 @@ class Importance:
 def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: torch.device) -> TwoLayers:
     """Train on a graph. Codes are ``[n]`` or ``[n, C]``, -1 for nodes that are not for training."""
     first, draws = generators(seed, device)
-    model = TwoLayers(graph.num_features, settings.dim, classes(codes), first).to(device)
+    model = TwoLayers(graph.num_features, settings.dim, shared.classes(codes), first).to(device)
     propagation = Propagation.of(graph, model.rule, device)
     messages, importance = propagation @ torch.from_numpy(graph.features).to(device), Importance(propagation)
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
-    labelled = known_rows(codes)
+    labelled = shared.known_rows(codes)
     for _ in range(settings.epochs):
         order = torch.randperm(len(labelled), generator=draws, device=device)
         for batch in labelled[order].split(settings.batch):
             drawn, weights = importance.draw(batch, settings.draws, draws)
             (logits,) = model(LayerSample(messages[drawn], weights))
-            optimiser.zero_grad()
-            label_loss(logits, codes[batch]).backward()
-            optimiser.step()
+            shared.descend(optimiser, shared.label_loss(logits, codes[batch]))
     return model
 
 
@@ -139,7 +137,7 @@ def fastgcn(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = REDDIT
 ) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph, without sampling."""
-    scaled, targets = rescaled(graph, "columns"), training_codes(graph, codes, device)
+    scaled, targets = shared.rescaled(graph, "columns"), shared.training_codes(graph, codes, device)
     model = train(scaled.seen(), targets, settings, seed, device)
     backend = Backend.of_embedding(device, scaled.num_nodes * model.out_dim)
-    return decide(embed(model, WholeView.of(scaled, model.rule, backend)), codes)
+    return shared.decide(embed(model, WholeView.of(scaled, model.rule, backend)), codes)

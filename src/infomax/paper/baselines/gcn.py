@@ -19,17 +19,7 @@ from infomax.arrays.scaling import Scale
 from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
-from infomax.paper.baselines.shared import (
-    Drop,
-    classes,
-    decide,
-    dropout,
-    keep,
-    known_rows,
-    label_loss,
-    rescaled,
-    training_codes,
-)
+from infomax.paper.baselines import shared
 from infomax.parts import encoders
 from infomax.views.operands import Operand, operand
 from infomax.views.propagation import Propagation
@@ -43,7 +33,7 @@ class GCN(nn.Module):
         self.first = glorot((in_dim, hidden), generator=generator)
         self.second = glorot((hidden, outputs), generator=generator)
 
-    def forward(self, x: Operand, propagation: Propagation, drop: Drop = keep) -> Tensor:
+    def forward(self, x: Operand, propagation: Propagation, drop: shared.Drop = shared.keep) -> Tensor:
         """Logits from features ``[N, F]``, dense or sparse; ``drop`` is applied to the input of each layer."""
         h = (propagation @ product(x, self.first, drop)).relu()
         return propagation @ (drop(h) @ self.second)
@@ -63,7 +53,7 @@ class TwoLayerEncoder(nn.Module):
         weight: Tensor = self.encoder.weights[0]
         return weight
 
-    def forward(self, x: Operand, propagation: Propagation, drop: Drop = keep) -> Tensor:
+    def forward(self, x: Operand, propagation: Propagation, drop: shared.Drop = shared.keep) -> Tensor:
         """Logits from features ``[N, F]``, dense or sparse; ``drop`` is applied to the input of each layer."""
         first, second = self.encoder.weights
         h = propagation @ product(x, first, drop) + self.encoder.biases[0]
@@ -93,7 +83,7 @@ WIDE = Settings(hidden=256, dropout=0, decay=0, scale="columns")
 """For PPI and Reddit, which have many labels."""
 
 
-def product(x: Operand, weight: Tensor, drop: Drop) -> Tensor:
+def product(x: Operand, weight: Tensor, drop: shared.Drop) -> Tensor:
     """X Θ with dropout on X. If X is sparse, its stored entries are dropped; each row sums weighted rows of Θ."""
     if isinstance(x, Tensor):
         return drop(x) @ weight
@@ -111,16 +101,14 @@ def train(
 ) -> nn.Module:
     """Train and return the model of the last epoch. Codes are ``[n]`` or ``[n, C]``, -1 for nodes not for training."""
     first, draws = generators(seed, device)
-    model = settings.model(graph.num_features, settings.hidden, classes(codes), first).to(device)
+    model = settings.model(graph.num_features, settings.hidden, shared.classes(codes), first).to(device)
     others = [parameter for parameter in model.parameters() if parameter is not model.first]
     groups: list[dict[str, Any]] = [{"params": [model.first], "weight_decay": settings.decay}, {"params": others}]
     optimiser = torch.optim.Adam(groups, lr=settings.lr, fused=True)
-    inputs, rows, drop = whole(graph, device), known_rows(codes), dropout(settings.dropout, draws)
+    inputs, rows, drop = whole(graph, device), shared.known_rows(codes), shared.dropout(settings.dropout, draws)
     losses: list[float] = []
     for _ in range(settings.epochs):
-        optimiser.zero_grad()
-        label_loss(model(*inputs, drop)[rows], codes[rows]).backward()
-        optimiser.step()
+        shared.descend(optimiser, shared.label_loss(model(*inputs, drop)[rows], codes[rows]))
         losses.append(validation_loss(model))
         before = losses[-settings.window - 1 : -1]
         if len(before) == settings.window and losses[-1] > np.mean(before):
@@ -135,15 +123,15 @@ def whole(graph: Graph, device: torch.device) -> tuple[Operand, Propagation]:
 
 def gcn(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = KIPF) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; trained on the seen nodes, then run over the whole graph."""
-    scaled, targets = rescaled(graph, settings.scale), training_codes(graph, codes, device)
+    scaled, targets = shared.rescaled(graph, settings.scale), shared.training_codes(graph, codes, device)
     everything = whole(scaled, device)
     held_out = np.flatnonzero(graph.splits["validation"] & known(codes))
     rows, checks = (torch.from_numpy(values).to(device) for values in (held_out, codes[held_out]))
 
     @torch.no_grad()
     def validation_loss(model: nn.Module) -> float:
-        return float(label_loss(model(*everything)[rows], checks))
+        return float(shared.label_loss(model(*everything)[rows], checks))
 
     model = train(scaled.seen(), targets, settings, seed, device, validation_loss)
     with torch.no_grad():
-        return decide(model(*everything), codes)
+        return shared.decide(model(*everything), codes)

@@ -16,8 +16,8 @@ from torch.nn.functional import normalize, softplus
 
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
-from infomax.paper.baselines.shared import rescaled
-from infomax.paper.baselines.walks import random_walks
+from infomax.paper.baselines import shared
+from infomax.paper.baselines.deepwalk import random_walks
 from infomax.views.sampling import Neighbours, by_level, sample_patches
 
 
@@ -156,9 +156,7 @@ def train(aggregator: str, graph: Graph, settings: Settings, seed: int, device: 
         rows = sample_patches(neighbours, torch.cat([nodes, passed, others]), settings.fan_out, draws)
         h, h_passed, h_others = model(features, rows).split([len(nodes), len(passed), len(others)])
         loss = softplus(-(h * h_passed).sum(1)).sum() + softplus(h @ h_others.T).sum()
-        optimiser.zero_grad()
-        (loss / settings.batch).backward()
-        optimiser.step()
+        shared.descend(optimiser, loss / settings.batch)
     return model
 
 
@@ -179,7 +177,7 @@ def graphsage(
     aggregator: str, graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> NDArray[np.float32]:
     """Learn vectors ``[N, 2 dim]``; the codes are not used."""
-    scaled = rescaled(graph, "columns")
+    scaled = shared.rescaled(graph, "columns")
     return vectors(train(aggregator, scaled.seen(), settings, seed, device), scaled, settings, seed, device)
 
 

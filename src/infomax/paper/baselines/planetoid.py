@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy, softplus
 
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
-from infomax.paper.baselines import deepwalk
+from infomax.paper.baselines import deepwalk, shared
 from infomax.views.operands import Operand, operand
 
 WALK = deepwalk.Settings(walks=10, window=10, lr=0.003)
@@ -102,7 +102,6 @@ def classify(
         check = float(cross_entropy(logits[held_out], targets[held_out]).detach())
         if check < lowest:
             lowest, best = check, logits.detach().argmax(1)
-        optimiser.zero_grad()
-        torch.stack([cross_entropy(part[train], targets[train]) for part in (*parts, logits)]).sum().backward()
-        optimiser.step()
+        losses = [cross_entropy(part[train], targets[train]) for part in (*parts, logits)]
+        shared.descend(optimiser, torch.stack(losses).sum())
     return best

@@ -62,6 +62,13 @@ def label_loss(logits: Tensor, codes: Tensor) -> Tensor:
     return cross_entropy(logits, codes)
 
 
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    """Take one step down the gradient of a loss."""
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+
+
 def decide(logits: Tensor, codes: NDArray[Any]) -> NDArray[Any]:
     """Predictions from logits ``[N, C]``, in the shape of the codes: the most likely class, or all labels above 0.5."""
     return (logits > 0 if codes.ndim == 2 else logits.argmax(1)).cpu().numpy()
