@@ -13,7 +13,7 @@ from pathlib import Path
 
 from infomax.analysis.chapter import Chapter
 from infomax.analysis.style import in_style, settle, svg, write_png
-from infomax.io.atomic import replacing
+from infomax.io.atomic import write_text
 
 REPORT = "report.html"
 
@@ -28,8 +28,8 @@ def write_chapter(folder: Path, chapter: Chapter) -> str:
             drawings[layout] = svg(figure, f"{chapter.name}-{layout}")
             if not stacked:
                 write_png(figure, folder / f"{chapter.name}.png")
-    _write(folder / f"{chapter.name}.svg", drawings["wide"])
-    _write(folder / f"{chapter.name}.json", json.dumps(chapter.numbers) + "\n")
+    write_text(folder / f"{chapter.name}.svg", drawings["wide"])
+    write_text(folder / f"{chapter.name}.json", json.dumps(chapter.numbers) + "\n")
     story = "".join(f"<p>{_text(paragraph)}</p>" for paragraph in chapter.story)
     pictures = [f'<div class="{name}">{_inline(drawing, chapter.title)}</div>' for name, drawing in drawings.items()]
     table = _table(chapter.facts, chapter.title)
@@ -50,13 +50,8 @@ def write_report(folder: Path, title: str, lead: str, chapters: Iterable[Chapter
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><header><h1>{escape(title)}</h1>{opening}"
         f"<nav><ol>{''.join(headings)}</ol></nav></header><main>{''.join(sections)}</main></body></html>\n"
     )
-    _write(folder / REPORT, page)
+    write_text(folder / REPORT, page)
     return folder / REPORT
-
-
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
 
 
 def _inline(drawing: str, title: str) -> str:

@@ -80,7 +80,6 @@ def evaluate(
     from infomax.estimator import DGI
     from infomax.evaluation.probes import choose_probe
     from infomax.evaluation.splits import known, splits_for
-    from infomax.io.json import write_json
     from infomax.io.parts import has_parts
     from infomax.reports.comparison import advice, compare, majority, vectors_row
 
@@ -119,10 +118,8 @@ def evaluate(
     told = advice(scored, rows, source, smooth) if isinstance(scored, DGI) else []
     for line in told:
         show.out.print(line)
-    if json is not None:
-        found = {"source": str(source), "labels": names, "probe": probe, "split": name, "rows": values}
-        write_json(json, found | ({"advice": told} if variants else {}))
-        show.wrote(json, began)
+    found = {"source": str(source), "labels": names, "probe": probe, "split": name, "rows": values}
+    show.write_result(json, found | ({"advice": told} if variants else {}), began)
 
 
 def _evaluate_edges(
@@ -130,7 +127,6 @@ def _evaluate_edges(
 ) -> None:
     """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
     from infomax.estimator import DGI
-    from infomax.io.json import write_json
     from infomax.reports.comparison import compare_links
 
     if not isinstance(model, DGI):
@@ -144,9 +140,8 @@ def _evaluate_edges(
             "These edges were seen in training: scores of new edges are lower. For a fair figure, train with "
             "--hold-out-edges 0.1."
         )
-    if json is not None:
-        write_json(json, {"source": str(source), "edges": count, "held_out": held_out, "rows": rows})
-        show.wrote(json, began)
+    found = {"source": str(source), "edges": count, "held_out": held_out, "rows": rows}
+    show.write_result(json, found, began)
 
 
 def _sources(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -192,6 +193,15 @@ def links(title: str, rows: Iterable[dict[str, Any]]) -> None:
         for row in rows
     )  # fmt: skip
     table(title, ("method", "score of a pair", "AUC", "average precision"), cells)
+
+
+def write_result(path: Path | None, result: dict[str, Any], began: float) -> None:
+    """Write a result where --json asks for it."""
+    from infomax.io.json import write_json
+
+    if path is not None:
+        write_json(path, result)
+        wrote(path, began)
 
 
 def wrote(path: object, began: float) -> None:

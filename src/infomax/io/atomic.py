@@ -46,6 +46,12 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file in UTF-8."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def check_place(path: Path) -> None:
     """Refuse a path that `replacing` could not write, before the work is done."""
     with writable(path, _FILE):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from infomax.errors import InputError
-from infomax.io.atomic import replacing
+from infomax.io.atomic import write_text
 
 
 def to_json(values: Any, **layout: Any) -> str:
@@ -17,8 +17,7 @@ def to_json(values: Any, **layout: Any) -> str:
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
     """Write an object to a file, which appears whole or not at all."""
-    with replacing(path) as temporary:
-        temporary.write_text(to_json(values, indent=2) + "\n", encoding="utf-8")
+    write_text(path, to_json(values, indent=2) + "\n")
 
 
 def read_json(path: Path, remedy: str = "Restore a copy, or train again.") -> dict[str, Any]:

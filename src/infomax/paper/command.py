@@ -83,7 +83,7 @@ def table(
         if name.lower() not in result["absent"] and (name.lower(), method.lower()) not in made:
             show.out.print(f"{method} does not run on {name}.")
     show.wrote(f"{out}/table.json, .md and .html", began)
-    _write_json(json, result, began)
+    show.write_result(json, result, began)
 
 
 def _add_rows_command(dataset: str) -> None:
@@ -99,7 +99,7 @@ def _add_rows_command(dataset: str) -> None:
         with show.Steps(dataset, 2 * runs) as steps:
             result = score_dataset(dataset, runs=runs, probe=probe, device=device, progress=steps.at)
         show.scores(f"{dataset}: {probe} probe, the data set's split, ± over encoders", result["rows"])
-        _write_json(json, result, began)
+        show.write_result(json, result, began)
 
 
 for _name in EXPERIMENTS:
@@ -236,7 +236,7 @@ def figures(
         )
     show.table("Cora: ours beside the paper's", ("", "ours", "paper"), beside_paper(numbers))
     show.wrote(f"{out}/{FILES}", began)
-    _write_json(json, numbers, began)
+    show.write_result(json, numbers, began)
 
 
 def _citation_graph(dataset: str) -> Given:
@@ -291,16 +291,7 @@ def _show_chapter(
         make_folder(out)
         write_chapter(out, chapter)
         show.wrote(f"{out}/{chapter.name}.png, .svg and .json", began)
-    _write_json(json, chapter.numbers, began)
-
-
-def _write_json(path: Path | None, result: dict[str, Any], began: float) -> None:
-    """Write the result where --json asks for it."""
-    from infomax.io.json import write_json
-
-    if path is not None:
-        write_json(path, result)
-        show.wrote(path, began)
+    show.write_result(json, chapter.numbers, began)
 
 
 def _words(text: str | None) -> list[str]:

@@ -45,6 +45,8 @@ class Baseline:
     """
 
     kind: Literal["vectors", "predictions"]
+    uses: str
+    """The data it uses: X features, A edges, Y labels."""
     runs: Mapping[str, Run]
     """Data set -> the function with its settings, for every data set that it can run on, in the paper or not."""
     seeded: bool = True
@@ -69,28 +71,32 @@ _ENCODERS = {
 }
 
 BASELINES: dict[str, Baseline] = {
-    "LP": Baseline("predictions", dict.fromkeys(ONE_GRAPH, label_propagation.label_propagation), seeded=False),
-    "DeepWalk": Baseline("vectors", dict.fromkeys(ONE_GRAPH, deepwalk.deepwalk)),
+    "LP": Baseline("predictions", "A, Y", dict.fromkeys(ONE_GRAPH, label_propagation.label_propagation), seeded=False),
+    "DeepWalk": Baseline("vectors", "A", dict.fromkeys(ONE_GRAPH, deepwalk.deepwalk)),
     "DeepWalk + features": Baseline(
         "vectors",
+        "X, A",
         dict.fromkeys(CITATION, partial(deepwalk.with_features, scale="rows"))
         | dict.fromkeys(("reddit", "generated-reddit"), partial(deepwalk.with_features, scale="columns")),
     ),
-    **{name: Baseline("vectors", dict.fromkeys(INDUCTIVE, run)) for name, run in graphsage.ROWS.items()},
+    **{name: Baseline("vectors", "X, A", dict.fromkeys(INDUCTIVE, run)) for name, run in graphsage.ROWS.items()},
     "GCN": Baseline(
         "predictions",
+        "X, A, Y",
         {name: partial(gcn.gcn, settings=settings) for name, settings in _ENCODERS.items()}
         | dict.fromkeys(INDUCTIVE, partial(gcn.gcn, settings=gcn.WIDE)),
     ),
     "Planetoid": Baseline(
         "predictions",
+        "X, A, Y",
         {name: partial(planetoid.planetoid, settings=settings) for name, settings in _PLANETOID.items()},
     ),
     "FastGCN": Baseline(
         "predictions",
+        "X, A, Y",
         dict.fromkeys(INDUCTIVE, fastgcn.fastgcn) | {"ppi": partial(fastgcn.fastgcn, settings=fastgcn.PPI)},
     ),
-    "Avg. pooling": Baseline("predictions", dict.fromkeys(INDUCTIVE, average_pooling.average_pooling)),
+    "Avg. pooling": Baseline("predictions", "X, A, Y", dict.fromkeys(INDUCTIVE, average_pooling.average_pooling)),
 }
 """Name, as in `paper.results.PAPER` -> the baseline; in the order of the paper's table.
 

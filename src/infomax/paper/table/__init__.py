@@ -26,7 +26,7 @@ from infomax.evaluation.probes import Probe
 from infomax.evaluation.results import summarise
 from infomax.evaluation.splits import Splits, known
 from infomax.graphs.graph import Graph
-from infomax.io.atomic import make_folder, replacing
+from infomax.io.atomic import make_folder, write_text
 from infomax.io.json import read_json, write_json
 from infomax.kernels.device import choose_device
 from infomax.paper.baselines import BASELINES, CITATION, Baseline
@@ -52,15 +52,15 @@ def raw_features(graph: Graph, codes: NDArray[Any], seed: int, device: torch.dev
     return graph.scaler(DGI(**settings).settings().scale).transform(graph.features)
 
 
-def _ours(run: Callable[..., Any], seeded: bool = True, **change: Any) -> Baseline:
+def _ours(uses: str, run: Callable[..., Any], seeded: bool = True, **change: Any) -> Baseline:
     settings = {name: EXPERIMENTS[name].settings | change for name in (*DATASETS, "generated-reddit")}
-    return Baseline("vectors", {name: partial(run, **values) for name, values in settings.items()}, seeded)
+    return Baseline("vectors", uses, {name: partial(run, **values) for name, values in settings.items()}, seeded)
 
 
 _ROWS = {
-    "Raw features": _ours(raw_features, seeded=False),
-    "Random-Init": _ours(embed, epochs=0),
-    "DGI": _ours(embed),
+    "Raw features": _ours("X", raw_features, seeded=False),
+    "Random-Init": _ours("X, A", embed, epochs=0),
+    "DGI": _ours("X, A", embed),
     **BASELINES,
 }
 # In the paper's order: the methods of the upper table, then those that only the lower one has.
@@ -161,7 +161,7 @@ class Cell:
         row = summarise(self.method, self.scores, sum(run["seconds"] for run in self.runs), paper, metric)
         points = 1.5 if metric == "accuracy" else 0.015
         differs = paper is not None and abs(row.mean - paper[0]) > max(2 * row.std, 2 * (paper[1] or 0), points) + 1e-9
-        return {"dataset": self.dataset, **row.to_dict(), "differs": differs}
+        return {"dataset": self.dataset, "uses": METHODS[self.method].uses, **row.to_dict(), "differs": differs}
 
 
 def score_predictions(predictions: NDArray[Any], codes: NDArray[Any], splits: Splits) -> NDArray[np.float64]:
@@ -182,9 +182,8 @@ def write_table(folder: Path, probe: str, absent: dict[str, str]) -> dict[str, A
     table = {"probe": probe, "rows": [cell.row() for cell in cells], "absent": absent}
     make_folder(folder)
     write_json(folder / "table.json", table)
-    for name, text in (("table.md", markdown(table)), ("table.html", html(table))):
-        with replacing(folder / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    write_text(folder / "table.md", markdown(table))
+    write_text(folder / "table.html", html(table))
     return table
 
 

@@ -2,24 +2,6 @@
 
 from __future__ import annotations
 
-USES = {
-    "Raw features": "X",
-    "LP": "A, Y",
-    "DeepWalk": "A",
-    "DeepWalk + features": "X, A",
-    "GraphSAGE-GCN": "X, A",
-    "GraphSAGE-mean": "X, A",
-    "GraphSAGE-LSTM": "X, A",
-    "GraphSAGE-pool": "X, A",
-    "Random-Init": "X, A",
-    "DGI": "X, A",
-    "GCN": "X, A, Y",
-    "Planetoid": "X, A, Y",
-    "FastGCN": "X, A, Y",
-    "Avg. pooling": "X, A, Y",
-}
-"""Method -> the data it uses: X features, A edges, Y labels."""
-
 NOTES = {
     "Raw features": (
         "Only the probe is trained: the runs are its initialisations. On PPI the paper's 0.422 comes from Hamilton et "

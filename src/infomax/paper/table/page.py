@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from infomax.evaluation.results import score_text
 from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.results import PAPER
-from infomax.paper.table.notes import NOTES, USES
+from infomax.paper.table.notes import NOTES
 
 TITLES = {name: experiment.title for name, experiment in EXPERIMENTS.items()}
 HALVES = {
@@ -60,7 +60,7 @@ def markdown(table: dict[str, Any]) -> str:
         ]
         for method, row in half.cells.items():
             cells = [_markdown_cell(row[name]) if name in row else "" for name in half.datasets]
-            lines.append(_line(USES[method], f"**{method}**" if method == "DGI" else method, *cells))
+            lines.append(_line(_uses(row), f"**{method}**" if method == "DGI" else method, *cells))
     notes = _notes(table)
     if notes:
         lines += ["", "## Notes", "", *(f"- **{name}.** {note}" for name, note in notes)]
@@ -69,6 +69,10 @@ def markdown(table: dict[str, Any]) -> str:
 
 def _line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _uses(cells: dict[str, dict[str, Any]]) -> str:
+    return str(next(iter(cells.values()))["uses"])
 
 
 def _markdown_cell(row: dict[str, Any]) -> str:
@@ -117,7 +121,7 @@ def _html_half(half: Half) -> str:
     head = "".join(f'<th scope="col">{TITLES[name]}</th>' for name in half.datasets)
     rows = "".join(
         f'<tr class="{"ours" if method in ("DGI", "Random-Init") else ""}"><th scope="row">{escape(method)}'
-        f"<small>{USES[method]}</small></th>"
+        f"<small>{_uses(row)}</small></th>"
         + "".join(_html_cell(TITLES[name], row.get(name)) for name in half.datasets)
         + "</tr>"
         for method, row in half.cells.items()
