@@ -114,7 +114,7 @@ def test_a_method_never_holds_a_test_label(small, tmp_path, monkeypatch):
         assert (codes[graph.splits["train"]] >= 0).any()
         return np.zeros(60, dtype=np.int64)
 
-    monkeypatch.setitem(METHODS, "GCN", Baseline("predictions", {"cora": spy}))
+    monkeypatch.setitem(METHODS, "GCN", Baseline("predictions", "Y", {"cora": spy}))
     (row,) = make_table(tmp_path, datasets=["cora"], methods=["GCN"], runs=1)["rows"]
     codes = small.labels["class"][small.splits["test"]]
     assert row["mean"] == pytest.approx(100 * (codes == 0).mean())
