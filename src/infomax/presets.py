@@ -24,7 +24,7 @@ from infomax.parts.corruptions import (
     shuffle_within_patches,
 )
 from infomax.parts.discriminators import Bilinear
-from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool, TwoHops
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, PathMean, SkipMeanPool, TwoHops
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.views import Batches, ManyGraphs, Patches, Sizes, Views, WholeGraph
@@ -77,7 +77,19 @@ class Preset:
         """Estimate the peak bytes of a training on a device."""
         encoder = self.encoder(1, self.dim, generator=torch.Generator())  # of one feature, to ask for its sizes
         bound = self.views.keywords if isinstance(self.views, partial) else {}
-        return self.regime.bytes(graph, Sizes(self.dim, encoder.depth, encoder.out_dim), device, **bound)
+        return self.regime.bytes(
+            graph,
+            Sizes(self.dim, len(getattr(encoder, "paths", ())) or encoder.depth, encoder.out_dim),
+            device,
+            **bound,
+        )
+
+    def fitted_to(self, graph: Graph) -> Preset:
+        """Return the preset with the paths of a graph of several types, where the encoder takes paths."""
+        if _function(self.encoder) is not PathMean:
+            return self
+        bound = self.encoder.keywords if isinstance(self.encoder, partial) else {}
+        return dataclasses.replace(self, encoder=partial(PathMean, paths=graph.paths(**bound)))
 
     def work(self, nodes: int) -> float:
         """Return about how many numbers a training on so many nodes computes; infinite if it always needs kernels."""
@@ -128,6 +140,11 @@ _KNOWN = (
     Preset(name="batches", views=Batches, epochs=300, patience=None),
     # The same with mean pooling: an encoder that also suits graphs with other degrees.
     Preset(name="mean-pool", encoder=MeanPool),
+    # A graph of several types of nodes, one of them after the other.
+    Preset(name="types", encoder=PathMean, dim=256),
+    Preset(
+        name="type-batches", views=partial(Batches, batch=2048), encoder=PathMean, dim=256, epochs=300, patience=None
+    ),
     # Reddit.
     Preset(
         name="patches",
@@ -173,6 +190,7 @@ _PARTS: dict[str, Part] = {
         SkipMeanPool,
         DenseSkipMeanPool,
         TwoHops,
+        PathMean,
         shuffle_features,
         flip_edges,
         flip_and_shuffle,

@@ -233,10 +233,10 @@ def test_neighbourhoods(weighted, cap, rule, generator):
         views = Batches(graph, rule, shuffle_features, device, batch=70, cap=cap)
         drawn = torch.Generator().manual_seed(1)
         keys = [torch.randint(-(2**31), 2**31, (8,), generator=drawn, dtype=torch.int32) for _ in range(2)]
-        nodes, permutation = (Permutation(300, key.to(device), views.neighbourhoods.backend) for key in keys)
+        nodes, permutation = (Permutation(300, key.to(device), views.source.hoods.backend) for key in keys)
         chosen = nodes.first(70)
         offsets = uniform(chosen, torch.tensor(7, device=device))
-        found = [views.neighbourhoods.pool(chosen, offsets, views.features, p) for p in (None, permutation)]
+        found = [views.source.hoods.pool(chosen, offsets, views.source.features, p) for p in (None, permutation)]
         pooled.append([chosen, *(f[:, :20] for f in found)])
     assert (pooled[0][0] == pooled[1][0].cpu()).all()
     for a, b in zip(*(p[1:] for p in pooled), strict=True):

@@ -38,6 +38,18 @@ class Senders(NamedTuple):
         data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
         return sparse.csr_array((data, self.indices, self.indptr), shape=(len(self.indptr) - 1, width))
 
+    def sums(self) -> NDArray[np.float64]:
+        """The sum of the weights that each node receives, ``[N]``."""
+        counts = np.diff(self.indptr).astype(np.int64, copy=False)
+        if self.data is None:
+            return counts.astype(np.float64)
+        out, step = np.zeros(len(counts)), BLOCK_BYTES // 8
+        for first in range(0, len(counts), step):
+            last = min(first + step, len(counts))
+            owner = np.repeat(np.arange(last - first), counts[first:last])
+            out[first:last] = np.bincount(owner, self.data[self.indptr[first] : self.indptr[last]], last - first)
+        return out
+
     def of(self, nodes: NDArray[np.int64]) -> Entries:
         """The entries of some nodes: the place of each among ``nodes``, the sender, and the weight."""
         first = self.indptr[nodes].astype(np.int64)
@@ -85,15 +97,7 @@ class Adjacency:
 
     def sums(self) -> NDArray[np.float64]:
         """The sum of the weights that each node receives, ``[N]``."""
-        (indptr, _, data), counts = self._arrays, self.counts()
-        if data is None:
-            return counts.astype(np.float64)
-        out, step = np.zeros(len(counts)), BLOCK_BYTES // 8
-        for first in range(0, len(counts), step):
-            last = min(first + step, len(counts))
-            owner = np.repeat(np.arange(last - first), counts[first:last])
-            out[first:last] = np.bincount(owner, data[indptr[first] : indptr[last]], last - first)
-        return out
+        return self._arrays.sums()
 
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""

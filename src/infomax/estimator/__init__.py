@@ -185,7 +185,7 @@ class DGI(Parameters):
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
         device = choose_device(self.device)
-        preset = self.settings(self.choose_preset(graph, device, folder)[0])
+        preset = self.settings(self.choose_preset(graph, device, folder)[0]).fitted_to(graph)
         many = math.inf if self.one_of_many else None
         training, scaler = assemble(graph, preset, self.seed, device, ranks, reported=folder is not None, numbers=many)
         return training, preset, scaler
@@ -349,6 +349,10 @@ class DGI(Parameters):
         swappable = self.views is None and self.corruption in (None, shuffle_features)
         if (count := Ranks.current().count) > 1 and swappable:
             return "batches", f"{count} processes share every step"
+        if graph.kind and swappable and self.encoder is None:
+            whole_graph = self.settings("types").fitted_to(graph)
+            large = graph.table.mapped or whole_graph.bytes(graph, device) > room.available_bytes(device)
+            return ("type-batches" if large else "types"), f"there are {len(graph.types)} types of nodes"
         groups = () if graph.groups is None else np.unique(graph.groups)
         if len(groups) > 1 and self.views is None and self.corruption is None:
             return "many-graphs", f"there are {len(groups):,} graphs"

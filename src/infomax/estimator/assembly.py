@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import torch
 
@@ -52,7 +50,7 @@ def assemble(
     seen, scaler = source.seen(), source.scaler(preset.scale)
     if reported and not graph.table.mapped and ranks.rank == 0:  # the report needs all vectors
         room.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
-    scaled = dataclasses.replace(seen, table=seen.table.scaled(scaler))
+    scaled = seen.scaled(scaler)
     warn_if_zero(scaled.table, scaler)
     backend = Backend.of_training(device, preset.work(seen.num_nodes) if numbers is None else numbers)
     views = preset.views(scaled, model.encoder.rule, preset.corruption, backend)

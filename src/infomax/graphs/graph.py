@@ -15,8 +15,9 @@ from infomax.arrays.adjacency import MemoryAdjacency
 from infomax.arrays.blocks import require_room
 from infomax.arrays.held_out import split_edges
 from infomax.arrays.made import made, make
+from infomax.arrays.relations import find_paths, named_path
 from infomax.arrays.table import MemoryTable
-from infomax.errors import InputError
+from infomax.errors import InputError, whole
 from infomax.io import interchange
 from infomax.io.folder import open_folder
 from infomax.io.frames import read_frames, write_frames
@@ -47,12 +48,33 @@ class Graph(Record):
 
     def __repr__(self) -> str:
         arrows = "directed edges" if self.directed else "edges"
-        return f"Graph({self.num_nodes:,} nodes, {self.num_edges:,} {arrows}, {self.num_features:,} features)"
+        kind = f" of type {self.kind}, one of {len(self.types)}" if self.kind else ""
+        return f"Graph({self.num_nodes:,} nodes{kind}, {self.num_edges:,} {arrows}, {self.num_features:,} features)"
 
     def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
         """Refuse to become an array: what asks for one, as searches of scikit-learn do, would cut it into rows."""
         remedy = "Compare settings by their vectors: DGI(dim).fit_transform(graph).vectors has one row per node."
         raise InputError("graph", "an array with one row per node", "a Graph, which cannot be cut into rows", remedy)
+
+    def paths(self, paths: Iterable[str] | None = None, hops: int = 2) -> dict[str, int]:
+        """The paths from the nodes of its type, each with the number of features at its end.
+
+        Args:
+            paths: names such as paper-author-paper. None finds those that end at a type with features that were not
+                made, or if there are none, all.
+            hops: the number of steps up to which to look for paths.
+        """
+        if paths is None:
+            given = {kind for kind in self.types if made(self.target(kind).feature_names) is None}
+            found = find_paths(self.relations, self.kind, whole("hops", hops, 1), given)
+            found = found or find_paths(self.relations, self.kind, hops, self.types)
+        else:
+            found = {name: named_path(self.relations, name) for name in paths}
+        if wrong := [name for name, path in found.items() if path[0].kind != self.kind]:
+            raise InputError("paths", f"paths from {self.kind}", ", ".join(wrong))
+        if not found:
+            raise InputError(f"nodes of type {self.kind}", "edges, or a path to nodes with features", "none")
+        return {name: self.target(path[-1].sender).num_features for name, path in found.items()}
 
     @classmethod
     def open(cls, folder: str | Path) -> Graph:

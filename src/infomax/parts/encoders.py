@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -166,6 +167,47 @@ class TwoHops(Encoder):
         if k == 0:
             return view.pooled(None, far)
         return torch.cat([view.own(None, own), view.pooled(None, near), view.pooled(h, further)], dim=1)
+
+
+class PathMean(Encoder):
+    """For graphs of several types of nodes: one linear map per path, ``H = mean_p PReLU(R_1 R_2 ... X_p Θ_p + b_p)``.
+
+    A path leads from the type of the nodes along relations to a type whose features it reads, X_p. Each R is the mean
+    over the neighbours in one relation; `GCN` is the same with one type and one path, and self-loops.
+
+    Args:
+        in_dim: not used.
+        dim: the width of the vectors.
+        paths: the names of the paths, each with the number of features at its end.
+        hops: not used: the number of steps up to which paths were found.
+        generator: for the initial weights.
+    """
+
+    depth = 1
+
+    def __init__(
+        self,
+        in_dim: int,
+        dim: int,
+        *,
+        paths: Mapping[str, int] | None = None,
+        hops: int = 2,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        paths = paths or {"": in_dim}
+        self.rule = self.paths = tuple(paths)
+        self.out_dim = dim
+        self.weights = nn.ParameterList(glorot((width, dim), generator=generator) for width in paths.values())
+        self.biases, self.slopes = _activations(len(paths), dim)
+
+    def layer(self, k: int, view: Any, h: Tensor | None) -> Tensor:
+        """The mean over the paths."""
+        parts = zip(self.paths, self.weights, self.biases, self.slopes, strict=True)
+        vectors = [
+            view.backend.bias_prelu(bias, slope, view.along(path, weight)) for path, weight, bias, slope in parts
+        ]
+        return torch.stack(vectors).mean(0) if len(vectors) > 1 else vectors[0]
 
 
 def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cached_property, partial
@@ -28,22 +27,17 @@ from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_device, to_host
 from infomax.parts.encoders import Encoder
 from infomax.training.own import Own
-from infomax.views import BlockView, WholeView
-from infomax.views.batches import BatchView
-from infomax.views.neighbourhoods import Hops, read_neighbourhoods
-from infomax.views.operands import to_gather
-from infomax.views.propagation import Propagation
-from infomax.views.stored import RowsView, StoredTable, gather_rows, pool_rows
+from infomax.views import WholeView
+from infomax.views.batches import batch_source
+from infomax.views.paths import PathView, Rows
+from infomax.views.stored import StoredTable, gather_rows
 from infomax.views.view import LayerView
-from infomax.views.whole import Products
+from infomax.views.whole import whole_view
 
 BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Nodes per block of a graph in memory: few fit into a CPU's cache, many keep a GPU busy."""
 BLOCK_ON_DISK = {"cpu": 1 << 14, "cuda": 1 << 18}
 """Nodes per block of a graph folder."""
-
-Rows = Callable[[int, int], Tensor]
-"""A function of (start, stop) that computes the rows ``[stop - start, d]`` of these nodes."""
 
 
 class Source(Protocol):
@@ -159,14 +153,13 @@ class Embedder:
 class InMemory:
     """A whole graph in memory; see `Source`. One product H Θ per layer serves all blocks."""
 
-    def __init__(self, view: WholeView, block: int | None = None) -> None:
-        self.view, self.propagation = view, cast(Propagation, view.propagation)
-        self.n, self.device = self.propagation.n, view.backend.device
+    def __init__(self, view: WholeView | PathView, block: int | None = None) -> None:
+        self.view, self.n, self.device = view, view.n, view.backend.device
         self.block = block or BLOCK[self.device.type]
 
     def blocks_of_layer(self) -> Callable[[int, int], LayerView]:
         """Views of blocks that share their products."""
-        return partial(BlockView, self.view.fresh(), self.propagation)
+        return self.view.blocks()
 
     def gather(self, table: Tensor, start: int, stop: int) -> Tensor:
         """Rows start to stop."""
@@ -174,7 +167,7 @@ class InMemory:
 
     def pool(self, table: Tensor, start: int, stop: int) -> Tensor:
         """Rows start to stop of P times a table."""
-        return self.propagation.operand.rows(start, stop) @ table
+        return self.view.pool(table, start, stop)
 
     def keep(self, name: str, rows: Rows) -> Tensor:
         """Compute the rows of all nodes."""
@@ -207,15 +200,14 @@ class OnDisk:
 
     def __init__(self, graph: Graph, rule: Any, scaler: Scaler, device: torch.device, work: Path | None = None) -> None:
         self.n, self.device, self.block = graph.num_nodes, device, BLOCK_ON_DISK[device.type]
-        self.hoods = read_neighbourhoods(graph, rule, device, max(self.n, 1))
-        features = graph.table.scaled(scaler)
-        self.table = StoredTable(features) if device.type == "cpu" else to_gather(features, self.hoods.backend)
+        self.source = batch_source(graph.scaled(scaler), rule, Backend(device))
         self.temporary = TemporaryDirectory() if work is None else None  # removed with this object
         self.work = Path(self.temporary.name) if self.temporary else cast(Path, work)
 
     def blocks_of_layer(self) -> Callable[[int, int], LayerView]:
         """Views of blocks that read what they need."""
-        return lambda start, stop: RowsView(self.hoods, self.table, self._nodes(start, stop))
+        views = self.source.of_rows(self._keep)
+        return lambda start, stop: views(self._nodes(start, stop))
 
     def gather(self, table: Any, start: int, stop: int) -> Tensor:
         """Rows start to stop."""
@@ -223,17 +215,19 @@ class OnDisk:
 
     def pool(self, table: Any, start: int, stop: int) -> Tensor:
         """Rows start to stop of P times a table."""
-        nodes = self._nodes(start, stop)
-        return pool_rows(table, self.hoods, nodes, torch.zeros(len(nodes), device=self.device))
+        return self.source.pool(table, self._nodes(start, stop))
 
     def keep(self, name: str, rows: Rows) -> Any:
         """Write the rows of all nodes to a file, if it does not exist."""
+        return self._keep(name, self.n, rows)
+
+    def _keep(self, name: str, n: int, rows: Rows) -> Any:
         if not self.has(name):
             with replacing(self._path(name)) as temporary:
-                first = rows(0, min(self.block, self.n))
+                first = rows(0, min(self.block, n))
                 with ArrayWriter(temporary, np.float32, first.shape[1]) as writer:
                     writer.append(first.cpu().numpy())
-                    for start, stop in blocks(self, self.block):
+                    for start, stop in blocks(self, self.block, n):
                         writer.append(rows(start, stop).cpu().numpy())
         array = np.load(self._path(name), mmap_mode="c", allow_pickle=False)
         return StoredTable(MappedTable(array)) if self.device.type == "cpu" else to_device(array, self.device)
@@ -248,8 +242,8 @@ class OnDisk:
 
     def of(self, encoder: Encoder, nodes: Tensor) -> Tensor:
         """The vectors of some nodes; a deep encoder expands their neighbourhoods hop by hop."""
-        hops = Hops(self.hoods, nodes, encoder.depth, torch.zeros((), dtype=torch.int64, device=self.device))
-        vectors: Tensor = encoder(BatchView(hops, Products(self.table)))[0]  # type: ignore[arg-type]
+        seed = torch.zeros((), dtype=torch.int64, device=self.device)
+        vectors: Tensor = encoder(self.source.view(nodes, encoder.depth, seed))[0]
         return vectors
 
     def _nodes(self, start: int, stop: int) -> Tensor:
@@ -285,9 +279,9 @@ def embedder(
         return Embedder(encoder, on_disk, smooth, own and own.of(graph.table.scaled(scaler)))
     where = choose_device(device)
     room.require(memory.embedding_bytes(graph, width), where)
-    scaled = dataclasses.replace(graph, table=graph.table.scaled(scaler))
+    scaled = graph.scaled(scaler)
     backend = Backend.of_embedding(where, numbers or graph.num_nodes * encoder.out_dim)
-    source = InMemory(WholeView.of(scaled, encoder.rule, backend))
+    source = InMemory(whole_view(scaled, encoder.rule, backend))
     return Embedder(encoder, source, smooth, own and own.of(scaled.table))
 
 

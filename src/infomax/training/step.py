@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from infomax.errors import InputError
 from infomax.parts.discriminators import Bilinear
-from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool, TwoHops
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, PathMean, SkipMeanPool, TwoHops
 from infomax.parts.objectives import binary_cross_entropy
 from infomax.parts.readouts import SigmoidMean
 from infomax.views import View
@@ -51,7 +51,7 @@ def evaluate_pair(model: Model, objective: Objective, positive: View, negative: 
 def has_closed_form(model: Model, objective: Objective) -> bool:
     """Whether all parts are the paper's, and not subclasses: `_closed_form` then has the gradient."""
     return (
-        type(model.encoder) in (GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool, TwoHops)
+        type(model.encoder) in (GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool, TwoHops, PathMean)
         and type(model.readout) is SigmoidMean
         and type(model.discriminator) is Bilinear
         and objective is binary_cross_entropy
@@ -61,6 +61,11 @@ def has_closed_form(model: Model, objective: Objective) -> bool:
 def _closed_form(model: Model, positive: View, negative: View) -> Tensor:
     """As `evaluate_pair`; also computes the gradient of everything after the last linear map in closed form."""
     encoder, discriminator = model.encoder, model.discriminator
+    pair_loss = partial(positive.backend.pair_loss, portion=getattr(positive, "portion", None))
+    if type(encoder) is PathMean:  # its activations are not the last thing that it does
+        h = encoder(positive, negative)
+        nothing = h[0].new_zeros(encoder.out_dim), h[0].new_ones(1)
+        return _ClosedForm.apply(pair_loss, *h, *nothing, discriminator.weight, discriminator.bias)  # type: ignore[no-any-return, no-untyped-call]
     last = (encoder.biases[-1], encoder.slopes[-1], discriminator.weight, discriminator.bias)
     shuffle = shuffle_of(positive, negative)
     if shuffle is not None and type(encoder) in (GCN, MeanPool) and encoder.depth == 1:
@@ -69,7 +74,6 @@ def _closed_form(model: Model, positive: View, negative: View) -> Tensor:
         return _ClosedForm.apply(kernel, y, *last)  # type: ignore[no-any-return, no-untyped-call]
     both = side_by_side(positive, negative)
     z = encoder.before_activation(both)[0].chunk(2) if both else encoder.before_activation(positive, negative)
-    pair_loss = partial(positive.backend.pair_loss, portion=getattr(positive, "portion", None))
     return _ClosedForm.apply(pair_loss, *z, *last)  # type: ignore[no-any-return, no-untyped-call]
 
 

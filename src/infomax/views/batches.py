@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -17,18 +18,17 @@ from infomax.arrays import memory
 from infomax.errors import whole
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
+from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
 from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
 from infomax.views.neighbourhoods import Hops, as_matrix, read_neighbourhoods
-from infomax.views.operands import SparseOperand, multiply, to_gather
+from infomax.views.operands import Products, SparseOperand, multiply
+from infomax.views.paths import PathBatch, PathSource
 from infomax.views.propagation import Rule
-from infomax.views.stored import StoredTable, gather_rows, pool_rows
+from infomax.views.stored import RowsView, StoredTable, gather_rows, pool_rows, rows_of
 from infomax.views.view import Corruption, Sizes, View, Views
-from infomax.views.whole import Products
 
 BATCH, CAP = 16_384, 1_000
-DENSE_BYTES = 1 << 33
-"""Largest dense size in bytes up to which sparse features become dense on a GPU: all batches then have one shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class BatchView:
     """Node i has the features of node ``permutation(i)``; None: its own."""
     portion: Portion | None = None
     """Where these nodes are one rank's part of a batch: which part."""
-    inputs: dict[tuple[int, str | None], Tensor] = field(default_factory=dict, init=False)
+    inputs: dict[int, Tensor] = field(default_factory=dict, init=False)
     """Cached P X of the nodes of a hop; a changed copy of the view starts with an empty cache."""
 
     @property
@@ -59,6 +59,15 @@ class BatchView:
         """What computes it."""
         return self.hops.graph.backend
 
+    @property
+    def nodes(self) -> Tensor:
+        """The nodes of the batch, ``[B]``."""
+        return self.hops.nodes
+
+    def read(self) -> None:
+        """Pool the features of the outermost hop, which may read from disk."""
+        self.pool(self.hops.depth - 1)
+
     def shuffled(self, generator: torch.Generator) -> BatchView:
         """The same neighbourhoods with the features of all nodes of the graph in random order."""
         drawn = Permutation.draw(len(self.hops.graph.left), generator, self.backend)
@@ -68,13 +77,13 @@ class BatchView:
         """The hop that layer k computes: the outermost one for the first, the batch itself for the last."""
         return BatchLayer(self, self.hops.depth - 1 - k)
 
-    def pool(self, level: int, relation: str | None = None) -> Tensor:
+    def pool(self, level: int) -> Tensor:
         """Return P X of the nodes of a hop, for dense features; the next hop is never stored."""
-        if (level, relation) not in self.inputs:
-            nodes, hoods = self.hops.levels[level], self.hops.along(relation)
-            pooled = pool_rows(self.features, hoods, nodes, self.hops.offsets(nodes), self.permutation)
-            self.inputs[level, relation] = pooled
-        return self.inputs[level, relation]
+        if level not in self.inputs:
+            nodes = self.hops.levels[level]
+            offsets = self.hops.offsets(nodes)
+            self.inputs[level] = pool_rows(self.features, self.hops.graph, nodes, offsets, self.permutation)
+        return self.inputs[level]
 
     def carried(self, nodes: Tensor) -> Tensor:
         """The rows of X that belong to nodes, after the shuffle."""
@@ -101,13 +110,13 @@ class BatchLayer:
         starts = torch.arange(len(nodes) + 1, device=nodes.device)
         return self._sparse(starts, nodes, weight.new_ones(len(nodes)), weight)
 
-    def pooled(self, h: Tensor | None, weight: Tensor, relation: str | None = None) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ of this hop."""
         if h is not None:
-            return self.hops.matrix(self.level, relation) @ (h @ weight)
+            return self.hops.matrix(self.level) @ (h @ weight)
         if not isinstance(self.view.features, SparseOperand):
-            return multiply(self.view.pool(self.level, relation), weight, self.backend)
-        return self._sparse(*self.hops.rows(self.level, relation), weight)
+            return multiply(self.view.pool(self.level), weight, self.backend)
+        return self._sparse(*self.hops.rows(self.level), weight)
 
     def _sparse(self, starts: Tensor, senders: Tensor, values: Tensor, weight: Tensor) -> Tensor:
         """Multiply rows of a matrix by X Θ, for sparse X: X Θ of the nodes needed, or of all if that is little more."""
@@ -119,6 +128,53 @@ class BatchLayer:
         needed = torch.unique(carried)
         rows: SparseOperand = self.view.features.gather(needed)
         return as_matrix(starts, carried, values, needed, self.backend) @ (rows @ weight)
+
+
+@dataclass(frozen=True, eq=False)
+class HopSource:
+    """Where batches of a graph of one type come from: the neighbourhoods and the features of all nodes."""
+
+    hoods: Neighbourhoods
+    features: Any
+    """Rows in memory or on disk, ``[N, F]``."""
+
+    @classmethod
+    def of(cls, graph: Record, rule: Rule, backend: Backend, cap: int) -> HopSource:
+        """Put them on the device."""
+        return cls(read_neighbourhoods(graph, rule, backend, cap), rows_of(graph.table, backend))
+
+    @property
+    def backend(self) -> Backend:
+        """What computes the views."""
+        return self.hoods.backend
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the views of one hop are equal in shape."""
+        return isinstance(self.features, Tensor)
+
+    @property
+    def on_disk(self) -> list[StoredTable]:
+        """The features that are read from disk."""
+        return [self.features] if isinstance(self.features, StoredTable) else []
+
+    def pool(self, table: Any, nodes: Tensor) -> Tensor:
+        """The rows of P H of some nodes, of a table H ``[N, d]``."""
+        return pool_rows(table, self.hoods, nodes, torch.zeros(len(nodes), device=nodes.device))
+
+    def of_rows(self, keep: Any) -> Callable[[Tensor], RowsView]:
+        """A function that returns the view of some nodes, which reads what it needs."""
+        return partial(RowsView, self.hoods, self.features)
+
+    def view(self, nodes: Tensor, depth: int, seed: Tensor, portion: Portion | None = None) -> BatchView:
+        """The view of a batch of nodes."""
+        return BatchView(Hops(self.hoods, nodes, depth, seed), Products(self.features), portion=portion)
+
+
+def batch_source(graph: Record, rule: Rule, backend: Backend, cap: int | None = None) -> HopSource | PathSource:
+    """Where batches of a graph come from, or of one of its types; without a cap all neighbours are taken."""
+    most = max(record.num_nodes for record in (graph, *graph.others.values()))
+    return (PathSource if graph.relations else HopSource).of(graph, rule, backend, cap or max(most, 1))
 
 
 class Ahead:
@@ -135,8 +191,8 @@ class Ahead:
     def _read(self) -> None:
         try:
             for view in self.pair:
-                if isinstance(view, BatchView):
-                    view.pool(view.hops.depth - 1)
+                if isinstance(view, BatchView | PathBatch):
+                    view.read()
         except BaseException as error:
             self.failure = error
 
@@ -172,12 +228,7 @@ class Batches(Views):
     ) -> None:
         backend = Backend.of(place)
         device = backend.device
-        self.neighbourhoods = read_neighbourhoods(graph, rule, backend, whole("cap", cap, 1))
-        self.features: Any  # an Operand or a StoredTable
-        if graph.table.mapped and device.type == "cpu":
-            self.features = StoredTable(graph.table)
-        else:
-            self.features = to_gather(graph.table, backend, dense_share=0, dense_bytes=DENSE_BYTES)
+        self.source = batch_source(graph, rule, backend, whole("cap", cap, 1))
         self.corruption = corruption
         self.prepare(1)
         self.n, self.batch = graph.num_nodes, min(whole("batch", batch, 1), graph.num_nodes)
@@ -203,7 +254,7 @@ class Batches(Views):
     def prepare(self, layers: int) -> None:
         """Expand as many hops as the encoder has layers."""
         self.depth = layers
-        self.uniform = layers == 1 and isinstance(self.features, Tensor)  # several hops and sparse rows differ in shape
+        self.uniform = layers == 1 and self.source.uniform  # several hops and sparse rows differ in shape
 
     def divide(self, ranks: Ranks) -> None:
         """Compute only this rank's nodes of every batch; all ranks draw the same batch."""
@@ -221,7 +272,7 @@ class Batches(Views):
         thread reads by itself, so that there are no more threads than cores.
         """
         among_others = self.ranks.count > 1 and torch.get_num_threads() > 1
-        if not isinstance(self.features, StoredTable) or not (self.features.large or among_others):
+        if not any(table.large or among_others for table in self.source.on_disk):
             return self._draw(generator)
         state = generator.get_state()
         if self.ahead is None or not torch.equal(self.ahead.state, state):
@@ -233,8 +284,8 @@ class Batches(Views):
 
     def nodes(self, batch: Tensor, positive: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The nodes of the batch that `pair` drew."""
-        assert isinstance(positive, BatchView)  # noqa: S101  `pair` made it
-        nodes = positive.hops.nodes.cpu().numpy()
+        assert isinstance(positive, BatchView | PathBatch)  # noqa: S101  `pair` made it
+        nodes = positive.nodes.cpu().numpy()
         return nodes, nodes
 
     def choose(self, nodes: Tensor) -> None:
@@ -242,10 +293,9 @@ class Batches(Views):
         self.everything, self.batch = nodes, len(nodes)
 
     def _draw(self, generator: torch.Generator) -> tuple[View, View]:
-        drawn = Permutation.draw(self.n, generator, self.neighbourhoods.backend)
+        drawn = Permutation.draw(self.n, generator, self.source.backend)
         seed = torch.randint(2**31, (), generator=generator, device=generator.device)
         nodes = self.everything if len(self.everything) else drawn.first(self.batch)
         portion = Portion.of(self.batch, self.ranks)
-        hops = Hops(self.neighbourhoods, nodes[portion.rows], self.depth, seed)
-        view = BatchView(hops, Products(self.features), portion=portion)
+        view = self.source.view(nodes[portion.rows], self.depth, seed, portion)
         return view, self.corruption(view, generator)

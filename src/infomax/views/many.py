@@ -19,7 +19,7 @@ from infomax.kernels import Backend, Place
 from infomax.kernels.ranks import Portion
 from infomax.views.operands import multiply
 from infomax.views.propagation import Propagation, Rule
-from infomax.views.view import Corruption, View, Views, along
+from infomax.views.view import Corruption, View, Views
 from infomax.views.whole import WholeGraph, WholeView
 
 LARGEST, UNEVEN = 4096, 4
@@ -120,9 +120,9 @@ class PaddedView:
         """H Θ."""
         return multiply(self.features.flatten(0, 1), weight, self.backend) if h is None else h @ weight
 
-    def pooled(self, h: Tensor | None, weight: Tensor, relation: str | None = None) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ; features are pooled before the product, so that the gradient needs no P."""
-        matrices = along(relation, self.matrices, {})[self.which]
+        matrices = self.matrices[self.which]
         if h is None:
             return multiply((matrices[:, 0] @ self.features).flatten(0, 1), weight, self.backend)
         y = (h @ weight).unflatten(0, self.real.shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +11,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from infomax.arrays.adjacency import Adjacency
+from infomax.arrays.adjacency import Adjacency, Senders
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.neighbourhoods import Neighbourhoods
@@ -20,32 +19,36 @@ from infomax.kernels.random import uniform
 from infomax.kernels.transfer import to_device
 from infomax.views.operands import SparseOperand, csr, tensors
 from infomax.views.propagation import Normalisation, Rule
-from infomax.views.view import along
 
 
 def read_neighbourhoods(graph: Record, rule: Rule, place: Place, cap: int) -> Neighbourhoods:
     """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
-    backend = Backend.of(place)
+    backend, rule = Backend.of(place), Normalisation.of(rule)
+    if graph.edges.senders is not None:
+        return neighbourhoods(graph.edges.senders, rule, backend, cap, graph.num_nodes)
+    starts = to_device(np.append(0, graph.edges.counts().cumsum()), backend.device)
+    received = torch.from_numpy(graph.edges.sums()).to(backend.device) if graph.weighted else starts.diff().double()
+    left, right = rule.factors(int(rule.loops) + received, torch.float32)
+    return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, backend, rule.loops, graph.edges)
+
+
+def neighbourhoods(senders: Senders, rule: Normalisation, backend: Backend, cap: int, width: int) -> Neighbourhoods:
+    """Put those who send to each of N nodes on the device; they are among ``width`` nodes, these or others."""
     device = backend.device
-    senders, weighted = graph.edges.senders, graph.weighted
-    indptr = np.append(0, graph.edges.counts().cumsum()) if senders is None else senders.indptr
-    starts = to_device(np.asanyarray(indptr, dtype=np.int64), device)  # mapped where it is
+    starts = to_device(np.asanyarray(senders.indptr, dtype=np.int64), device)  # mapped where it is
     counts = starts.diff()
-    loops = (rule := Normalisation.of(rule)).loops
-    degree = int(loops) + (torch.from_numpy(graph.edges.sums()).to(device) if weighted else counts.double())
-    left, right = rule.factors(degree, torch.float32)
-    if senders is None:
-        return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, backend, loops, graph.edges)
+    received = counts.double() if senders.data is None else torch.from_numpy(senders.sums()).to(device)
+    left, right = rule.factors(int(rule.loops) + received, torch.float32)
     return Neighbourhoods(
         starts,
         to_device(senders.indices, device),
         None if senders.data is None else to_device(senders.data, device),
         left,
-        right,
+        right if rule.right else torch.ones(width, device=device),
         cap,
         capped=bool((counts > cap).any()),
         backend=backend,
-        loops=loops,
+        loops=rule.loops,
     )
 
 
@@ -85,44 +88,36 @@ class Hops:
     depth: int
     seed: Tensor
     """Decides which neighbours are sampled for a node with more than the cap."""
-    relations: Mapping[str, Neighbourhoods] = field(default_factory=dict)
-    """Further edges between the same nodes, by name."""
-    _rows: dict[tuple[int, str | None], tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
-    _matrices: dict[tuple[int, str | None], SparseOperand] = field(default_factory=dict)
+    _rows: dict[int, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
+    _matrices: dict[int, SparseOperand] = field(default_factory=dict)
 
     @cached_property
     def levels(self) -> list[Tensor]:
         """The nodes of each hop that a layer computes, the batch first; the outermost hop is not included."""
         levels = [self.nodes]
         for _ in range(self.depth - 1):
-            inner, offsets = levels[-1], self.offsets(levels[-1])
-            senders = [hoods.rows(inner, offsets)[1] for hoods in (self.graph, *self.relations.values())]
-            among = self.graph.loops and not self.relations  # the inner nodes are among the senders
-            levels.append(torch.unique(senders[0] if among else torch.cat([inner, *senders])))
+            inner = levels[-1]
+            senders = self.graph.rows(inner, self.offsets(inner))[1]
+            levels.append(torch.unique(senders if self.graph.loops else torch.cat([inner, senders])))
         return levels
 
-    def along(self, relation: str | None) -> Neighbourhoods:
-        """The edges of a relation."""
-        return along(relation, self.graph, self.relations)
-
-    def rows(self, level: int, relation: str | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def rows(self, level: int) -> tuple[Tensor, Tensor, Tensor]:
         """The rows of P of a level; see `Neighbourhoods.rows`."""
-        if (level, relation) not in self._rows:
+        if level not in self._rows:
             nodes = self.levels[level]
-            self._rows[level, relation] = self.along(relation).rows(nodes, self.offsets(nodes))
-        return self._rows[level, relation]
+            self._rows[level] = self.graph.rows(nodes, self.offsets(nodes))
+        return self._rows[level]
 
     def offsets(self, nodes: Tensor) -> Tensor:
         """One number from 0 to 1 per node, ``[n]``; a node has the same number in all hops of a batch."""
-        capped = any(hoods.capped for hoods in (self.graph, *self.relations.values()))
-        return uniform(nodes, self.seed) if capped else torch.zeros(len(nodes), device=nodes.device)
+        return uniform(nodes, self.seed) if self.graph.capped else torch.zeros(len(nodes), device=nodes.device)
 
-    def matrix(self, level: int, relation: str | None) -> SparseOperand:
+    def matrix(self, level: int) -> SparseOperand:
         """The rows of P of a level, between its nodes and those of the next one."""
-        if (level, relation) not in self._matrices:
-            rows = self.rows(level, relation)
-            self._matrices[level, relation] = as_matrix(*rows, self.levels[level + 1], self.graph.backend)
-        return self._matrices[level, relation]
+        if level not in self._matrices:
+            rows = self.rows(level)
+            self._matrices[level] = as_matrix(*rows, self.levels[level + 1], self.graph.backend)
+        return self._matrices[level]
 
     @cached_property
     def positions(self) -> list[Tensor]:

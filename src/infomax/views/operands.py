@@ -33,6 +33,11 @@ class SparseOperand:
     def __init__(self, matrix: Tensor, backend: Backend | None = None, *, symmetric: bool = False) -> None:
         self.matrix, self.backend, self.symmetric = matrix, backend or Backend(matrix.device), symmetric
 
+    @property
+    def shape(self) -> torch.Size:
+        """``(M, N)``."""
+        return self.matrix.shape
+
     @cached_property
     def prepared(self) -> Any:
         """The matrix in the form in which products are fastest, made at first use."""
@@ -179,6 +184,25 @@ def multiply(x: Operand, weight: Tensor, backend: Backend) -> Tensor:
         return _DenseProduct.apply(x, weight, backend)  # type: ignore[no-any-return, no-untyped-call]
     missing = x.shape[1] - len(weight) if isinstance(x, Tensor) else 0
     return x @ (pad(weight, (0, 0, 0, missing)) if missing > 0 else weight)
+
+
+class Products:
+    """Features X, and X Θ or H Θ for each weight Θ, computed once per step.
+
+    Views with the same features share this object: shuffling rows commutes with the linear map, so a view and its
+    shuffled negative need X Θ only once. Other features need another `Products`, so no view reads a stale product.
+    """
+
+    def __init__(self, features: Operand) -> None:
+        self.features = features
+        self._last: dict[Tensor, tuple[Tensor | None, Tensor]] = {}  # tensors are told apart by identity
+
+    def of(self, h: Tensor | None, weight: Tensor, backend: Backend) -> Tensor:
+        """Return H Θ, or X Θ if H is None; the same tensor again for the same H and Θ."""
+        known = self._last.get(weight)
+        if known is None or known[0] is not h:
+            known = self._last[weight] = h, multiply(self.features if h is None else h, weight, backend)
+        return known[1]
 
 
 class _DenseProduct(torch.autograd.Function):

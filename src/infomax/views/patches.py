@@ -22,7 +22,7 @@ from infomax.kernels.trees import Tree
 from infomax.views.operands import Operand, multiply, to_gather
 from infomax.views.propagation import Normalisation, Rule
 from infomax.views.sampling import Neighbours, by_level, check_fan_out, level_sizes, sample_patches
-from infomax.views.view import Corruption, Sizes, View, Views, along
+from infomax.views.view import Corruption, Sizes, View, Views
 
 FAN_OUT, BATCH = (10, 10, 25), 256
 """The paper's, for Reddit."""
@@ -83,9 +83,9 @@ class PatchLayer:
         """H Θ without the outermost level."""
         return self._side(0, h, weight)
 
-    def pooled(self, h: Tensor | None, weight: Tensor, relation: str | None = None) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ without the outermost level; P is that of the sampled tree, or an estimate of the graph's."""
-        return self._side(along(relation, 1, {}), h, weight)
+        return self._side(1, h, weight)
 
     def _side(self, side: int, h: Tensor | None, weight: Tensor) -> Tensor:
         # Dense features are averaged before the product, so the outermost level is never stored. Sparse ones are

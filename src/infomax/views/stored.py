@@ -16,11 +16,13 @@ from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.memory import BYTES
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import Table
+from infomax.kernels import Backend
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
-from infomax.views.operands import multiply
-from infomax.views.view import along
+from infomax.views.operands import multiply, to_gather
 
+DENSE_BYTES = 1 << 33
+"""Largest dense size in bytes up to which sparse features become dense on a GPU: all batches then have one shape."""
 ROOM = 0.8
 """The share of free memory that a file may take and still be expected to stay there once it was read."""
 
@@ -104,6 +106,13 @@ class StoredTable:
             start = stop
 
 
+def rows_of(table: Table, backend: Backend) -> Any:
+    """A table whose rows batches gather: on the device, or for a CPU on disk if they are there."""
+    if table.mapped and backend.device.type == "cpu":
+        return StoredTable(table)
+    return to_gather(table, backend, dense_share=0, dense_bytes=DENSE_BYTES)
+
+
 def gather_rows(table: Tensor | StoredTable, rows: Tensor) -> Tensor:
     """Gather rows of a table, which may be on disk, or on the host while the rows are on a GPU."""
     if isinstance(table, StoredTable):
@@ -140,8 +149,8 @@ class RowsView:
             gather_rows(self.features if h is None else h, self.nodes).to(weight.dtype), weight, self.backend
         )
 
-    def pooled(self, h: Tensor | StoredTable | None, weight: Tensor, relation: str | None = None) -> Tensor:
+    def pooled(self, h: Tensor | StoredTable | None, weight: Tensor) -> Tensor:
         """P H Θ of these nodes."""
-        offsets, hoods = torch.zeros(len(self.nodes), device=self.nodes.device), along(relation, self.hoods, {})
-        pooled = pool_rows(self.features if h is None else h, hoods, self.nodes, offsets)
+        offsets = torch.zeros(len(self.nodes), device=self.nodes.device)
+        pooled = pool_rows(self.features if h is None else h, self.hoods, self.nodes, offsets)
         return multiply(pooled, weight, self.backend)

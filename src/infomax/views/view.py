@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -34,11 +34,8 @@ class LayerView(Protocol):
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ of those nodes, ``[m, d']``."""
 
-    def pooled(self, h: Tensor | None, weight: Tensor, relation: str | None = None) -> Tensor:
-        """P H Θ of those nodes, ``[m, d']``: pooled over their neighbourhoods, along the relation if there are several.
-
-        P may have self-loops, see `Normalisation`.
-        """
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """P H Θ of those nodes, ``[m, d']``: pooled over their neighbourhoods; for P see `Normalisation`."""
 
 
 class View(Protocol):
@@ -50,18 +47,6 @@ class View(Protocol):
 
     def at(self, k: int) -> LayerView:
         """As layer k of the encoder reads them, from 0."""
-
-
-T = TypeVar("T")
-
-
-def along(relation: str | None, usual: T, others: Mapping[str, T]) -> T:
-    """Return what belongs to a relation: one of the others, by its name, or the usual one; raise InputError if none."""
-    if relation is None:
-        return usual
-    if relation not in others:
-        raise InputError("relation", f"one of {', '.join(others)}" if others else "None, the only one", repr(relation))
-    return others[relation]
 
 
 Corruption = Callable[..., View]

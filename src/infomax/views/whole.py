@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import torch
@@ -13,28 +14,10 @@ from torch import Tensor
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.plain import permute
-from infomax.views.operands import Operand, multiply, to_multiply
+from infomax.views.operands import Operand, Products, multiply, to_multiply
+from infomax.views.paths import PathView
 from infomax.views.propagation import Messages, Propagation, Rule
-from infomax.views.view import Corruption, View, Views, along
-
-
-class Products:
-    """Features X, and X Θ or H Θ for each weight Θ, computed once per step.
-
-    Views with the same features share this object: shuffling rows commutes with the linear map, so a view and its
-    shuffled negative need X Θ only once. Other features need another `Products`, so no view reads a stale product.
-    """
-
-    def __init__(self, features: Operand) -> None:
-        self.features = features
-        self._last: dict[Tensor, tuple[Tensor | None, Tensor]] = {}  # tensors are told apart by identity
-
-    def of(self, h: Tensor | None, weight: Tensor, backend: Backend) -> Tensor:
-        """Return H Θ, or X Θ if H is None; the same tensor again for the same H and Θ."""
-        known = self._last.get(weight)
-        if known is None or known[0] is not h:
-            known = self._last[weight] = h, multiply(self.features if h is None else h, weight, backend)
-        return known[1]
+from infomax.views.view import Corruption, View, Views
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +33,6 @@ class WholeView:
     products: Products
     propagation: Messages
     rows: Tensor | None = None
-    relations: Mapping[str, Messages] = field(default_factory=dict)
-    """Further edges between the same nodes, by name."""
 
     @classmethod
     def of(cls, graph: Record, rule: Rule, place: Place) -> WholeView:
@@ -90,6 +71,19 @@ class WholeView:
         """Itself: all layers read the whole graph."""
         return self
 
+    @property
+    def n(self) -> int:
+        """N."""
+        return self.propagation.n
+
+    def blocks(self) -> Callable[[int, int], BlockView]:
+        """A function of (start, stop) that returns the view of these nodes; all share their products."""
+        return partial(BlockView, self.fresh(), cast(Propagation, self.propagation))
+
+    def pool(self, h: Tensor, start: int, stop: int) -> Tensor:
+        """Rows start to stop of P H, of H ``[N, d]``."""
+        return cast(Propagation, self.propagation).operand.rows(start, stop) @ h
+
     def carry(self, h: Tensor) -> Tensor:
         """All of H."""
         return h
@@ -101,9 +95,9 @@ class WholeView:
         y = self.products.of(None, weight, self.backend)
         return y if self.rows is None else permute(y, self.rows)
 
-    def pooled(self, h: Tensor | None, weight: Tensor, relation: str | None = None) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ."""
-        return along(relation, self.propagation, self.relations) @ self.own(h, weight)
+        return self.propagation @ self.own(h, weight)
 
 
 def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | None:
@@ -140,11 +134,15 @@ class BlockView:
         x = self.view.features
         return multiply(self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop), weight, self.backend)
 
-    def pooled(self, h: Tensor | None, weight: Tensor, relation: str | None = None) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ of these nodes; H Θ is computed once for all blocks."""
         y = self.view.products.of(h, weight, self.backend)
-        p = cast(Propagation, along(relation, self.propagation, self.view.relations))
-        return p.operand.rows(self.start, self.stop) @ y
+        return self.propagation.operand.rows(self.start, self.stop) @ y
+
+
+def whole_view(graph: Record, rule: Rule, place: Place) -> WholeView | PathView:
+    """Build the view of a graph, or of the nodes of one of its types, on the device."""
+    return PathView.of(graph, rule, place) if graph.relations else WholeView.of(graph, rule, place)
 
 
 class WholeGraph(Views):
@@ -155,7 +153,7 @@ class WholeGraph(Views):
     corruptions = ("shuffle_features", "flip_edges", "flip_and_shuffle", "drop_features")
 
     def __init__(self, graph: Record, rule: Rule, corruption: Corruption, place: Place) -> None:
-        self.view, self.corruption = WholeView.of(graph, rule, place), corruption
+        self.view, self.corruption = whole_view(graph, rule, place), corruption
         self.batch = torch.zeros(1, dtype=torch.int64, device=self.view.backend.device)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:

@@ -1,0 +1,213 @@
+"""Graphs of several types: whole graph, blocks, batches and rows from disk give the same means of means."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from infomax import DGI, Graph, InputError, kernels
+from infomax.arrays.relations import Relation, find_paths, named_path
+from infomax.arrays.table import MappedTable
+from infomax.kernels.ranks import Portion
+from infomax.parts.corruptions import shuffle_features
+from infomax.parts.encoders import GCN, PathMean
+from infomax.training.embed import Embedder, OnDisk, embed
+from infomax.training.step import Model, evaluate_pair
+from infomax.views import Batches, WholeGraph
+from infomax.views.whole import whole_view
+
+CPU = torch.device("cpu")
+SIZES = {"author": 17, "paper": 40, "subject": 4}
+
+
+def typed_graph(seed: int = 0, *, dense: bool = True, weighted: bool = False) -> Graph:
+    """Papers by authors on subjects; papers cite papers. Some papers have no author."""
+    draw = np.random.default_rng(seed)
+    widths = {"author": 5, "paper": 7, "subject": 3}
+
+    def nodes(kind: str) -> Graph:
+        x = draw.normal(size=(SIZES[kind], widths[kind])).astype(np.float32)
+        x = x if dense else sparse.csr_array(np.where(x > 1, x, 0))
+        return Graph.from_arrays(np.zeros((2, 0), int), x, num_nodes=SIZES[kind])
+
+    def relation(source: str, name: str, target: str, share: float) -> Relation:
+        there = draw.random((SIZES[source], SIZES[target])) < share
+        values = there * (draw.integers(1, 4, there.shape) if weighted else 1)
+        values = np.triu(values, 1) + np.triu(values, 1).T if source == target else values
+        return Relation.of(source, name, target, sparse.csr_array(values.astype(np.float32)))
+
+    relations = (
+        relation("paper", "by", "author", 0.1),
+        relation("paper", "on", "subject", 0.3),
+        relation("paper", "cites", "paper", 0.1),
+    )
+    others = {kind: nodes(kind) for kind in ("author", "subject")}
+    return dataclasses.replace(nodes("paper"), kind="paper", others=others, relations=relations)
+
+
+def mean_matrix(graph: Graph, path: str) -> torch.Tensor:
+    """The product of the means along a path, dense."""
+    total = None
+    for step in named_path(graph.relations, path):
+        matrix = step.relation.matrix().toarray()
+        matrix = matrix if step.kind == step.relation.source else matrix.T
+        mean = matrix / np.maximum(matrix.sum(1, keepdims=True), 1e-9)
+        total = mean if total is None else total @ mean
+    return torch.from_numpy(np.asarray(total, np.float32))
+
+
+def by_hand(encoder: PathMean, graph: Graph, rows=None) -> torch.Tensor:
+    """H, from dense matrices; ``rows``: by type, whose features each node has."""
+    found = []
+    for path, weight, bias, slope in zip(encoder.paths, encoder.weights, encoder.biases, encoder.slopes, strict=True):
+        end = named_path(graph.relations, path)[-1].sender
+        x = graph.target(end).features
+        x = torch.from_numpy(np.asarray(x.toarray() if sparse.issparse(x) else x))
+        x = x if rows is None else x[rows[end]]
+        found.append(torch.prelu(mean_matrix(graph, path) @ x @ weight + bias, slope))
+    return torch.stack(found).mean(0)
+
+
+@pytest.fixture(params=["dense", "sparse", "weighted"])
+def graph(request) -> Graph:
+    return typed_graph(dense=request.param != "sparse", weighted=request.param == "weighted")
+
+
+@pytest.fixture
+def encoder(graph, generator) -> PathMean:
+    made = PathMean(0, 6, paths=graph.paths(), generator=generator)
+    for bias in made.biases:
+        torch.nn.init.normal_(bias, generator=generator)
+    return made
+
+
+def test_paths_are_found_up_to_a_number_of_steps():
+    graph = typed_graph()
+    assert list(graph.paths(hops=1)) == ["paper-author", "paper-subject", "paper-paper"]
+    two = [
+        "paper-author-paper",
+        "paper-subject-paper",
+        "paper-paper-author",
+        "paper-paper-subject",
+        "paper-paper-paper",
+    ]
+    assert list(graph.paths(hops=2)) == ["paper-author", "paper-subject", "paper-paper", *two]
+    assert graph.target("subject").paths(["subject-paper-author"]) == {"subject-paper-author": 5}
+
+
+def test_relations_are_named_where_two_join_the_same_types():
+    graph = typed_graph()
+    twice = (*graph.relations, dataclasses.replace(graph.relations[0], name="edited"))
+    found = find_paths(twice, "author", 1, ["paper"])
+    assert list(found) == ["author-[by]-paper", "author-[edited]-paper"]
+    for name, path in found.items():
+        assert [step.relation.name for step in named_path(twice, name)] == [step.relation.name for step in path]
+    with pytest.raises(InputError, match=r"such as author-\[by\]-paper, author-\[edited\]-paper"):
+        named_path(twice, "author-paper")
+    with pytest.raises(InputError, match=r'path "paper-venue": expected a step such as paper-author'):
+        named_path(twice, "paper-venue")
+
+
+def test_paths_of_another_type_are_refused():
+    with pytest.raises(InputError, match="paths: expected paths from subject, found paper-author"):
+        typed_graph().target("subject").paths(["paper-author"])
+
+
+def test_turning_to_another_type_and_back_is_the_same_graph():
+    graph = typed_graph()
+    turned = graph.target("author")
+    assert (turned.num_nodes, turned.num_features, turned.types) == (17, 5, ("author", "paper", "subject"))
+    back = turned.target("paper")
+    assert np.array_equal(back.features, graph.features)
+    assert back.relations is graph.relations
+    assert np.array_equal(back.others["author"].features, turned.features)
+
+
+def test_the_whole_graph_and_blocks(graph, encoder, generator):
+    view = whole_view(graph, encoder.rule, CPU)
+    torch.testing.assert_close(encoder(view)[0], by_hand(encoder, graph))
+    torch.testing.assert_close(embed(encoder, view, block=7), by_hand(encoder, graph).detach())
+    negative = shuffle_features(view, generator)
+    torch.testing.assert_close(encoder(negative)[0], by_hand(encoder, graph, negative.rows))
+    assert all(sorted(rows.tolist()) == list(range(SIZES[kind])) for kind, rows in negative.rows.items())
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_batches(graph, encoder, generator, monkeypatch, compiled):
+    monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
+    views = Batches(graph, encoder.rule, shuffle_features, CPU, batch=9)
+    positive, negative = views.pair(torch.zeros(1), generator)
+    nodes = views.nodes(torch.zeros(1), positive)[0]
+    assert len(set(nodes.tolist())) == 9
+    torch.testing.assert_close(encoder(positive)[0], by_hand(encoder, graph)[nodes])
+    rows = {kind: drawn(torch.arange(SIZES[kind])) for kind, drawn in negative.permutations.items()}
+    torch.testing.assert_close(encoder(negative)[0], by_hand(encoder, graph, rows)[nodes])
+
+
+def test_rows_from_disk(encoder, graph):
+    if graph.table.sparse:
+        pytest.skip("graph folders hold dense features")
+    others = {kind: dataclasses.replace(one, table=MappedTable(one.features)) for kind, one in graph.others.items()}
+    stored = dataclasses.replace(graph, table=MappedTable(graph.features), others=others)
+    source = OnDisk(stored, encoder.rule, graph.scaler("none"), CPU)
+    source.block = 7
+    engine, nodes = Embedder(encoder, source), np.array([0, 3, 11, 39])
+    expected = by_hand(encoder, graph).detach().numpy()
+    np.testing.assert_allclose(engine.all(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(engine.of(nodes), expected[nodes], rtol=1e-5, atol=1e-6)
+
+
+def test_the_closed_form_has_autograds_gradients(graph, encoder, generator):
+    from infomax.parts.discriminators import Bilinear
+    from infomax.parts.objectives import binary_cross_entropy
+    from infomax.parts.readouts import SigmoidMean
+
+    model = Model(encoder, SigmoidMean(6), Bilinear(6, generator=generator))
+    views = WholeGraph(graph, encoder.rule, shuffle_features, CPU)
+    pair = views.pair(torch.zeros(1), generator)
+    records, gradients = [], []
+    for objective in (binary_cross_entropy, lambda *scores: binary_cross_entropy(*scores)):
+        record = evaluate_pair(model, objective, *pair)
+        records.append(record.detach())
+        gradients.append(torch.autograd.grad(record[0], list(model.parameters())))
+        pair = tuple(view.fresh() for view in pair)
+    torch.testing.assert_close(*records)
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_training_on_unseen_nodes_reads_none_of_them(generator):
+    graph = typed_graph()
+    seen = np.arange(40) < 30
+    graph = dataclasses.replace(graph, splits={"seen": seen})
+    changed = graph.features.copy()
+    changed[30:] = 1e6
+    trained = [DGI(8, epochs=3, seed=1, scale="columns").fit(one) for one in (graph, graph.replace(features=changed))]
+    for one, other in zip(*(model.model_.parameters() for model in trained), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_each_type_trains_and_saves_what_it_needs(tmp_path):
+    graph = typed_graph()
+    for kind in graph.types:
+        model = DGI(8, epochs=5, seed=3).fit(graph.target(kind))
+        assert model.preset_.name == "types"
+        vectors = model.transform(graph.target(kind)).vectors
+        assert vectors.shape == (SIZES[kind], 8)
+        assert np.isfinite(vectors).all()
+
+
+def test_encoders_for_one_type_are_refused():
+    with pytest.raises(InputError, match="encoder: expected PathMean, for a graph of several types"):
+        DGI(8, encoder=GCN, preset="whole-graph", epochs=1).fit(typed_graph())
+
+
+def test_a_batch_is_divided_among_ranks(encoder, graph, generator):
+    source = Batches(graph, encoder.rule, shuffle_features, CPU, batch=8).source
+    nodes, seed = torch.arange(8), torch.tensor(5)
+    halves = [encoder(source.view(nodes[part], 1, seed, Portion(8, 16)))[0] for part in (slice(4), slice(4, 8))]
+    torch.testing.assert_close(torch.cat(halves), encoder(source.view(nodes, 1, seed))[0])
