@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,8 @@ def activations(pairs: Pairs, examples: int = EXAMPLES) -> Chapter:
     else:
         story.append("No dimension is biased: none has the same sign in nearly all patches.")
     rows = np.concatenate([pairs.positives[highest], pairs.negatives[lowest]])[:, order]
-    return Chapter(
-        "activations",
-        "What the vectors look like",
-        story,
-        numbers,
-        _draw(rows, len(highest), np.flatnonzero(biased[order])),
-    )
+    draw = partial(_draw, rows, len(highest), np.flatnonzero(biased[order]))
+    return Chapter("activations", "What the vectors look like", story, numbers, draw)
 
 
 def biased_dimensions(pairs: Pairs) -> NDArray[np.bool_]:
@@ -64,24 +60,21 @@ def biased_dimensions(pairs: Pairs) -> NDArray[np.bool_]:
     return np.asarray((np.minimum(*leans) >= 2) | (np.maximum(*leans) <= -2))
 
 
-def _draw(rows: NDArray[Any], positives: int, biased: NDArray[np.int64]) -> Any:
-    def draw(stacked: bool) -> Any:
-        figure, (axes,) = panels(1, stacked, height=5.2)
-        limit = float(np.quantile(np.abs(rows), 0.97)) or 1.0
-        image = axes.imshow(
-            rows, aspect="auto", cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest", rasterized=True
-        )
-        axes.axhline(positives - 0.5, color=PAPER, linewidth=5)
-        axes.scatter(biased, np.full(len(biased), -4.0), s=20, marker="v", color=INK, linewidths=0, clip_on=False)
-        axes.set_title("▾ biased dimensions" if len(biased) else "", fontsize=12, fontweight="normal", pad=14)
-        middles = [(positives - 1) / 2, positives + (len(rows) - positives - 1) / 2]
-        axes.set_yticks(middles, ["positives", "negatives"], rotation=90, va="center")
-        axes.tick_params(left=False)
-        axes.spines[:].set_visible(False)
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlabel("dimension, ordered by its mean")
-        bar = figure.colorbar(image, ax=axes, extend="both", label="activation", shrink=0.9, pad=0.02, aspect=30)
-        bar.outline.set_visible(False)
-        return figure
-
-    return draw
+def _draw(rows: NDArray[Any], positives: int, biased: NDArray[np.int64], stacked: bool) -> Any:
+    figure, (axes,) = panels(1, stacked, height=5.2)
+    limit = float(np.quantile(np.abs(rows), 0.97)) or 1.0
+    image = axes.imshow(
+        rows, aspect="auto", cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest", rasterized=True
+    )
+    axes.axhline(positives - 0.5, color=PAPER, linewidth=5)
+    axes.scatter(biased, np.full(len(biased), -4.0), s=20, marker="v", color=INK, linewidths=0, clip_on=False)
+    axes.set_title("▾ biased dimensions" if len(biased) else "", fontsize=12, fontweight="normal", pad=14)
+    middles = [(positives - 1) / 2, positives + (len(rows) - positives - 1) / 2]
+    axes.set_yticks(middles, ["positives", "negatives"], rotation=90, va="center")
+    axes.tick_params(left=False)
+    axes.spines[:].set_visible(False)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel("dimension, ordered by its mean")
+    bar = figure.colorbar(image, ax=axes, extend="both", label="activation", shrink=0.9, pad=0.02, aspect=30)
+    bar.outline.set_visible(False)
+    return figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import cycle, takewhile
 from typing import Any
 
@@ -97,7 +98,7 @@ def dimensions(
         ends = [numbers["removable"][name][end] for end in ENDS]
         facts.append([f"{name} ({100 * floor:.1f} %)", *(_share(count, d) for count in ends)])
     return Chapter(
-        "dimensions", "How many dimensions are needed", _story(numbers, d), numbers, _draw(numbers, d), facts
+        "dimensions", "How many dimensions are needed", _story(numbers, d), numbers, partial(_draw, numbers, d), facts
     )
 
 
@@ -131,19 +132,16 @@ def _story(numbers: dict[str, Any], d: int) -> list[str]:
     return story
 
 
-def _draw(numbers: dict[str, Any], d: int) -> Any:
-    def draw(stacked: bool) -> Any:
-        probed = bool(numbers["curves"]["most"]["accuracy"])
-        figure, axes = panels(1 + probed, stacked)
-        if probed:
-            _draw_accuracy(axes[0], numbers)
-        _draw_discriminator(axes[-1], numbers)
-        for panel in axes:
-            panel.set_xlim(0, d)
-            panel.set_xlabel(f"dimensions removed, of {d}")
-        return figure
-
-    return draw
+def _draw(numbers: dict[str, Any], d: int, stacked: bool) -> Any:
+    probed = bool(numbers["curves"]["most"]["accuracy"])
+    figure, axes = panels(1 + probed, stacked)
+    if probed:
+        _draw_accuracy(axes[0], numbers)
+    _draw_discriminator(axes[-1], numbers)
+    for panel in axes:
+        panel.set_xlim(0, d)
+        panel.set_xlabel(f"dimensions removed, of {d}")
+    return figure
 
 
 END_COLOURS = {"most": COLOURS[3], "least": COLOURS[4]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,23 +46,20 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
     )
     if "resemblance" in report:  # older runs have none
         story.append(f"Features: {in_words(report['resemblance'])}. {MEANING}")
-    return Chapter("health", "How the training went", story, numbers, _draw(numbers))
+    return Chapter("health", "How the training went", story, numbers, partial(_draw, numbers))
 
 
-def _draw(numbers: dict[str, Any]) -> Any:
-    def draw(stacked: bool) -> Any:
-        curves = numbers.get("curve", {})
-        figure, axes = panels(len(curves) + 1, stacked, height=3.4 if curves else 4.4)
-        for panel, (name, values) in zip(axes, curves.items(), strict=False):
-            title, unit = CURVES[name]
-            panel.set_title(title)
-            panel.plot(range(1, len(values) + 1), np.array(values) * (100 if "%" in unit else 1), color=COLOURS[0])
-            panel.axvline(numbers["kept_epoch"], color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0)
-            panel.set(xlabel="epoch", ylabel=unit)
-        _draw_spectrum(axes[-1], numbers)
-        return figure
-
-    return draw
+def _draw(numbers: dict[str, Any], stacked: bool) -> Any:
+    curves = numbers.get("curve", {})
+    figure, axes = panels(len(curves) + 1, stacked, height=3.4 if curves else 4.4)
+    for panel, (name, values) in zip(axes, curves.items(), strict=False):
+        title, unit = CURVES[name]
+        panel.set_title(title)
+        panel.plot(range(1, len(values) + 1), np.array(values) * (100 if "%" in unit else 1), color=COLOURS[0])
+        panel.axvline(numbers["kept_epoch"], color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0)
+        panel.set(xlabel="epoch", ylabel=unit)
+    _draw_spectrum(axes[-1], numbers)
+    return figure
 
 
 def _draw_spectrum(axes: Any, numbers: dict[str, Any]) -> None:

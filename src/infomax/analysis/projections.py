@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,24 +47,26 @@ def projections(
         story.append(
             f"The silhouette, from -1 to 1, measures how well the classes are separated in the plane: {found}."
         )
-    return Chapter("projections", "The vectors in the plane", story, numbers, _draw(points, groups, scores, method))
+    draw = partial(_draw, points, groups, scores, method)
+    return Chapter("projections", "The vectors in the plane", story, numbers, draw)
 
 
 def _draw(
-    points: Mapping[str, NDArray[Any]], groups: NDArray[Any] | None, scores: dict[str, float], method: str
+    points: Mapping[str, NDArray[Any]],
+    groups: NDArray[Any] | None,
+    scores: dict[str, float],
+    method: str,
+    stacked: bool,
 ) -> Any:
-    def draw(stacked: bool) -> Any:
-        figure, axes = panels(len(points), stacked)
-        names = np.full(len(next(iter(points.values()))), "nodes", dtype=object) if groups is None else groups
-        colours, entries = colour_groups(names)
-        for panel, (source, places) in zip(axes, points.items(), strict=True):
-            panel.set_title(source)
-            score = f", silhouette {scores[source]:.3f}".replace("-", "\N{MINUS SIGN}") if scores else ""
-            panel.set_xlabel(method + score)
-            draw_points(panel, places, names, colours if groups is not None else {"nodes": COLOURS[0]})
-        if groups is not None:
-            most, longest = 2 if stacked else 4, max(len(text) for _, text in entries)
-            write_legend(figure, entries, "outside lower center", columns=min(most, 28 * most // longest))
-        return figure
-
-    return draw
+    figure, axes = panels(len(points), stacked)
+    names = np.full(len(next(iter(points.values()))), "nodes", dtype=object) if groups is None else groups
+    colours, entries = colour_groups(names)
+    for panel, (source, places) in zip(axes, points.items(), strict=True):
+        panel.set_title(source)
+        score = f", silhouette {scores[source]:.3f}".replace("-", "\N{MINUS SIGN}") if scores else ""
+        panel.set_xlabel(method + score)
+        draw_points(panel, places, names, colours if groups is not None else {"nodes": COLOURS[0]})
+    if groups is not None:
+        most, longest = 2 if stacked else 4, max(len(text) for _, text in entries)
+        write_legend(figure, entries, "outside lower center", columns=min(most, 28 * most // longest))
+    return figure

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
 from infomax.analysis.chapter import Chapter
@@ -43,11 +44,12 @@ def write_report(folder: Path, title: str, lead: str, chapters: Iterable[Chapter
     for chapter in chapters:
         sections.append(write_chapter(folder, chapter))
         headings.append(f'<li><a href="#{chapter.name}">{escape(chapter.title)}</a></li>')
+    style = (files("infomax.analysis") / "report.css").read_text(encoding="utf-8")
     opening = f'<p class="lead">{_text(lead)}</p>'
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><header><h1>{escape(title)}</h1>{opening}"
+        f"<title>{escape(title)}</title><style>{style}</style></head><body><header><h1>{escape(title)}</h1>{opening}"
         f"<nav><ol>{''.join(headings)}</ol></nav></header><main>{''.join(sections)}</main></body></html>\n"
     )
     write_text(folder / REPORT, page)
@@ -80,37 +82,3 @@ def _table(facts: Sequence[Sequence[str]], title: str) -> str:
         f"<thead><tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr></thead>"
         f"<tbody>{cells}</tbody></table></div>"
     )
-
-
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fff; --ink: #23262b; --soft: #666d78; --line: #e3e6ea; --accent: #2b62c9 }
-* { box-sizing: border-box }
-body { margin: 0 auto; padding: 3rem 1.25rem 5rem; max-width: 60rem; background: var(--paper); color: var(--ink);
-  font: 1.0625rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; counter-reset: chapter }
-h1 { font-size: clamp(1.8rem, 5vw, 2.6rem); line-height: 1.15; letter-spacing: -.02em; margin: 0 0 1rem;
-  text-wrap: balance }
-h2 { font-size: clamp(1.35rem, 3.5vw, 1.7rem); line-height: 1.25; letter-spacing: -.01em; margin: 0 0 .75rem }
-h2::before { counter-increment: chapter; content: counter(chapter) ". "; color: var(--soft); font-weight: 500 }
-p { max-width: 42rem; margin: 0 0 .9rem; text-wrap: pretty }
-.lead { color: var(--soft) }
-nav ol { columns: 16rem; margin: 1.5rem 0 0; padding-left: 1.4rem; color: var(--soft) }
-a { color: var(--accent); text-decoration: none } a:hover { text-decoration: underline }
-section { margin-top: 3.5rem; padding-top: 2.25rem; border-top: 1px solid var(--line) }
-figure { margin: 1.5rem 0; color: #23262b; background: #fff }
-svg { display: block; width: 100%; height: auto; overflow: visible }
-.stacked { display: none; max-width: 30rem; margin: 0 auto }
-@media (max-width: 46rem) { .wide { display: none } .stacked { display: block } body { padding-top: 1.75rem } }
-@media (min-width: 100rem) { html { font-size: 125% } }
-:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: .2rem }
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #16181c; --ink: #e6e8eb; --soft: #9aa2ad; --line: #2c3037; --accent: #8ab4ff }
-  /* The colours of the figures can be distinguished only on white: the background stays white, dimmed. */
-  figure { padding: 1rem; border-radius: .75rem; filter: brightness(.88) }
-}
-@media print { section { break-inside: avoid } }
-.table { overflow-x: auto }
-table { border-collapse: collapse; font-size: .95rem; font-variant-numeric: tabular-nums }
-th, td { white-space: nowrap; padding: .35rem 1.5rem .35rem 0; text-align: left; border-bottom: 1px solid var(--line) }
-th { color: var(--soft); font-weight: 500 }
-@media (max-width: 46rem) { table { font-size: .85rem } th, td { padding-right: .8rem; white-space: normal } }
-"""

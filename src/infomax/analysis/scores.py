@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def scores(
         own = [shorten_middle(str(groups[node]))] if groups is not None else []
         facts.append([name, *own, str(degrees[node]), f"{score:.1f}"])
     places = list(zip(names, positive_points[highest], strict=True))
-    drawing = _draw((positive_points, negative_points), (positive, negative), places)
+    drawing = partial(_draw, (positive_points, negative_points), (positive, negative), places)
     return Chapter("scores", "Scores of the discriminator", _story(numbers), numbers, drawing, facts)
 
 
@@ -85,22 +86,18 @@ def _draw(
     points: tuple[NDArray[Any], NDArray[Any]],
     values: tuple[NDArray[Any], NDArray[Any]],
     highest: list[tuple[str, NDArray[Any]]],
+    stacked: bool,
 ) -> Any:
-    def draw(stacked: bool) -> Any:
-        figure, axes = panels(2, stacked, height=4.6)
-        # The colour scale ends where only a few scores lie beyond, so that these do not use it up.
-        low, high = np.quantile(np.concatenate(values), [0.1, 0.995])
-        limits = float(low) - 0.01, float(high) + 0.01  # never equal, even if all scores are
-        for panel, places, value, title in zip(axes, points, values, ("The graph", "A negative sample"), strict=True):
-            panel.set_title(title)
-            dots = draw_values(panel, places, value, limits)
-        place = {"location": "bottom", "shrink": 0.9, "aspect": 30} if stacked else {"location": "right", "shrink": 0.8}
-        bar = figure.colorbar(dots, ax=axes, extend="both", label="score (log-odds of being real)", pad=0.02, **place)
-        bar.outline.set_visible(False)
-        axes[0].scatter(
-            *np.array([place for _, place in highest]).T, s=60, facecolor="none", edgecolor=INK, linewidth=1.4
-        )
-        write_names(axes[0], [(name, place, INK) for name, place in highest], fontsize=11, lift=11)
-        return figure
-
-    return draw
+    figure, axes = panels(2, stacked, height=4.6)
+    # The colour scale ends where only a few scores lie beyond, so that these do not use it up.
+    low, high = np.quantile(np.concatenate(values), [0.1, 0.995])
+    limits = float(low) - 0.01, float(high) + 0.01  # never equal, even if all scores are
+    for panel, places, value, title in zip(axes, points, values, ("The graph", "A negative sample"), strict=True):
+        panel.set_title(title)
+        dots = draw_values(panel, places, value, limits)
+    place = {"location": "bottom", "shrink": 0.9, "aspect": 30} if stacked else {"location": "right", "shrink": 0.8}
+    bar = figure.colorbar(dots, ax=axes, extend="both", label="score (log-odds of being real)", pad=0.02, **place)
+    bar.outline.set_visible(False)
+    axes[0].scatter(*np.array([place for _, place in highest]).T, s=60, facecolor="none", edgecolor=INK, linewidth=1.4)
+    write_names(axes[0], [(name, place, INK) for name, place in highest], fontsize=11, lift=11)
+    return figure

@@ -113,9 +113,8 @@ def corruption(numbers: dict[str, Any]) -> Chapter:
         + ". Accuracy is measured by the paper's probe on the test nodes; each training has at most "
         f"{numbers['epochs_at_most']} epochs."
     )
-    return Chapter(
-        "corruption", "Accuracy against the rate of corruption", story, numbers, _draw(rows, alone, sparse), facts
-    )
+    draw = partial(_draw, rows, alone, sparse)
+    return Chapter("corruption", "Accuracy against the rate of corruption", story, numbers, draw, facts)
 
 
 def _rate(rho: float) -> str:
@@ -125,24 +124,21 @@ def _rate(rho: float) -> str:
     return f"10{power}" if mantissa == "1.0" else f"{mantissa} · 10{power}"
 
 
-def _draw(rows: Sequence[dict[str, Any]], alone: dict[str, NDArray[np.float64]], sparse: float) -> Any:
-    def draw(stacked: bool) -> Any:
-        figure, axes = panels(2, stacked)
-        for panel, (kind, title), colour in zip(axes, TITLES.items(), (COLOURS[0], COLOURS[3]), strict=True):
-            curve = accuracies(rows, "rho", corruption=kind)
-            panel.set_title(title)
-            panel.set_xscale("log")
-            band = f"± one standard deviation, {max(map(len, curve.values()))} encoders"
-            draw_curve(panel, curve, colour, band=band)
-            for (name, scores), style in zip(alone.items(), (DASHED, DOTTED), strict=True):
-                panel.axhline(100 * scores.mean(), color=BASELINE, linewidth=1.8, linestyle=style, label=name, zorder=0)
-            panel.axvline(sparse, color=BASELINE, linewidth=1, label="rho = 1/N", zorder=0)
-            panel.set_xlabel("rate of flipped pairs, rho (log axis)")
-            panel.set_ylabel("accuracy on test nodes (%)")
-        low, high = zip(*(panel.get_ylim() for panel in axes), strict=True)
-        for panel in axes:
-            panel.set_ylim(min(low), max(high))
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-        return figure
-
-    return draw
+def _draw(rows: Sequence[dict[str, Any]], alone: dict[str, NDArray[np.float64]], sparse: float, stacked: bool) -> Any:
+    figure, axes = panels(2, stacked)
+    for panel, (kind, title), colour in zip(axes, TITLES.items(), (COLOURS[0], COLOURS[3]), strict=True):
+        curve = accuracies(rows, "rho", corruption=kind)
+        panel.set_title(title)
+        panel.set_xscale("log")
+        band = f"± one standard deviation, {max(map(len, curve.values()))} encoders"
+        draw_curve(panel, curve, colour, band=band)
+        for (name, scores), style in zip(alone.items(), (DASHED, DOTTED), strict=True):
+            panel.axhline(100 * scores.mean(), color=BASELINE, linewidth=1.8, linestyle=style, label=name, zorder=0)
+        panel.axvline(sparse, color=BASELINE, linewidth=1, label="rho = 1/N", zorder=0)
+        panel.set_xlabel("rate of flipped pairs, rho (log axis)")
+        panel.set_ylabel("accuracy on test nodes (%)")
+    low, high = zip(*(panel.get_ylim() for panel in axes), strict=True)
+    for panel in axes:
+        panel.set_ylim(min(low), max(high))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure

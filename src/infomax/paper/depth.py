@@ -86,7 +86,7 @@ def depth(studies: Mapping[str, dict[str, Any]]) -> Chapter:
             + ", ".join(f"{_count(layers)} {percent(scores)} (width {width:,})" for layers, width, scores in tops)
         )
     story.append(f"The best width of each depth, for DGI. {'. '.join(best)}.")
-    return Chapter("depth", "Wider against deeper", story, {"studies": dict(studies)}, _draw(studies), facts)
+    return Chapter("depth", "Wider against deeper", story, {"studies": dict(studies)}, partial(_draw, studies), facts)
 
 
 def _layers(rows: Sequence[dict[str, Any]]) -> list[int]:
@@ -103,34 +103,31 @@ def _best(curve: dict[int, NDArray[np.float64]]) -> tuple[int, NDArray[np.float6
     return width, curve[width]
 
 
-def _draw(studies: Mapping[str, dict[str, Any]]) -> Any:
-    def draw(stacked: bool) -> Any:
-        figure, axes = panels(len(studies), stacked)
-        for panel, (title, study) in zip(axes, studies.items(), strict=True):
-            rows = study["rows"]
-            panel.set_title(title)
-            panel.set_xscale("log", base=2)
-            for layers, colour in zip(_layers(rows), COLOURS, strict=False):
-                curve = accuracies(rows, "width", method=TRAINED, layers=layers)
-                draw_curve(panel, curve, colour, f"DGI, {_count(layers)}")
-                plain = accuracies(rows, "width", method=RANDOM, layers=layers)
-                means = [100 * scores.mean() for scores in plain.values()]
-                panel.plot(
-                    list(plain), means, color=colour, linestyle=DOTTED, linewidth=1.8, label=f"Random-Init, {layers}"
-                )
-            widths = sorted({row["width"] for row in rows})
-            panel.set_xticks(widths, [f"{width:,}" for width in widths], rotation=45)
-            panel.minorticks_off()
-            panel.set_xlabel("width of the vectors (log axis)")
-        axes[0].set_ylabel("accuracy on test nodes (%)")
-        handles, labels = axes[0].get_legend_handles_labels()
-        order = sorted(range(len(labels)), key=lambda at: at % 2)  # DGI first
-        figure.legend(
-            [handles[at] for at in order],
-            [labels[at] for at in order],
-            loc="outside lower center",
-            ncols=2 if stacked else 4,
-        )
-        return figure
-
-    return draw
+def _draw(studies: Mapping[str, dict[str, Any]], stacked: bool) -> Any:
+    figure, axes = panels(len(studies), stacked)
+    for panel, (title, study) in zip(axes, studies.items(), strict=True):
+        rows = study["rows"]
+        panel.set_title(title)
+        panel.set_xscale("log", base=2)
+        for layers, colour in zip(_layers(rows), COLOURS, strict=False):
+            curve = accuracies(rows, "width", method=TRAINED, layers=layers)
+            draw_curve(panel, curve, colour, f"DGI, {_count(layers)}")
+            plain = accuracies(rows, "width", method=RANDOM, layers=layers)
+            means = [100 * scores.mean() for scores in plain.values()]
+            panel.plot(
+                list(plain), means, color=colour, linestyle=DOTTED, linewidth=1.8, label=f"Random-Init, {layers}"
+            )
+        widths = sorted({row["width"] for row in rows})
+        panel.set_xticks(widths, [f"{width:,}" for width in widths], rotation=45)
+        panel.minorticks_off()
+        panel.set_xlabel("width of the vectors (log axis)")
+    axes[0].set_ylabel("accuracy on test nodes (%)")
+    handles, labels = axes[0].get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda at: at % 2)  # DGI first
+    figure.legend(
+        [handles[at] for at in order],
+        [labels[at] for at in order],
+        loc="outside lower center",
+        ncols=2 if stacked else 4,
+    )
+    return figure

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, permutations
 from math import cos, log2, pi, sin
 from typing import Any, TypeAlias
@@ -144,7 +145,7 @@ def theory() -> Chapter:
         "every_encoder": every_encoder,
     }
     story = _story(named, least, encoders, len(graphs), len(patches))
-    draw = _draw(graphs, named, every, encoders)
+    draw = partial(_draw, graphs, named, every, encoders)
     return Chapter("theory", "The paper's theory on eleven graphs", story, numbers, draw, _facts(named, encoders))
 
 
@@ -226,15 +227,13 @@ def _draw(
     named: dict[str, dict[str, Any]],
     every: list[dict[str, Any]],
     encoders: dict[str, dict[str, Any]],
+    stacked: bool,
 ) -> Any:
-    def draw(stacked: bool) -> Any:
-        figure, (left, middle, right) = panels(3, stacked, ratios=(0.75, 1.1, 1.1))
-        _draw_graphs(left, graphs)
-        _draw_bounds(middle, named)
-        _draw_information(right, named, every, encoders)
-        return figure
-
-    return draw
+    figure, (left, middle, right) = panels(3, stacked, ratios=(0.75, 1.1, 1.1))
+    _draw_graphs(left, graphs)
+    _draw_bounds(middle, named)
+    _draw_information(right, named, every, encoders)
+    return figure
 
 
 def _draw_graphs(axes: Any, graphs: list[SmallGraph]) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from html import escape
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from infomax.evaluation.results import score_text
 from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.results import PAPER
-from infomax.paper.table.notes import NOTES
 
+_HERE = files("infomax.paper.table")
 TITLES = {name: experiment.title for name, experiment in EXPERIMENTS.items()}
 HALVES = {
     "Transductive": ("accuracy in %", ("cora", "citeseer", "pubmed")),
@@ -99,19 +101,21 @@ def _effort(row: dict[str, Any]) -> str:
 
 def _notes(table: dict[str, Any]) -> list[tuple[str, str]]:
     """The notes about the rows in the table, and about the data sets that are missing."""
+    known = tomllib.loads((_HERE / "notes.toml").read_text(encoding="utf-8"))
     shown = {row["method"] for row in table["rows"]} | {TITLES[row["dataset"]] for row in table["rows"]}
-    said = [(name, note) for name, note in NOTES.items() if name in shown]
+    said = [(name, note) for name, note in known.items() if name in shown]
     return said + [(TITLES[name], f"Left out. {reason}") for name, reason in table["absent"].items()]
 
 
 def html(table: dict[str, Any]) -> str:
     """The table as an HTML page that loads nothing."""
+    style = (_HERE / "page.css").read_text(encoding="utf-8")
     body = "".join(_html_half(half) for half in halves(table))
     notes = "".join(f"<dt>{escape(name)}</dt><dd>{escape(note)}</dd>" for name, note in _notes(table))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Table 2</title>'
-        f"<style>{_STYLE}</style></head><body><h1>Table 2: our results beside the paper’s</h1>"
+        f"<style>{style}</style></head><body><h1>Table 2: our results beside the paper’s</h1>"
         f'<p>{LEAD}</p><p class="soft">{KEY} Probe: {escape(table["probe"])}.</p>'
         f"{body}{f'<h2>Notes</h2><dl>{notes}</dl>' if notes else ''}</body></html>\n"
     )
@@ -146,38 +150,3 @@ def _html_cell(dataset: str, row: dict[str, Any] | None) -> str:
         f'<td data-set="{dataset}"><strong>{_score(row)}</strong>{chip}<small>{paper}</small>'
         f"<small>{_effort(row)}</small></td>"
     )
-
-
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fff; --ink: #23262b; --soft: #666d78; --line: #e3e6ea; --ours: #f2f6fd;
-  --mark: #b4500b }
-* { box-sizing: border-box }
-body { margin: 0 auto; padding: 3rem 1.25rem 5rem; max-width: 62rem; background: var(--paper); color: var(--ink);
-  font: 1.0625rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif }
-h1 { font-size: clamp(1.7rem, 5vw, 2.4rem); line-height: 1.15; letter-spacing: -.02em; margin: 0 0 1rem;
-  text-wrap: balance }
-h2 { font-size: 1.3rem; margin: 2.75rem 0 .5rem }
-p { max-width: 46rem; margin: 0 0 .8rem; text-wrap: pretty }
-small, .soft, h2 small { color: var(--soft); font-size: .85rem; font-weight: 400 }
-table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums }
-th, td { padding: .55rem .75rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
-th { font-weight: 500 } thead th { color: var(--soft); font-size: .9rem }
-tbody th small, td small { display: block }
-td strong { font-weight: 600; white-space: nowrap } .ours { background: var(--ours) }
-.mark { color: var(--mark); margin-left: .4rem; font-size: .8em }
-dl { max-width: 46rem } dt { font-weight: 600; margin-top: .9rem } dd { margin: .1rem 0 0; overflow-wrap: anywhere }
-@media (max-width: 40rem) {
-  body { padding-top: 1.75rem } thead { display: none }
-  tr { display: block; padding: .6rem .75rem; border-bottom: 1px solid var(--line) }
-  th, td { display: block; padding: .15rem 0; border: 0 } td.none { display: none }
-  td { position: relative; padding-left: 6rem }
-  td::before { content: attr(data-set); position: absolute; left: 0; color: var(--soft) }
-  td small { display: inline-block; margin-right: .6rem; white-space: nowrap } td strong { margin-right: .6rem }
-  .mark { margin: 0 .6rem 0 0 } tbody th { font-weight: 600 }
-  tbody th small { display: inline; margin-left: .5rem }
-}
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #16181c; --ink: #e6e8eb; --soft: #9aa2ad; --line: #2c3037; --ours: #1d232e; --mark: #ffb27a }
-}
-@media print { tr { break-inside: avoid } }
-"""
