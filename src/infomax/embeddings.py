@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays import checks
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.parquet_columns import ID_ROWS, StoredIds, StoredRows, StoredVectors
-from infomax.errors import InputError, shorten
+from infomax.arrays.parquet_columns import ID_ROWS, StoredIds, StoredRows, StoredVectors, find_ids
+from infomax.errors import InputError, meant, shorten
 from infomax.io import vectors as files
 from infomax.io.parts import parquet_files
 
+Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Rows and cosines ``[n, k]`` of the k nodes that are nearest to each of n, the nearest first."""
 BLOCK = 512
 LISTED = 10
 """Nodes of a name that a message lists."""
 SAMPLE = 1000
 """Nodes whose pairs stand for all random pairs: half a million of them, from rows that are quickly read."""
+
+
+def pick(column: Any, rows: Any) -> Any:
+    """Some rows of a column ``[N]``; None where there is no column."""
+    return None if column is None else column[rows]
 
 
 def positions(ids: NDArray[Any]) -> dict[str, int]:
@@ -33,9 +39,10 @@ def positions(ids: NDArray[Any]) -> dict[str, int]:
     return {str(node_id): row for row, node_id in enumerate(ids.tolist())}
 
 
-def pick(column: Any, rows: Any) -> Any:
-    """Some rows of a column ``[N]``; None where there is no column."""
-    return None if column is None else column[rows]
+def rows_of(ids: Any, names: Any, nodes: Sequence[Hashable]) -> NDArray[np.int64]:
+    """The rows ``[n]`` of nodes, by their ids or names, among ``ids [N]`` and ``names [N]``, in memory or stored."""
+    known = find_ids(ids, nodes)
+    return np.array([find_row(known, node, ids, names) for node in nodes], np.int64)
 
 
 def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any = None) -> int:
@@ -57,9 +64,8 @@ def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any = 
         raise InputError("node", "the id or the name of one node", found, f"Give an id: {', '.join(shown)}{more}.")
     # Only the first 100,000 nodes are searched for similar ones, to keep the wait short.
     texts = [*map(str, islice(ids, 100_000)), *([] if names is None else names[:100_000])]
-    similar = get_close_matches(str(node_id), texts, n=3)
-    remedy = f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
-    raise InputError("node", f"one of {len(ids):,} ids{'' if names is None else ' or names'}", shorten(node_id), remedy)
+    expected = f"one of {len(ids):,} ids{'' if names is None else ' or names'}"
+    raise InputError("node", expected, shorten(node_id), meant(node_id, texts))
 
 
 def _named(names: Any, word: str) -> tuple[list[int], list[int]]:
@@ -190,8 +196,11 @@ class Embeddings:
 
         The search is exact. A vector of zeros has similarity 0 to all others.
         """
-        row = self.row(node_id)
-        return _neighbours(self.ids, self.vectors[[row]], row, row_blocks(self.vectors), k)
+        return paired(self, self.row(node_id), k)
+
+    def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
+        """As `neighbours`, of several nodes by their rows ``[n]``: the rows and the cosines ``[n, k]``."""
+        return _nearest(self.vectors[rows], rows, lambda: row_blocks(self.vectors), k)
 
     def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
         """The share ``[k]`` of random pairs of nodes that are less similar than each of ``[k]`` cosines."""
@@ -273,22 +282,32 @@ class StoredEmbeddings:
 
     def row(self, node_id: Hashable) -> int:
         """As `Embeddings.row`."""
-        return find_row(self.ids.find([node_id]), node_id, self.ids, self.node_names)
+        return int(rows_of(self.ids, self.node_names, [node_id])[0])
 
     def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
         """As `Embeddings.neighbours`, with some of the vectors in memory at a time."""
-        row = self.row(node_id)
-        return _neighbours(self.ids, self.vectors[[row]], row, self.vectors.blocks(), k)
+        return paired(self, self.row(node_id), k)
+
+    def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
+        """As `Embeddings.nearest`."""
+        return _nearest(self.vectors[rows], rows, self.vectors.blocks, k)
 
     def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
         """As `Embeddings.standing`."""
         return standing(similarity, self.vectors[random_rows(len(self))])
 
 
-def _neighbours(
-    ids: Any, query: NDArray[np.float32], row: int, blocks: Iterable[NDArray[np.float32]], k: int
-) -> list[tuple[Any, float]]:
+def paired(searched: Any, row: int, k: int) -> list[tuple[Any, float]]:
+    """The ids and cosines of the ``k`` nodes that are nearest to the node of a row, in what has a ``nearest``."""
     if k < 1:
         return []
-    ((rows, cosine),) = nearest(query, np.array([row]), blocks, k)
-    return list(zip(ids[rows].tolist(), cosine.clip(-1, 1).tolist(), strict=True))
+    rows, cosine = searched.nearest(np.array([row]), k)
+    return list(zip(searched.ids[rows[0]].tolist(), cosine[0].tolist(), strict=True))
+
+
+def _nearest(
+    queries: NDArray[np.float32], own: NDArray[np.int64], blocks: Callable[[], Iterable[NDArray[np.float32]]], k: int
+) -> Found:
+    some = [slice(first, first + BLOCK) for first in range(0, len(own), BLOCK)]
+    found = [pair for part in some for pair in nearest(queries[part], own[part], blocks(), k)]
+    return np.array([rows for rows, _ in found]), np.array([cosine for _, cosine in found]).clip(-1, 1)

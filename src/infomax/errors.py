@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,14 @@ def shorten(value: object, width: int = 60) -> str:
     """The value in quotes, cut to a readable length."""
     text = str(value)
     return f'"{text[: width - 1]}…"' if len(text) > width else f'"{text}"'
+
+
+def meant(word: object, known: Iterable[str], most: int = 3) -> str:
+    """``Did you mean "weight"?``, of what is known and similar; "" where nothing is."""
+    from difflib import get_close_matches
+
+    similar = get_close_matches(str(word), list(known), n=most)
+    return f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
 
 
 def whole(name: str, value: Any, least: int) -> int:

@@ -18,12 +18,13 @@ from infomax.arrays.integrity import sample_hash
 from infomax.arrays.parquet_columns import StoredVectors
 from infomax.embeddings import (
     Embeddings,
+    Found,
     StoredEmbeddings,
     cosines,
-    find_row,
     nearest,
-    positions,
+    paired,
     random_rows,
+    rows_of,
     standing,
 )
 from infomax.errors import InputError
@@ -54,6 +55,7 @@ class NeighbourIndex:
         recall: the share of the ``NEAREST`` exact neighbours that it finds, over ``SAMPLE`` nodes.
         kept: whether it is stored beside the vectors.
         vectors: ``[N, d]``, which stay on disk; None: the index holds them in full precision.
+        node_names: ``[N]``, an array or stored, or None.
     """
 
     graph: Any
@@ -61,14 +63,15 @@ class NeighbourIndex:
     recall: float
     kept: bool = True
     vectors: StoredVectors | None = None
+    node_names: Any = None
 
     def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
         """As `Embeddings.neighbours`, among the nodes that the index finds; their cosines are exact."""
-        known = positions(self.ids) if self.vectors is None else self.ids.find([node_id])
-        row = find_row(known, node_id, self.ids)
-        found = search(self.graph, self._rows(np.array([row])), min(k + 1, len(self.ids)))
-        rows = np.union1d(found, row)
-        return Embeddings(self._rows(rows), self.ids[rows]).neighbours(node_id, k)
+        return paired(self, int(rows_of(self.ids, self.node_names, [node_id])[0]), k)
+
+    def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
+        """As `Embeddings.nearest`, among the nodes that the index finds."""
+        return nearest_found(self.graph, self._rows, rows, min(k, len(self.ids) - 1))
 
     def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
         """As `Embeddings.standing`, by the vectors in the index, which are read faster than those on disk."""
@@ -88,7 +91,9 @@ def installed() -> bool:
     return find_spec("usearch") is not None
 
 
-def open_index(folder: Path, ids: NDArray[Any], embed: Callable[[], Embeddings]) -> NeighbourIndex:
+def open_index(
+    folder: Path, ids: NDArray[Any], embed: Callable[[], Embeddings], names: NDArray[Any] | None = None
+) -> NeighbourIndex:
     """The index of a run folder; built from what ``embed`` returns where it is missing, outdated or damaged.
 
     It is kept in memory where the folder cannot be written.
@@ -96,14 +101,14 @@ def open_index(folder: Path, ids: NDArray[Any], embed: Callable[[], Embeddings])
     source = [file_hash(folder / name) for name in (runs.MODEL, runs.GRAPH) if (folder / name).exists()]
     files = folder / INDEX, folder / NOTES
     if (known := _read(*files, source, len(ids))) is not None:
-        return NeighbourIndex(known[0], ids, known[1])
+        return NeighbourIndex(known[0], ids, known[1], node_names=names)
     kept = _writable(files[0])
     vectors = embed().vectors
     graph = build(row_blocks(vectors), vectors.shape[1], "f32")
     recall = measure_recall(graph, vectors, lambda: row_blocks(vectors))
     if kept:
         _write(graph, recall, *files, source)
-    return NeighbourIndex(graph, ids, recall, kept)
+    return NeighbourIndex(graph, ids, recall, kept, node_names=names)
 
 
 def open_stored_index(
@@ -125,7 +130,7 @@ def open_stored_index(
         del graph
         known = _read(*files, source, *stored.vectors.shape)
     assert known is not None  # noqa: S101  it was written above
-    return NeighbourIndex(known[0], stored.ids, known[1], vectors=stored.vectors)
+    return NeighbourIndex(known[0], stored.ids, known[1], vectors=stored.vectors, node_names=stored.node_names)
 
 
 def build(blocks: Iterable[NDArray[np.float32]], width: int, dtype: str, progress: Progress = silent) -> Any:
@@ -160,14 +165,23 @@ def measure_recall(
     n = len(vectors)
     nodes = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE])
     k = min(NEAREST, n - 1)
-    queries, shares = vectors[nodes], []
-    found = search(graph, queries, k + 1)
-    rows = np.unique(found)
-    there = vectors[rows]
-    for node, query, row, (_, best) in zip(nodes, queries, found, nearest(queries, nodes, blocks(), k), strict=True):
-        near = cosines(query[None], there[np.searchsorted(rows, row[row != node][:k])])
-        shares.append(np.count_nonzero(near >= best[-1] - 1e-6) / k)
-    return float(np.mean(shares))
+    _, near = nearest_found(graph, vectors.__getitem__, nodes, k)
+    least = np.array([best[-1] for _, best in nearest(vectors[nodes], nodes, blocks(), k)])
+    return float((near >= least[:, None] - 1e-6).mean())
+
+
+def nearest_found(
+    graph: Any, vectors_of: Callable[[Any], NDArray[np.float32]], nodes: NDArray[np.int64], k: int
+) -> Found:
+    """Of the nodes that an index finds nearest to nodes ``[n]``, their rows and exact cosines ``[n, k]``."""
+    queries = vectors_of(nodes)
+    found = np.sort(search(graph, queries, k + 1), axis=1)
+    rows, place = np.unique(found, return_inverse=True)
+    there, places = vectors_of(rows), place.reshape(found.shape)
+    similarity = np.vstack([cosines(query[None], there[at]) for query, at in zip(queries, places, strict=True)])
+    similarity[found == nodes[:, None]] = -2  # itself comes last
+    best = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(found, best, 1), np.take_along_axis(similarity, best, 1).clip(-1, 1)
 
 
 def _write(graph: Any, recall: float, index: Path, notes: Path, source: list[Any]) -> None:

@@ -125,6 +125,17 @@ def test_the_highest_nodes_are_named_and_false_positives_counted(pairs):
     assert numbers["median_degree"] == {"false_positives": 1, "all_negatives": 7}
 
 
+def test_the_highest_nodes_are_called_by_their_names(pairs):
+    points, ids = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60)
+    names = np.array([f"Port {row}" for row in ids], dtype=object)
+    chapter = scores(pairs, points, points, ids, np.ones(60), called=names)
+    assert all(one["name"] == f"Port {one['id']}" for one in drawn(chapter)["highest"])
+    assert chapter.facts[0] == ["highest-scored node", "id", "neighbours", "score"]
+    assert [row[0] for row in chapter.facts[1:]] == [f"Port {row[1]}" for row in chapter.facts[1:]]
+    with in_style():
+        assert chapter.facts[1][0] in [text.get_text() for text in chapter.draw(False).axes[0].texts]
+
+
 def test_nodes_whose_ids_begin_alike_are_all_named(pairs):
     points = np.random.default_rng(0).normal(size=(60, 2))
     ids = np.array([f"http://example.org/a/long/path/{k}/end" for k in range(60)], dtype=object)

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from infomax import DGI, Graph
-from infomax.analysis.map import layout, nearest, node_columns, page, write_map
+from infomax.analysis.map import check_color, layout, nearest, node_columns, page, write_map
 from infomax.analysis.map.document import DARK_COLOURS
 from infomax.cli.app import app
 from infomax.embeddings import Embeddings
@@ -101,6 +101,32 @@ def test_columns_say_what_is_known_of_the_nodes():
     }
 
 
+@pytest.mark.parametrize("color", ["kinds", "split", "graph", "communty", "v[1]"])
+def test_a_colour_that_no_node_has_is_refused(color):
+    graph = Graph.from_arrays([[0], [1]], np.eye(2), feature_names=["v[0]", "v"], labels={"kind": ["a", "b"]})
+    told = f'color: expected one of kind, community, degree, or a feature, found "{re.escape(color)}"'
+    with pytest.raises(InputError, match=told):
+        check_color(graph, color)
+    for good in (None, "kind", "community", "degree", "v"):
+        check_color(graph, good)
+        assert good is None or good in node_columns(graph, np.zeros(2, int), good)
+
+
+def test_the_command_refuses_a_colour_before_the_work(tmp_path, graph, monkeypatch):
+    DGI(8, epochs=2).fit(graph).save(tmp_path / "run")
+    monkeypatch.setattr(DGI, "transform", None)
+    words = ["map", str(tmp_path / "run"), "--out", str(tmp_path / "m.html"), "--color", "clas"]
+    outcome = CliRunner().invoke(app, words)
+    assert isinstance(outcome.exception, InputError)
+    assert 'Did you mean "class"?' in str(outcome.exception)
+    assert not (tmp_path / "m.html").exists()
+
+
+def test_communities_are_called_by_names():
+    graph = Graph.from_arrays([[0, 0], [1, 2]], np.eye(3), node_names=["Oslo", "", "Bergen"])
+    assert node_columns(graph, np.array([0, 1, 0]))["community"].tolist() == ["around Oslo", "around 1", "around Oslo"]
+
+
 def test_a_page_holds_what_it_was_given_and_loads_nothing():
     generator = np.random.default_rng(0)
     n, k = 50, 4
@@ -114,6 +140,8 @@ def test_a_page_holds_what_it_was_given_and_loads_nothing():
     text = page(*arguments, **options)
     assert text == page(*arguments, **options)
     assert block(text, "ids") == ids.tolist()
+    assert block(text, "names") == []
+    assert block(page(*arguments, **options, names=ids[::-1]), "names") == ids[::-1].tolist()
     np.testing.assert_array_equal(block(text, "neighbours", np.uint32).reshape(n, k), rows)
     np.testing.assert_allclose(block(text, "cosines", np.int16).reshape(n, k) / 32767, cosines, atol=2e-5)
     shown = block(text, "places", np.uint16).reshape(n, 2) / 65535 * [1, -1] * np.ptp(places, axis=0).max()

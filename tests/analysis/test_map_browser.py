@@ -118,6 +118,31 @@ def test_search_says_when_there_is_none(page):
     page.type("Escape")
 
 
+def test_names_stand_for_ids_and_are_searched(nodes, tmp_path):
+    ids, vectors, group = nodes
+    names = np.array([f"Airport {row}" if row % 2 else "" for row in range(N)], dtype=object)
+    names[7] = "Newark Liberty Intl"
+    path = tmp_path / "named.html"
+    write_map(path, ids, vectors, {"section": np.array(SECTIONS, object)[group]}, title="Airports", names=names)
+    found = "[...document.querySelectorAll('#found li')].map((each) => each.textContent)"
+    with Page(path) as page:
+        page.wait("document.body.dataset.ready")
+        for typed in ("newark lib", "LIBERTY", "package-7"):
+            page.click_on("#search")
+            page.value("search.value = ''")
+            page.type(typed)
+            assert page.value(found)[0] == "Newark Liberty Intl · package-7"
+        page.type("Enter")
+        page.wait(f"{LISTED}.length === 10")
+        assert page.value(PICKED) == page.value("search.value") == "Newark Liberty Intl"
+        facts = page.value("document.querySelector('#details dl').innerText").split()
+        assert facts == ["id", "package-7", "section", SECTIONS[1]]
+        called = [names[ids.tolist().index(one)] or one for one in neighbours(ids, vectors, 7)]
+        assert page.value(LISTED) == called
+        page.wait("shown.some(({ text }) => text === 'Newark Liberty Intl')")
+        quiet(page, path)
+
+
 def test_point_and_click_on_the_map(page, nodes):
     ids, vectors, _ = nodes
     x, y = page.value("onPage(77)")

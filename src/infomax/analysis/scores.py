@@ -24,26 +24,29 @@ def scores(
     ids: NDArray[Any],
     degrees: NDArray[Any],
     groups: NDArray[Any] | None = None,
+    called: NDArray[Any] | None = None,
 ) -> Chapter:
     """The chapter about scores, drawn in colour over a projection of the positives and one of the negatives.
 
     Args:
         pairs: n positives and m negatives, with their scores.
         positive_points, negative_points: ``[n, 2]``, ``[m, 2]``.
-        ids, degrees, groups: ``[N]``, of all nodes of the graph; groups as text.
+        ids, degrees, groups, called: ``[N]``, of all nodes of the graph; groups and what they are called as text.
     """
     positive, negative = pairs.positive_scores, pairs.negative_scores
     highest = np.argsort(-positive, kind="stable")[:HIGHEST]
     nodes = pairs.nodes[highest]
-    names = [shorten_middle(str(identifier)) for identifier in ids[nodes].tolist()]
+    known = [shorten_middle(str(identifier)) for identifier in ids[nodes].tolist()]
+    names = known if called is None else [shorten_middle(name) for name in called[nodes]]
     mistaken = negative >= 0
     numbers = {
         "positive_scores": np.round(positive, 4).tolist(),
         "negative_scores": np.round(negative, 4).tolist(),
         "correct": {"positives": float((positive > 0).mean()), "negatives": float((negative < 0).mean())},
         "highest": [
-            {"id": identifier, "score": float(score), "degree": int(degree)}
-            for identifier, score, degree in zip(ids[nodes].tolist(), positive[highest], degrees[nodes], strict=True)
+            {"id": ids[[node]].tolist()[0], "score": float(score), "degree": int(degrees[node])}
+            | ({} if called is None else {"name": called[node]})
+            for node, score in zip(nodes, positive[highest], strict=True)
         ],
         "false_positives": int(mistaken.sum()),
         "median_degree": {
@@ -51,10 +54,11 @@ def scores(
             "all_negatives": float(np.median(degrees[pairs.places])),
         },
     }
-    column = ["class"] if groups is not None else []
+    column = ([] if called is None else ["id"]) + (["class"] if groups is not None else [])
     facts = [["highest-scored node", *column, "neighbours", "score"]]
-    for name, node, score in zip(names, nodes.tolist(), positive[highest], strict=True):
-        own = [shorten_middle(str(groups[node]))] if groups is not None else []
+    for name, identifier, node, score in zip(names, known, nodes.tolist(), positive[highest], strict=True):
+        own = [] if called is None else [identifier]
+        own += [shorten_middle(str(groups[node]))] if groups is not None else []
         facts.append([name, *own, str(degrees[node]), f"{score:.1f}"])
     places = list(zip(names, positive_points[highest], strict=True))
     drawing = partial(_draw, (positive_points, negative_points), (positive, negative), places)

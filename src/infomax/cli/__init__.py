@@ -14,7 +14,20 @@ from typing import Any, TextIO
 
 import typer
 
-from infomax.cli import analyse, cluster, demo, embed, evaluate, graphs, map, prepare, settings, show, train  # noqa: F401
+from infomax.cli import (  # noqa: F401
+    analyse,
+    cluster,
+    demo,
+    embed,
+    evaluate,
+    graphs,
+    map,
+    neighbours,
+    prepare,
+    settings,
+    show,
+    train,
+)  # fmt: skip
 from infomax.cli.app import app
 from infomax.cli.torchrun import first_here, started
 from infomax.errors import InputError, InputWarning, visible

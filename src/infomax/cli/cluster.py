@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, writable, written_once
+from infomax.cli.options import Device, RunArgument, result_file, written_once
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 
 NAMED = 5
-"""How many features are named per cluster."""
+"""How many features, and nodes, are named per cluster."""
+SAMPLE = 1000
 
 
 @app.command()
@@ -40,7 +42,9 @@ def cluster(
     ] = "auto",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", callback=writable, help="Write ids and clusters to a .csv, .tsv or .parquet."),
+        typer.Option(
+            metavar="FILE", callback=result_file, help="Write ids and clusters to a .csv, .tsv, .parquet or .json."
+        ),
     ] = None,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Seed of the sample and of k-means.", min=0, max=2**32 - 1)
@@ -53,33 +57,33 @@ def cluster(
     graph folder, the groups are found on a sample of the nodes; the others join the nearest.
     """
     from infomax.evaluation import clustering
+    from infomax.io.results import write_result
 
     began = time.monotonic()
-    if out is not None and out.suffix.lower() not in FORMATS:
-        raise InputError(str(out), f"one of {', '.join(FORMATS)}", f"the extension {out.suffix!r}")
-    embeddings, graph = _read(run, device)
+    embeddings, graph = _read(run, device, k)
     if k == "auto":
         scores = clustering.choose_k(embeddings.vectors, seed=seed)
         number = clustering.best_k(scores)
         _show_choice(scores, number)
     else:
-        number = int(k) if k.isdecimal() else 0
-        if not 1 <= number <= len(embeddings):
-            raise InputError("-k", f"auto, or a number from 1 to {len(embeddings):,}", k)
+        number = int(k)
     clusters = clustering.cluster(embeddings.vectors, number, seed=seed)
     if out is not None:
-        FORMATS[out.suffix.lower()](out, embeddings, clusters)
-    _show(graph, clusters)
+        write_result(out, _columns(embeddings, clusters))
+    _show(graph, embeddings, clusters)
     if out is not None:
         show.wrote(f"{out} ({len(embeddings):,} nodes, {clusters.max() + 1} clusters)", began)
 
 
-def _read(run: Path, device: str) -> tuple[Embeddings | StoredEmbeddings, Graph]:
-    """The vectors and the graph of a run; without torch where the run holds its vectors."""
+def _read(run: Path, device: str, k: str) -> tuple[Embeddings | StoredEmbeddings, Graph]:
+    """The vectors and the graph of a run, for k clusters; without torch where the run holds its vectors."""
     from infomax.training.runs import read_training_graph, vectors_of_run
 
+    graph = read_training_graph(run)
+    if k != "auto" and not (k.isdecimal() and 1 <= int(k) <= graph.num_nodes):
+        raise InputError("-k", f"auto, or a number from 1 to {graph.num_nodes:,}", k)
     if device == "auto" and (written := vectors_of_run(run)) is not None:
-        return written, read_training_graph(run)
+        return written, graph
 
     from infomax.estimator import DGI
 
@@ -117,7 +121,16 @@ def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
     ]
 
 
-def _show(graph: Graph, clusters: NDArray[Any]) -> None:
+def _central(graph: Graph, embeddings: Embeddings | StoredEmbeddings, rows: NDArray[Any]) -> str:
+    """The names of the nodes that are nearest to the middle of a cluster, of its first thousand."""
+    import numpy as np
+
+    vectors = embeddings.vectors[rows[:SAMPLE]]
+    distance = np.linalg.norm(vectors - vectors.mean(axis=0), axis=1)
+    return ", ".join(graph.called(rows[np.argsort(distance, kind="stable")[:NAMED]]))
+
+
+def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDArray[Any]) -> None:
     """The clusters with the label that is most frequent in each, and how well they agree with every label."""
     import numpy as np
 
@@ -134,39 +147,22 @@ def _show(graph: Graph, clusters: NDArray[Any]) -> None:
         for codes, names in labels.values():
             counts = np.bincount(codes[(clusters == number) & (codes >= 0)], minlength=len(names))
             row.append(f"{names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)" if counts.any() else "")
+        if graph.node_names is not None:
+            row.append(_central(graph, embeddings, np.flatnonzero(clusters == number)))
         rows.append(row)
-    show.table("Clusters", ("cluster", "nodes", "set apart by", *(f"mostly, by {name}" for name in labels)), rows)
+    heads = ["cluster", "nodes", "set apart by", *(f"mostly, by {name}" for name in labels)]
+    show.table("Clusters", heads if graph.node_names is None else [*heads, "in its middle"], rows)
     if labels:
         scores = [(name, agreement(clusters, codes)) for name, (codes, _) in labels.items()]
         cells = [(name, f"{score['nmi']:.3f}", f"{score['ari']:.3f}") for name, score in scores]
         show.table("Agreement with labels", ("label", "NMI", "ARI"), cells)
 
 
-def _write_text(path: Path, embeddings: Embeddings | StoredEmbeddings, clusters: NDArray[Any]) -> None:
-    import csv
-
-    from infomax.io.atomic import replacing
-
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-        # All text is quoted: csv would leave a lone carriage return bare, which then reads as the end of a row.
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-        writer.writerow(("id", "cluster"))
-        writer.writerows(zip(embeddings, map(int, clusters), strict=True))
-
-
-def _write_parquet(path: Path, embeddings: Embeddings | StoredEmbeddings, clusters: NDArray[Any]) -> None:
+def _columns(embeddings: Embeddings | StoredEmbeddings, clusters: NDArray[Any]) -> Iterator[dict[str, Any]]:
+    """The columns of the result, some rows at a time."""
     from infomax.arrays.parquet_columns import ID_ROWS
-    from infomax.io.atomic import replacing
-    from infomax.io.parquet import need_pyarrow
 
-    pyarrow, parquet = need_pyarrow(path)
-    ids = embeddings.ids
-    schema = pyarrow.schema([("id", pyarrow.array(ids[:1]).type), ("cluster", pyarrow.int64())])
-    with replacing(path) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
-        for first in range(0, len(ids), ID_ROWS):
-            block = slice(first, first + ID_ROWS)
-            writer.write_table(pyarrow.table([pyarrow.array(ids[block]), clusters[block]], schema=schema))
-
-
-FORMATS = {".csv": _write_text, ".tsv": _write_text, ".parquet": _write_parquet}
+    for first in range(0, len(embeddings), ID_ROWS):
+        block, names = slice(first, first + ID_ROWS), embeddings.node_names
+        called = {} if names is None else {"name": names[block]}
+        yield {"id": embeddings.ids[block], **called, "cluster": clusters[block]}

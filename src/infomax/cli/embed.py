@@ -1,4 +1,4 @@
-"""infomax embed, infomax neighbours."""
+"""infomax embed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,15 @@ from infomax.cli.options import (
     KNOWN_FEATURES,
     Device,
     RunArgument,
-    SourceArgument,
     choosing,
     open_graph,
     writable,
-    written_once,
 )
 from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
-    from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
-    from infomax.index import NeighbourIndex
 
 
 def _writable(path: Path) -> Path:
@@ -156,91 +152,3 @@ def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -
         if model.graph_.weighted and not source.weighted:
             show.log.print("The edges of the training graph have weights, these have none: each counts as 1.")
     return model, source
-
-
-@app.command()
-def neighbours(
-    source: SourceArgument,
-    node: Annotated[
-        str, typer.Argument(metavar="NODE", help="The id of a node; write -- before an id that begins with a dash.")
-    ],
-    k: Annotated[int, typer.Option("-k", metavar="N", help="How many nodes to show.", min=1)] = 10,
-    use_index: Annotated[
-        bool | None,
-        typer.Option(
-            "--index/--exact",
-            help="Build an index first, and keep it; or search all vectors.  [default: an index that there is; built "
-            "for a run in memory of over 50,000 nodes]",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
-    """Show the nodes nearest to a node, by cosine similarity."""
-    from infomax import index
-    from infomax.embeddings import Embeddings, StoredEmbeddings
-    from infomax.io.parts import has_parts
-
-    if use_index and not index.installed():
-        raise InputError("--index", "usearch, which builds indices", "none installed", _INSTALL)
-    searched: Embeddings | StoredEmbeddings | NeighbourIndex
-    if has_parts(source):
-        searched = _of_parts(source, StoredEmbeddings.open(source), use_index)
-    elif source.is_file():
-        searched = Embeddings.read(source)
-    else:
-        searched = _of_run(source, use_index)
-    found = searched.neighbours(node, k)
-    shares = searched.standing([cosine for _, cosine in found])
-    rows = [(name, f"{cosine:.3f}", _percent(share)) for (name, cosine), share in zip(found, shares, strict=True)]
-    show.table(f"Nearest to {node}", ("node", "cosine", "closer than ... of random pairs"), rows)
-    if isinstance(searched, index.NeighbourIndex):
-        show.out.print(str(searched))
-
-
-def _percent(share: float) -> str:
-    """A share of sampled pairs, in which the last few are left to luck."""
-    return "over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %"
-
-
-_INSTALL = "Install it: pip install 'infomax[index]'."
-
-
-def _of_parts(folder: Path, stored: StoredEmbeddings, use_index: bool | None) -> StoredEmbeddings | NeighbourIndex:
-    """The vectors of a folder of parts, which stay on disk, or the index beside them."""
-    from infomax import index
-
-    indexed = None
-    if use_index is not False and index.installed():
-        with show.Steps("indexing", len(stored)) as steps:
-            indexed = index.open_stored_index(folder, stored, make=bool(use_index), progress=steps.at)
-    if indexed is None and use_index is None and len(stored) > index.LIMIT:
-        show.log.print(f"searching all {len(stored):,} vectors; --index builds an index for faster answers")
-    return indexed or stored
-
-
-def _of_run(run: Path, use_index: bool | None) -> Embeddings | StoredEmbeddings | NeighbourIndex:
-    """The vectors of a run, or their index. Those of a graph folder are written into the run folder once."""
-    from infomax import index
-    from infomax.training.runs import vectors_of_run
-
-    if not use_index and (written := vectors_of_run(run)) is not None:
-        return written
-
-    from infomax.estimator import DGI
-
-    model = DGI.load(run)
-    graph = model.graph_
-    if graph.table.mapped:
-        return _of_parts(run / "vectors", written_once(model, run), use_index)
-    large = graph.num_nodes > index.LIMIT
-    if large and use_index is None and not index.installed():
-        show.log.print("An index would make this faster from the second call on: pip install 'infomax[index]'")
-    if use_index is False or not (index.installed() and (large or use_index)):
-        return model.transform(graph)
-    return index.open_index(run, graph.ids, lambda: _embed_once(model))
-
-
-def _embed_once(model: DGI) -> Embeddings:
-    """Compute the vectors to index, and say why it takes a while."""
-    show.log.print(f"indexing {model.graph_.num_nodes:,} vectors (only once)")
-    return model.transform(model.graph_)

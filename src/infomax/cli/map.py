@@ -41,7 +41,7 @@ def draw_map(
 
     It is one HTML file that opens in any browser, without a network. Of a graph folder it shows a sample of the nodes.
     """
-    from infomax.analysis.map import node_columns, write_map
+    from infomax.analysis.map import check_color, node_columns, write_map
     from infomax.estimator import DGI
     from infomax.evaluation.clustering import best_k, choose_k, cluster
     from infomax.kernels.device import choose_device
@@ -50,6 +50,7 @@ def draw_map(
     model = DGI.load(run)
     model.device = device
     graph = model.graph_
+    check_color(graph, color)
     rows = sampled_rows(graph, SAMPLE, seed)
     if rows is None:
         in_memory(model)
@@ -70,6 +71,7 @@ def draw_map(
             drawn=drawn if rows is None else f"{drawn}; neighbours are among these",
             color=color,
             k=k,
+            names=embeddings.node_names,
             seed=seed,
             device=choose_device(device),
             progress=steps.at,

@@ -170,6 +170,13 @@ def writable(path: Path | None) -> Path | None:
     return path
 
 
+def result_file(path: Path | None) -> Path | None:
+    """Check that a table of results can be written to a file, before the work is done."""
+    from infomax.io.results import check_result
+
+    return writable(check_result(path))
+
+
 Json = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", callback=writable, help="Also write the result to this file, as JSON."),

@@ -108,6 +108,11 @@ class Record:
         """Whether any edge has a weight other than 1."""
         return self.edges.weighted
 
+    def called(self, rows: Any) -> NDArray[Any]:
+        """What to call some nodes, as text ``[n]``: their names, and the id where there is none."""
+        ids = np.array(list(map(str, self.ids[rows].tolist())), dtype=object)
+        return ids if self.node_names is None else np.where(self.node_names[rows] == "", ids, self.node_names[rows])
+
     @property
     def types(self) -> tuple[str, ...]:
         """The types of nodes, in alphabetical order; empty where there is only one."""

@@ -111,7 +111,8 @@ def analyse(
         points[name] = place(vectors, seed=seed)
     negative_points = points.pop("the negative sample")
     yield projections(points, None if groups is None else groups[nodes], method=method)
-    yield scores(pairs, points["DGI"], negative_points, graph.ids[some], graph.degrees()[some], groups)
+    called = None if graph.node_names is None else graph.called(some)
+    yield scores(pairs, points["DGI"], negative_points, graph.ids[some], graph.degrees()[some], groups, called)
     yield activations(pairs)
     progress(5, "probes without some of the dimensions")
     if codes is None:

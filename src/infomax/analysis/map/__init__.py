@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.map.columns import Columns, node_columns
+from infomax.analysis.map.columns import Columns, check_color, node_columns
 from infomax.analysis.map.document import page
 from infomax.analysis.map.neighbours import nearest
 from infomax.analysis.map.places import NEIGHBOURS, layout
@@ -16,7 +16,7 @@ from infomax.errors import InputError
 from infomax.io.atomic import replacing
 from infomax.progress import Progress, silent
 
-__all__ = ["layout", "nearest", "node_columns", "page", "write_map"]
+__all__ = ["check_color", "layout", "nearest", "node_columns", "page", "write_map"]
 
 
 def write_map(
@@ -31,6 +31,7 @@ def write_map(
     seed: int = 0,
     device: Any = "cpu",
     k: int = 10,
+    names: NDArray[Any] | None = None,
     progress: Progress = silent,
 ) -> NDArray[np.float32]:
     """Write a map of nodes with ``ids [N]``, ``vectors [N, d]`` and ``columns`` (name -> ``[N]``) to one HTML file.
@@ -42,6 +43,7 @@ def write_map(
         drawn: how many nodes there are, below the heading; for a sample how it was drawn.
         color: the column shown first; None takes the first column.
         k: how many nearest neighbours to show for each node.
+        names: ``[N]``, shown in place of ids where they are not "", and searched with them.
     """
     first = next(iter(columns)) if color is None else color
     if first not in columns:
@@ -50,7 +52,7 @@ def write_map(
     places = layout(vectors, rows[:, :NEIGHBOURS], seed=seed, progress=progress)
     importance = "degree" if "degree" in columns else None
     shown = ids, places, rows[:, :k], cosines[:, :k], columns
-    text = page(*shown, title=title, drawn=drawn, first=first, importance=importance)
+    text = page(*shown, title=title, drawn=drawn, first=first, importance=importance, names=names)
     with replacing(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return places

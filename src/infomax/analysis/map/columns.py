@@ -9,10 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.errors import InputError, meant, shorten
 from infomax.graphs.graph import Graph
 
 Columns = Mapping[str, NDArray[Any]]
 """Name -> ``[N]``: text objects ("" = unknown), or numbers (NaN = unknown)."""
+
+
+def check_color(graph: Graph, color: str | None) -> None:
+    """Refuse a column that `node_columns` does not give."""
+    kept = {"split": graph.splits, "graph": graph.groups is not None}
+    columns = [*graph.labels, "community", *(name for name, there in kept.items() if there), "degree"]
+    if color is not None and color not in (*columns, *graph.feature_names):
+        remedy = meant(color, (*columns, *graph.feature_names))
+        raise InputError("color", f"one of {', '.join(columns)}, or a feature", shorten(color), remedy)
 
 
 def node_columns(
@@ -27,7 +37,7 @@ def node_columns(
     some: Any = slice(None) if rows is None else rows
     degree = graph.degrees()[some]
     columns = {name: _label(column[some]) for name, column in graph.labels.items()}
-    columns["community"] = _around(clusters, graph.ids[some], degree)
+    columns["community"] = _around(clusters, graph.called(some), degree)
     if graph.splits:
         parts = [np.where(mask[some], name, "") for name, mask in graph.splits.items()]
         columns["split"] = _text(", ".join(filter(None, names)) for names in zip(*parts, strict=True))
@@ -40,13 +50,13 @@ def node_columns(
     return columns
 
 
-def _around(clusters: NDArray[np.int64], ids: NDArray[Any], degree: NDArray[Any]) -> NDArray[Any]:
+def _around(clusters: NDArray[np.int64], names: NDArray[Any], degree: NDArray[Any]) -> NDArray[Any]:
     """The name ``[N]`` of each node's community, such as ``around perl``."""
     by_degree = np.argsort(-degree, kind="stable")
     _, first, which = np.unique(clusters[by_degree], return_index=True, return_inverse=True)
-    names = _text(f"around {hub}" for hub in ids[by_degree[first]])
-    communities = np.empty(len(ids), dtype=object)
-    communities[by_degree] = names[which]
+    around = _text(f"around {hub}" for hub in names[by_degree[first]])
+    communities = np.empty(len(names), dtype=object)
+    communities[by_degree] = around[which]
     return communities
 
 

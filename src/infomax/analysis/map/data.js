@@ -24,6 +24,7 @@ const ARRAYS = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, fl
 
 const readPlaces = () => once("places", (buffer) => new Uint16Array(buffer)); // x, y, x, y, ... from 0 to 65535
 const readIds = () => once("ids", (buffer) => JSON.parse(new TextDecoder().decode(buffer)));
+const readNames = () => once("names", (buffer) => JSON.parse(new TextDecoder().decode(buffer))); // [] if there are none
 const readColumn = (at) => once("column" + at, (buffer) => new ARRAYS[meta.columns[at].type](buffer));
 const readNeighbours = () => once("neighbours", (buffer) => new Uint32Array(buffer)); // k per node, nearest first
 const readCosines = () => once("cosines", (buffer) => new Int16Array(buffer)); // of the same k, times 32767

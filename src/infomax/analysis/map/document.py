@@ -45,21 +45,23 @@ def page(
     drawn: str = "",
     first: str,
     importance: str | None,
+    names: NDArray[Any] | None = None,
 ) -> str:
     """The page as text, coloured by the column ``first``; nodes with high ``importance`` (a column) are named first.
 
     Shapes:
-        ids, columns: ``[N]``.
+        ids, columns, names: ``[N]``; names are shown in place of ids where they are not "".
         places: ``[N, 2]``.
         neighbours, cosines: ``[N, k]``, the nearest first; k may be 0.
     """
-    names = list(columns)
+    heads = list(columns)
     described = [_column(name, values) for name, values in columns.items()]
     span = max(float(np.ptp(places, axis=0).max()), 1e-9)
     from_corner = np.column_stack([places[:, 0] - places[:, 0].min(), places[:, 1].max() - places[:, 1]]) / span
     blocks = {
         "places": np.round(65535 * from_corner).astype("<u2").tobytes(),
         "ids": json.dumps([str(identifier) for identifier in ids.tolist()], ensure_ascii=False).encode(),
+        "names": json.dumps([] if names is None else names.tolist(), ensure_ascii=False).encode(),
         "neighbours": neighbours.astype("<u4").tobytes(),
         "cosines": np.round(32767 * cosines).astype("<i2").tobytes(),
         **{f"column{at}": values for at, (_, values) in enumerate(described)},
@@ -70,8 +72,8 @@ def page(
         "neighbours": neighbours.shape[1],
         "extent": from_corner.max(axis=0).clip(1e-3).tolist(),
         "columns": [description for description, _ in described],
-        "first": names.index(first),
-        "importance": None if importance is None else names.index(importance),
+        "first": heads.index(first),
+        "importance": None if importance is None else heads.index(importance),
         "themes": {"light": {"groups": COLOURS, "ramp": RAMP}, "dark": {"groups": DARK_COLOURS, "ramp": DARK_RAMP}},
     }
     parts = {

@@ -37,7 +37,7 @@ function refresh() {
   rest = setTimeout(() => {
     last = 0;
     if (share < 1) drawPoints();
-    if (hubs) chooseNames(ids, shownColumn());
+    if (hubs) chooseNames(shownColumn());
     drawNames();
   }, 120);
 }
@@ -98,7 +98,7 @@ async function start() {
   recolour();
   element("wait").hidden = true;
   // The map can be moved already; search and details need the ids.
-  [ids, hubs] = await Promise.all([readIds(), rankNodes(), ...meta.columns.map((_, which) => loadColumn(which))]);
+  [ids, names, hubs] = await Promise.all([readIds(), readNames(), rankNodes(), ...meta.columns.map((_, which) => loadColumn(which))]);
   for (const tool of document.querySelectorAll(":disabled")) tool.disabled = false;
   refresh();
   document.body.dataset.ready = "yes";

@@ -41,7 +41,7 @@ function hearts({ groups, codes }) {
 }
 
 // Choose the names to show in a view at rest: first the selected node's, then groups', then nodes' by importance.
-function chooseNames(ids, column) {
+function chooseNames(column) {
   const taken = []; // left, top, right, bottom of the names placed so far
   shown = [];
   const place = (name) => {
@@ -55,7 +55,7 @@ function chooseNames(ids, column) {
     shown.push(name);
     return true;
   };
-  const placeNode = (node, kind, side = -1) => place({ text: brief(ids[node]), at: placeOf(node), kind, side });
+  const placeNode = (node, kind, side = -1) => place({ text: brief(called(node)), at: placeOf(node), kind, side });
   if (picked >= 0) {
     const [x, y] = onPage(picked);
     placeNode(picked, "picked");

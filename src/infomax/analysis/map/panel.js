@@ -1,7 +1,11 @@
 // The cards: search, legend, details of a node, selection.
 
 let ids = []; // of the nodes, as text
-let lower = null; // the same in lower case, made at the first search
+let names = []; // of the nodes; empty if there are none
+let lower = null; // both in lower case, made at the first search
+
+const called = (node) => names[node] || ids[node];
+const full = (node) => (names[node] ? `${names[node]} · ${ids[node]}` : ids[node]);
 
 function make(tag, attributes = {}, ...children) {
   const made = Object.assign(document.createElement(tag), attributes);
@@ -9,21 +13,23 @@ function make(tag, attributes = {}, ...children) {
   return made;
 }
 
-// ---- search: ids that begin with the typed text, then ids that contain it; important nodes first
+// ---- search: ids and names that begin with the typed text, then those that contain it; important nodes first
 
 const search = element("search");
 const found = element("found");
 
 function matches(typed) {
-  lower ??= ids.map((id) => id.toLowerCase());
+  lower ??= ids.map((_, node) => full(node).toLowerCase());
   const begin = [];
   const within = [];
   for (let at = 0; at < hubs.length && begin.length < 8; at++) {
     const place = lower[hubs[at]].indexOf(typed);
-    if (place === 0) begin.push(hubs[at]);
+    if (place === 0 || lower[hubs[at]].includes(" · " + typed)) begin.push(hubs[at]);
     else if (place > 0 && within.length < 8) within.push(hubs[at]);
   }
-  const exact = lower.indexOf(typed);
+  const exact = lower.findIndex(
+    (text) => text === typed || text.startsWith(typed + " · ") || text.endsWith(" · " + typed),
+  );
   return [...new Set([...(exact < 0 ? [] : [exact]), ...begin, ...within])].slice(0, 8);
 }
 
@@ -38,7 +44,7 @@ function suggest() {
 }
 
 function option(node, at, typed) {
-  const title = ids[node];
+  const title = full(node);
   const from = lower[node].indexOf(typed);
   const to = from + typed.length;
   const hit = make("b", { textContent: title.slice(from, to) });
@@ -55,7 +61,7 @@ function mark(at) {
 }
 
 function take(node) {
-  search.value = ids[node];
+  search.value = called(node);
   found.hidden = true;
   search.setAttribute("aria-expanded", "false");
   search.blur();
@@ -137,12 +143,13 @@ const close = (action) => {
   return made;
 };
 
-// The values of a node in all columns that are unpacked.
-const facts = (node) =>
-  meta.columns.flatMap((column) => {
-    const textContent = column.codes ? valueText(column, node) : "";
-    return textContent ? [make("dt", { textContent: column.name }), make("dd", { textContent })] : [];
-  });
+// The values of a node in all columns that are unpacked, and the id of one that is called by its name.
+const facts = (node) => {
+  const values = meta.columns.map((column) => [column.name, column.codes ? valueText(column, node) : ""]);
+  return [["id", names[node] ? ids[node] : ""], ...values].flatMap(([name, textContent]) =>
+    textContent ? [make("dt", { textContent: name }), make("dd", { textContent })] : [],
+  );
+};
 
 async function pick(node) {
   if (!hubs) return; // still unpacking
@@ -153,7 +160,7 @@ async function pick(node) {
   document.body.classList.toggle("picked", node >= 0);
   if (node < 0) return refresh();
   await Promise.all(meta.columns.map((_, at) => loadColumn(at)));
-  const heading = make("h2", { textContent: ids[node] });
+  const heading = make("h2", { textContent: called(node) });
   details.replaceChildren(close(() => pick(-1)), heading, make("dl", {}, ...facts(node)));
   refresh();
   if (!meta.neighbours) return;
@@ -162,7 +169,7 @@ async function pick(node) {
   near = [...neighbours.subarray(node * meta.neighbours, (node + 1) * meta.neighbours)];
   const rows = near.map((other, rank) => {
     const cosine = (cosines[node * meta.neighbours + rank] / 32767).toFixed(3);
-    return make("li", {}, row(colourOf(other), ids[other], cosine, () => pick(other).then(() => goTo(other))));
+    return make("li", {}, row(colourOf(other), called(other), cosine, () => pick(other).then(() => goTo(other))));
   });
   details.append(make("h3", { textContent: "Nearest by cosine similarity" }), make("ol", {}, ...rows));
   refresh();
@@ -174,7 +181,7 @@ let hovered = -1;
 function hover(node, x, y) {
   const hint = element("hint");
   if (node >= 0 && hubs) {
-    const heading = make("strong", { textContent: ids[node] });
+    const heading = make("strong", { textContent: called(node) });
     if (node !== hovered) hint.replaceChildren(heading, make("dl", {}, ...facts(node)));
     hint.hidden = false;
     const { width, height } = hint.getBoundingClientRect();

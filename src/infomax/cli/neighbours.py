@@ -1,0 +1,182 @@
+"""infomax neighbours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import app
+from infomax.cli.options import SourceArgument, result_file, written_once
+from infomax.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from infomax.embeddings import Embeddings, StoredEmbeddings
+    from infomax.estimator import DGI
+    from infomax.index import NeighbourIndex
+
+    Searched: TypeAlias = Embeddings | StoredEmbeddings | NeighbourIndex
+
+_INSTALL = "Install it: pip install 'infomax[index]'."
+
+
+@app.command()
+def neighbours(
+    source: SourceArgument,
+    nodes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NODE]...", help="Ids of nodes, or their names; write -- before one that begins with a dash."
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How many nodes to show.", min=1)] = 10,
+    file: Annotated[
+        Path | None,
+        typer.Option("--nodes", metavar="FILE", help="A file of nodes: a line for each, or a table with a column id."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", callback=result_file, help="Write them to a .csv, .tsv, .parquet or .json."),
+    ] = None,
+    use_index: Annotated[
+        bool | None,
+        typer.Option(
+            "--index/--exact",
+            help="Build an index first, and keep it; or search all vectors.  [default: an index that there is; built "
+            "for a run in memory of over 50,000 nodes]",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Show the nodes nearest to a node, by cosine similarity."""
+    from infomax import index
+    from infomax.embeddings import rows_of
+
+    began = time.monotonic()
+    wanted = [*(nodes or ()), *([] if file is None else _listed(file))]
+    if not wanted:
+        raise InputError("neighbours", "nodes, or --nodes FILE", "none")
+    if use_index and not index.installed():
+        raise InputError("--index", "usearch, which builds indices", "none installed", _INSTALL)
+    searched = _open(source, use_index, wanted)
+    rows = rows_of(searched.ids, searched.node_names, wanted)
+    blocks = iter([(rows, *searched.nearest(rows, k))])
+    if out is None:
+        for part in blocks:
+            _show(searched, *part)
+    else:
+        from infomax.io.results import write_result
+
+        write_result(out, _columns(searched, blocks))
+        show.wrote(f"{out} ({k} neighbours of {len(wanted):,} nodes)", began)
+    if isinstance(searched, index.NeighbourIndex):
+        show.out.print(str(searched))
+
+
+def _listed(file: Path) -> list[str]:
+    """The nodes in a file: ids of a table, or a line for each."""
+    from infomax.io import text
+    from infomax.io.columns import Columns
+    from infomax.io.sources import Source
+    from infomax.io.tables import read_nodes
+
+    if file.suffix.lower() in (".csv", ".tsv", ".parquet") and file.is_file():
+        return list(map(str, read_nodes(Source([file], Columns(features=()))).ids))
+    with text.opened(file) as lines:
+        found = [line.rstrip("\r\n") for line in lines if line.strip()]
+    if not found:
+        raise InputError(str(file), "a node in every line", "none")
+    return found
+
+
+def _show(searched: Searched, rows: NDArray[np.int64], found: NDArray[np.int64], cosines: NDArray[Any]) -> None:
+    """A table per node."""
+    names = searched.node_names
+    heads = ("node", *(() if names is None else ("name",)), "cosine", "closer than ... of random pairs")
+    shares = searched.standing(cosines.ravel().tolist()).reshape(cosines.shape)
+    for row, near, similar, closer in zip(rows, found, cosines, shares, strict=True):
+        node = searched.ids[[row]][0]
+        title = node if names is None or not names[[row]][0] else f"{node} ({names[[row]][0]})"
+        called = [] if names is None else [names[near]]
+        cells = zip(searched.ids[near].tolist(), *called, similar, closer, strict=True)
+        shown = [(*known, f"{cosine:.3f}", _percent(share)) for *known, cosine, share in cells]
+        show.table(f"Nearest to {title}", heads, shown)
+
+
+def _columns(searched: Searched, blocks: Iterator[tuple[NDArray[np.int64], Any, Any]]) -> Iterator[dict[str, Any]]:
+    """The columns of a result: node, rank, neighbour, cosine, and both names where there are any."""
+    import numpy as np
+
+    ids, names = searched.ids[:], None if searched.node_names is None else searched.node_names[:]
+    for rows, found, cosines in blocks:
+        k = found.shape[1]
+        own, other = np.repeat(rows, k), found.ravel()
+        called = {} if names is None else {"name": names[own]}
+        near = {} if names is None else {"neighbour_name": names[other]}
+        rank = np.tile(np.arange(1, k + 1), len(rows))
+        yield {"id": ids[own], **called, "rank": rank, "neighbour": ids[other], **near, "cosine": cosines.ravel()}
+
+
+def _percent(share: float) -> str:
+    """A share of sampled pairs, in which the last few are left to luck."""
+    return "over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %"
+
+
+def _open(source: Path, use_index: bool | None, nodes: Sequence[str]) -> Searched:
+    """The vectors of a run, of a file or of a folder of parts, or an index of them."""
+    from infomax.embeddings import Embeddings, StoredEmbeddings
+    from infomax.io.parts import has_parts
+
+    if has_parts(source):
+        return _of_parts(source, StoredEmbeddings.open(source), use_index)
+    return Embeddings.read(source) if source.is_file() else _of_run(source, use_index, nodes)
+
+
+def _of_parts(folder: Path, stored: StoredEmbeddings, use_index: bool | None) -> StoredEmbeddings | NeighbourIndex:
+    """The vectors of a folder of parts, which stay on disk, or the index beside them."""
+    from infomax import index
+
+    indexed = None
+    if use_index is not False and index.installed():
+        with show.Steps("indexing", len(stored)) as steps:
+            indexed = index.open_stored_index(folder, stored, make=bool(use_index), progress=steps.at)
+    if indexed is None and use_index is None and len(stored) > index.LIMIT:
+        show.log.print(f"searching all {len(stored):,} vectors; --index builds an index for faster answers")
+    return indexed or stored
+
+
+def _of_run(run: Path, use_index: bool | None, nodes: Sequence[str]) -> Searched:
+    """The vectors of a run, or their index. Those of a graph folder are written into the run folder once."""
+    from infomax import index
+    from infomax.embeddings import rows_of
+    from infomax.training.runs import vectors_of_run
+
+    if not use_index and (written := vectors_of_run(run)) is not None:
+        return written
+
+    from infomax.estimator import DGI
+
+    model = DGI.load(run)
+    graph = model.graph_
+    rows_of(graph.ids, graph.node_names, nodes)  # refuses a node that is not there before the work
+    if graph.table.mapped:
+        return _of_parts(run / "vectors", written_once(model, run), use_index)
+    large = graph.num_nodes > index.LIMIT
+    if large and use_index is None and not index.installed():
+        show.log.print("An index would make this faster from the second call on: pip install 'infomax[index]'")
+    if use_index is False or not (index.installed() and (large or use_index)):
+        return model.transform(graph)
+    return index.open_index(run, graph.ids, lambda: _embed_once(model), graph.node_names)
+
+
+def _embed_once(model: DGI) -> Embeddings:
+    """Compute the vectors to index, and say why it takes a while."""
+    show.log.print(f"indexing {model.graph_.num_nodes:,} vectors (only once)")
+    return model.transform(model.graph_)
