@@ -95,6 +95,13 @@ def test_labels_come_from_whatever_a_graph_can_be_read_from(run, folder, tmp_pat
 
 
 @pytest.mark.usefixtures("quick_probe")
+def test_the_row_of_raw_features_can_be_left_out(run, tmp_path):
+    assert infomax("evaluate", run, "--no-raw", "--json", tmp_path / "s.json").code == 0
+    methods = [row["method"] for row in json.loads((tmp_path / "s.json").read_text())["rows"]]
+    assert methods == [name for name in ROWS if name != "Raw features"]
+
+
+@pytest.mark.usefixtures("quick_probe")
 def test_labels_of_a_graph_with_a_split_are_scored_on_it(run, folder, tmp_path):
 
     graph = read_graph(folder, labels="kind")

@@ -66,3 +66,14 @@ def test_the_validation_score_is_that_of_the_validation_nodes(model, probe):
     assert [100 * row.validation for row in ours] == pytest.approx([row.mean for row in other])
     assert [row.validation for row in ours] == [row.validation for row in other]
     assert all(row.validation is None for row in compare(model, codes, [split], probe))
+
+
+@pytest.mark.parametrize("options", [{}, {"smooth": 2}, {"choose": True}, {"raw": False}], ids=str)
+def test_the_progress_counts_the_rows_and_raw_features_can_be_left_out(model, options):
+    codes, part, told = model.graph_.labels["class"], np.arange(40) % 4, []
+    split = {name: part == at for at, name in enumerate(("train", "validation", "test"))}
+    found = compare(model, codes, [split], paper_probe, **options, progress=lambda *step: told.append(step))
+    methods = [row.method for row in found][:-1]  # that of the majority takes no time
+    assert told == [(0, "vectors", len(methods)), *((at, name, len(methods)) for at, name in enumerate(methods))]
+    assert ("Raw features" in methods) == options.get("raw", True)
+    assert not any("Raw" in line for line in advice(model, found, Path("run"))) or options.get("raw", True)

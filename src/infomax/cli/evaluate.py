@@ -61,6 +61,9 @@ def evaluate(
             "best on validation nodes; takes about twice as long.",
         ),
     ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw/--no-raw", help="Score a run's raw features, too; slow where there are many.")
+    ] = True,
     edges: Annotated[
         bool,
         typer.Option(
@@ -109,7 +112,8 @@ def evaluate(
     probe = probe or ("validated" if codes.ndim == 1 else "paper")
     measure = choose_probe(probe)
     if isinstance(scored, DGI):
-        rows = compare(scored, codes, splits, measure, smooth, choose=variants)
+        with show.Steps("evaluate", None) as steps:
+            rows = compare(scored, codes, splits, measure, smooth, choose=variants, raw=raw, progress=steps.at)
     else:
         rows = [vectors_row(str(source), scored.vectors, codes, splits, measure, time.perf_counter())]
         rows.append(majority(codes, splits))

@@ -5,7 +5,10 @@ All have one signature, ``probe(vectors, codes, splits, seed=0, device="cpu") ->
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -15,9 +18,9 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.errors import InputError
-from infomax.evaluation.logistic import logistic_path
+from infomax.evaluation.logistic import Regression, logistic_path, logistic_paths
 from infomax.evaluation.metrics import accuracy, micro_f1
-from infomax.evaluation.splits import Splits, known
+from infomax.evaluation.splits import PARTS, Splits, known
 from infomax.kernels.initialisation import glorot
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.replay import repeat
@@ -35,7 +38,9 @@ COSTS = tuple(10.0**power for power in range(-3, 8))
 ENOUGH, PATIENCE = 100.0, 2
 """The cost from which the search may end, and the costs in a row that are then no better than the best."""
 SMALL = 1 << 22
-"""Entries of the training rows below which a second thread makes their products slower, not faster."""
+"""Stored entries of the training rows below which a second thread makes their products slower, not faster."""
+TOGETHER = {"cpu": 1 << 24, "cuda": 1 << 28}
+"""Numbers of the training rows of several splits that are fitted together."""
 BLOCK = 4096
 
 
@@ -170,27 +175,67 @@ def validated_probe(
 
     Costs are tried from the strongest regularisation on. From `ENOUGH` on the search ends once `PATIENCE` costs in a
     row are no better than the best, if that is better than the first: below some cost all predict the same class. Of
-    equally accurate costs the one nearest to 1 is chosen. The problem is convex, so the seed changes nothing; it is
-    small, so the CPU solves it whatever the device.
+    equally accurate costs the one nearest to 1 is chosen. The problem is convex, so the seed changes nothing.
     """
+    return score_splits(validated_probe, vectors, codes, [splits], device=device)[0]
+
+
+def score_splits(
+    probe: Probe, vectors: Vectors, codes: NDArray[Any], splits: Iterable[Splits], *, device: Device = "cpu"
+) -> list[Score]:
+    """The score of each split; regressions of the validated probe that have one shape are fitted together."""
     from threadpoolctl import threadpool_limits
+
+    if probe is not validated_probe:
+        return [probe(vectors, codes, split, device=device) for split in splits]
 
     if codes.ndim == 2:
         raise InputError("validated probe", "one label per node", "several", "Use the paper's probe.")
-    train, validation, test = (_rows(vectors, codes, splits, name) for name in ("train", "validation", "test"))
-    if len(np.unique(codes[train])) < 2:
+    parts = [tuple(_rows(vectors, codes, split, name) for name in PARTS) for split in splits]
+    kind = torch.device(device).type
+    numbers = getattr(vectors, "nnz", vectors.shape[0] * vectors.shape[1])
+    if kind == "cuda" and not sparse.issparse(vectors) and numbers <= TOGETHER[kind]:
+        vectors = torch.as_tensor(vectors, device=device)  # once, not with each split
+    scores: list[Score] = []
+    for (count, _), alike in groupby(parts, lambda part: (len(part[0]), tuple(np.unique(codes[part[0]])))):
+        size, group = max(numbers * count // vectors.shape[0], 1), list(alike)
+        step = max(TOGETHER[kind] // size, 1)
+        with threadpool_limits(1 if kind == "cuda" or size < SMALL else None):
+            for first in range(0, len(group), step):
+                scores += _validated(vectors, codes, group[first : first + step], device)
+    return scores
+
+
+def _validated(
+    vectors: Vectors, codes: NDArray[Any], parts: Sequence[tuple[NDArray[np.int64], ...]], device: Device
+) -> list[Score]:
+    """Scores for the rows ``(train, validation, test)`` of splits with as many training rows of the same classes."""
+    if len(np.unique(codes[parts[0][0]])) < 2:
         raise InputError("split 'train'", "nodes of at least two classes", "one class")
-    held_out, tried, right, best = _host(vectors, validation), [], [], 0
-    with threadpool_limits(1 if len(train) * vectors.shape[1] < SMALL else None):
-        for cost, model in logistic_path(_host(vectors, train), codes[train], COSTS):
-            tried.append((cost, model))
-            right.append(float(accuracy(model.predict(held_out), codes[validation])))
-            best = max(range(len(tried)), key=lambda at: (right[at], -abs(np.log10(tried[at][0]))))
-            if cost >= ENOUGH and len(tried) - 1 - best >= PATIENCE and right[best] > right[0]:
-                break
-    chosen, model = tried[best]
-    predictions = np.concatenate([model.predict(_host(vectors, rows)) for rows in _blocks(test)])[None]
-    return Score("accuracy", accuracy(predictions, codes[test]), predictions, {"C": chosen}, right[best])
+    held_out = [_some(vectors, validation) for _, validation, _ in parts]
+    tried: list[list[tuple[float, float, Regression]]] = [[] for _ in parts]
+    searching = set(range(len(parts)))
+
+    def better(found: tuple[float, float, Regression]) -> tuple[float, float]:
+        return found[0], -abs(np.log10(found[1]))
+
+    xs, ys = ([source(train) for train, _, _ in parts] for source in (partial(_some, vectors), codes.__getitem__))
+    for cost, models in logistic_paths(xs, ys, COSTS, device):
+        for at in list(searching):
+            right = float(accuracy(models[at].predict(held_out[at]), codes[parts[at][1]]))
+            tried[at].append((right, cost, models[at]))
+            best = max(tried[at], key=better)
+            worse = len(tried[at]) - 1 - tried[at].index(best)
+            if cost >= ENOUGH and worse >= PATIENCE and best[0] > tried[at][0][0]:
+                searching.remove(at)
+        if not searching:
+            break
+    scores = []
+    for (_, _, test), found in zip(parts, tried, strict=True):
+        right, cost, model = max(found, key=better)
+        predictions = np.concatenate([model.predict(_some(vectors, rows)) for rows in _blocks(test)])[None]
+        scores.append(Score("accuracy", accuracy(predictions, codes[test]), predictions, {"C": cost}, right))
+    return scores
 
 
 PROBES: dict[str, Probe] = {
@@ -222,18 +267,14 @@ def _blocks(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return np.split(rows, range(BLOCK, len(rows), BLOCK))
 
 
-def _host(vectors: Vectors, rows: NDArray[np.int64]) -> Any:
-    """Some rows ``[n, d]`` as an array, or as CSR where they were."""
-    if isinstance(vectors, Tensor):
-        return vectors[torch.from_numpy(rows).to(vectors.device)].numpy(force=True)
-    return vectors[rows]
+def _some(vectors: Vectors, rows: NDArray[np.int64]) -> Any:
+    """Some rows ``[n, d]``, as what they were."""
+    return vectors[torch.from_numpy(rows).to(vectors.device)] if isinstance(vectors, Tensor) else vectors[rows]
 
 
 def _dense(vectors: Vectors, rows: NDArray[np.int64], device: Device) -> Tensor:
     """Some rows ``[n, d]`` as a float32 tensor on the device."""
-    if isinstance(vectors, Tensor):
-        return vectors[torch.from_numpy(rows).to(vectors.device)].to(device, torch.float32)
-    block = _host(vectors, rows)
+    block = _some(vectors, rows)
     return torch.as_tensor(block.toarray() if sparse.issparse(block) else block, dtype=torch.float32, device=device)
 
 

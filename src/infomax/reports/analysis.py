@@ -23,7 +23,7 @@ from infomax.analysis.report import write_report
 from infomax.analysis.scores import scores
 from infomax.arrays.made import told
 from infomax.estimator import DGI
-from infomax.evaluation.probes import choose_probe
+from infomax.evaluation.probes import choose_probe, score_splits
 from infomax.evaluation.splits import Splits, encode_labels
 from infomax.kernels.device import choose_device
 from infomax.progress import Progress, silent
@@ -128,7 +128,7 @@ def _accuracy(
     vectors: NDArray[Any], codes: NDArray[np.int64], splits: Sequence[Splits], probe: str, device: torch.device
 ) -> float:
     """The accuracy of a probe on vectors ``[N, d]``, the mean over splits."""
-    return mean_over(choose_probe(probe)(vectors, codes, split, device=device) for split in splits)
+    return mean_over(score_splits(choose_probe(probe), vectors, codes, splits, device=device))
 
 
 @torch.no_grad()

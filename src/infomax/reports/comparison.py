@@ -19,10 +19,12 @@ from infomax.errors import InputError
 from infomax.estimator import DGI
 from infomax.evaluation import links
 from infomax.evaluation.metrics import accuracy, micro_f1
-from infomax.evaluation.probes import Probe, Score
+from infomax.evaluation.probes import Probe, Score, score_splits
 from infomax.evaluation.results import Printed, Row, score_text, summarise
 from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
 from infomax.graphs.graph import Graph
+from infomax.kernels.device import choose_device
+from infomax.progress import Progress, silent
 
 HOPS = 5
 """Hops over which `variants` smooths vectors of a run that has no smoothing of its own."""
@@ -36,24 +38,33 @@ def compare(
     smooth: int | None = None,
     *,
     choose: bool = False,
+    raw: bool = True,
+    progress: Progress = silent,
 ) -> list[Row]:
     """Score a trained model on its training graph, beside the same encoder untrained, raw features and the majority.
 
     With ``smooth``, the vectors of both encoders are also scored after smoothing over this many hops. With ``choose``,
-    all `variants` of the model's vectors are scored, on validation nodes as well.
+    all `variants` of the model's vectors are scored, on validation nodes as well. ``raw=False`` leaves raw features
+    out.
     """
-    graph, nodes = model.graph_, None
+    graph, nodes, device = model.graph_, None, choose_device(model.device)
     if graph.table.mapped:  # only the labelled nodes are read
         nodes = np.flatnonzero(known(codes))
         codes, splits = codes[nodes], [{name: mask[nodes] for name, mask in split.items()} for split in splits]
     rows: list[Row] = []
     began = time.perf_counter()
     tried = variants(model, smooth) if choose else {}
+    kinds = raw + (len(tried) + 1 if tried else 4 if smooth else 2)
+    progress(0, "vectors", kinds)
     for method, vectors in encoders(model, smooth, nodes, tried):
-        row = vectors_row(method, vectors, codes, splits, probe, began, validated=method in tried)
+        progress(len(rows), method, kinds)
+        row = vectors_row(method, vectors, codes, splits, probe, began, validated=method in tried, device=device)
         rows, began = [*rows, row], time.perf_counter()
-    raw = raw_features(graph, codes, splits, probe, model.preset_.scale, rows=nodes, metric=rows[0].metric)
-    return [*rows, raw, majority(codes, splits)]
+    if raw:
+        progress(len(rows), "Raw features", kinds)
+        scale, metric = model.preset_.scale, rows[0].metric
+        rows.append(raw_features(graph, codes, splits, probe, scale, device, rows=nodes, metric=metric))
+    return [*rows, majority(codes, splits)]
 
 
 def compare_links(model: DGI, smooth: int | None = None, *, seed: int = 0) -> tuple[list[dict[str, Any]], int]:
@@ -109,7 +120,7 @@ def advice(model: DGI, rows: Sequence[Row], run: Path, smooth: int | None = None
         given = "".join(f" --{name} {value}" for name, value in options.items() if value != as_it_is[name])
         told = f"to write them: infomax embed {run}{given} --out vectors.parquet" if given else "as this run gives them"
         lines.append(f"Best on validation nodes: {ours.method}; {told}")
-    raw = next(row for row in rows if row.method == "Raw features")
+    raw = next((row for row in rows if row.method == "Raw features"), ours)
     if raw.mean > ours.mean:
         scores = " against ".join(score_text(row.mean, None, row.metric) for row in (raw, ours))
         lines.append(f"Raw features alone score higher: {scores}.")
@@ -144,24 +155,17 @@ def vectors_row(
     began: float,
     *,
     validated: bool = False,
+    device: torch.device | str = "cpu",
 ) -> Row:
     """Score the vectors ``[N, d]`` of one encoder: the mean over splits; if ``validated``, on validation nodes, too."""
-    scores, found = [probe(vectors, codes, split) for split in splits], None
-    if validated:
-        found = float(
-            np.mean([_on_validation(*one, vectors, codes, probe) for one in zip(scores, splits, strict=True)])
-        )
+    scores, found = score_splits(probe, vectors, codes, splits, device=device), None
+    if validated and scores[0].validation is not None:
+        found = float(np.mean([score.validation for score in scores]))
+    elif validated:  # a probe that does not use validation nodes is asked once more
+        held_out: list[Splits] = [{**split, "test": split["validation"]} for split in splits]
+        found = mean_over(score_splits(probe, vectors, codes, held_out, device=device))
     row = _row(method, scores, began, [mean_over(scores)], scores[0].metric)
     return dataclasses.replace(row, validation=found)
-
-
-def _on_validation(
-    score: Score, split: Splits, vectors: NDArray[np.float32], codes: NDArray[Any], probe: Probe
-) -> float:
-    """The score on the validation nodes; a probe that does not use them is asked once more."""
-    if score.validation is not None:
-        return score.validation
-    return probe(vectors, codes, {**split, "test": split["validation"]}).value
 
 
 def raw_features(
@@ -182,7 +186,7 @@ def raw_features(
     """
     began = time.perf_counter()
     features = graph.table.scaled(graph.scaler(scale))[slice(None) if rows is None else rows]
-    scores = [probe(features, codes, split, device=device) for split in splits]
+    scores = score_splits(probe, features, codes, splits, device=device)
     return _row("Raw features", scores, began, np.mean([score.values for score in scores], axis=0), metric, paper)
 
 
