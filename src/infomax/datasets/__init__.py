@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from infomax.datasets import debian, generated, heco, planetoid, ppi, reddit
 from infomax.datasets.fetch import PublicFile, data_path, obtain
+from infomax.datasets.local_files import LocalFiles
 from infomax.errors import InputError, shorten
 from infomax.graphs.graph import Graph
 from infomax.progress import Progress, silent
@@ -30,27 +30,20 @@ class _Dataset(NamedTuple):
         return [*obtain(self.files, progress), *self.find()]
 
 
+def _local(description: str, files: LocalFiles) -> _Dataset:
+    return _Dataset(f"{description}; files to download yourself", files.read, find=files.find)
+
+
 _TABLE = {
     "debian": _Dataset("Debian's source packages and their dependencies; included in infomax", debian.read),
     "cora": _Dataset("2,708 papers on machine learning and their citations", planetoid.read, planetoid.files("cora")),
     "citeseer": _Dataset("3,327 papers and their citations", planetoid.read, planetoid.files("citeseer")),
     "pubmed": _Dataset("19,717 papers on diabetes and their citations", planetoid.read, planetoid.files("pubmed")),
     "debian-inductive": _Dataset("debian, a fifth of its packages unseen in training", debian.read_inductive),
-    "ppi": _Dataset(
-        "proteins in 24 human tissues, a graph for each; files to download yourself", ppi.read, find=ppi.find
-    ),
-    "reddit": _Dataset("232,965 posts and who commented; files to download yourself", reddit.read, find=reddit.find),
-    **{
-        f"heco-{name}": _Dataset(
-            f"{what}, as HeCo uses them; files to download yourself",
-            partial(heco.read, name),
-            find=partial(heco.find, name),
-        )
-        for name, what in (
-            ("acm", "4,019 papers, their authors and subjects"),
-            ("dblp", "4,057 authors, their papers, conferences and terms"),
-        )
-    },
+    "ppi": _local("proteins in 24 human tissues, a graph for each", ppi.FILES),
+    "reddit": _local("232,965 posts and who commented", reddit.FILES),
+    "heco-acm": _local("4,019 papers, their authors and subjects, as HeCo uses them", heco.files("acm")),
+    "heco-dblp": _local("4,057 authors, their papers, conferences and terms, as HeCo uses them", heco.files("dblp")),
     "generated-reddit": _Dataset(
         "a random graph of Reddit's size and degrees, or of any size",
         generated.read,

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from infomax.datasets import local_files
-from infomax.datasets.local_files import read_array, read_matrix, reporting
+from infomax.datasets.local_files import LocalFiles, input_errors, read_array, read_matrix
 from infomax.graphs.graph import Graph
 from infomax.io.unite import unite
 
@@ -37,22 +36,14 @@ _SETS = {
 _PARTS = {"train": "train", "val": "validation", "test": "test"}
 
 
-def _names(name: str) -> tuple[str, ...]:
-    masks = [f"{part}_{count}.npy" for count in LABELLED for part in _PARTS]
-    return (_SETS[name].features, "labels.npy", *_SETS[name].edges, *masks)
-
-
-def find(name: str) -> list[Path]:
-    """The paths of the files that the user put in place."""
-    return local_files.find(f"heco/{name}", {_names(name): partial(_read, name)}, SOURCE)
-
-
-def read(name: str, *paths: Path) -> Graph:
+def files(name: str) -> LocalFiles:
     """The graph, seen from its labelled type: the label ``class``, splits ``train_20``, ``validation_20`` and so on.
 
     The other types have positions in place of features.
     """
-    return local_files.read({_names(name): partial(_read, name)}, paths)
+    masks = [f"{part}_{count}.npy" for count in LABELLED for part in _PARTS]
+    names = (_SETS[name].features, "labels.npy", *_SETS[name].edges, *masks)
+    return LocalFiles(f"heco/{name}", SOURCE, {names: partial(_read, name)})
 
 
 def _read(name: str, features: Path, labels: Path, *others: Path) -> Graph:
@@ -60,7 +51,7 @@ def _read(name: str, features: Path, labels: Path, *others: Path) -> Graph:
     links = {}
     for path in others[: len(about.edges)]:
         relation, kind = about.edges[path.name]
-        with reporting(path, "two columns of row numbers"):
+        with input_errors(path, "two columns of row numbers"):
             links["paper", relation, kind] = (np.loadtxt(path, dtype=np.int64, ndmin=2).T, None)
     sizes = {ends[2]: int(rows[1].max()) + 1 for ends, (rows, _) in links.items()}
     sizes["paper"] = max(int(rows[0].max()) + 1 for rows, _ in links.values())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,52 +17,59 @@ from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io import json
 
-Layouts: TypeAlias = Mapping[tuple[str, ...], Callable[..., Graph]]
-"""For each published form of a data set: the names of its files, and the function that reads them."""
 
+@dataclass(frozen=True)
+class LocalFiles:
+    """The files of a data set, which the user puts into ``folder`` inside one of the data folders.
 
-def find(folder: str, layouts: Layouts, source: str) -> list[Path]:
-    """The files of the first layout that is complete, in ``folder`` inside one of the data folders.
-
-    ``source`` tells the user where to download them.
+    Args:
+        folder: its name.
+        source: tells the user where to download them.
+        layouts: for each published form of the data set, the names of its files and the function that reads them.
     """
-    for place in data_folders():
-        for names in layouts:
-            paths = [place / folder / name for name in names]
-            if all(path.is_file() for path in paths):
-                return paths
-    place = data_path() / folder
-    there = [name for names in layouts for name in names if (place / name).is_file()]
-    raise InputError(
-        str(place),
-        "; or ".join(", ".join(names) for names in layouts),
-        f"only {', '.join(there)}" if there else "none of them",
-        f"Put them there, or set INFOMAX_DATA to the folder that holds {folder}/. {source}",
-    )
 
+    folder: str
+    source: str
+    layouts: Mapping[tuple[str, ...], Callable[..., Graph]]
 
-def read(layouts: Layouts, paths: Sequence[Path]) -> Graph:
-    """The graph in the files that `find` returned."""
-    with reporting(paths[0].parent, "the files as they were published"):
-        return layouts[tuple(path.name for path in paths)](*paths)
+    def find(self) -> list[Path]:
+        """The files of the first layout that is complete."""
+        for place in data_folders():
+            for names in self.layouts:
+                paths = [place / self.folder / name for name in names]
+                if all(path.is_file() for path in paths):
+                    return paths
+        place = data_path() / self.folder
+        there = [name for names in self.layouts for name in names if (place / name).is_file()]
+        raise InputError(
+            str(place),
+            "; or ".join(", ".join(names) for names in self.layouts),
+            f"only {', '.join(there)}" if there else "none of them",
+            f"Put them there, or set INFOMAX_DATA to the folder that holds {self.folder}/. {self.source}",
+        )
+
+    def read(self, *paths: Path) -> Graph:
+        """The graph in the files that `find` returned."""
+        with input_errors(paths[0].parent, "the files as they were published"):
+            return self.layouts[tuple(path.name for path in paths)](*paths)
 
 
 def read_array(path: Path) -> NDArray[Any]:
     """The array of an ``.npy``, memory-mapped: only the rows that are used are read."""
-    with reporting(path, "an npy file of numbers"):
+    with input_errors(path, "an npy file of numbers"):
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
 
 
 def read_arrays(path: Path, *keys: str) -> list[NDArray[Any]]:
     """The arrays of an ``.npz`` that have these keys."""
-    with reporting(path, f"an npz file with {', '.join(keys)}"), np.load(path, allow_pickle=False) as archive:
+    with input_errors(path, f"an npz file with {', '.join(keys)}"), np.load(path, allow_pickle=False) as archive:
         return [archive[key] for key in keys]
 
 
 def read_matrix(path: Path) -> sparse.sparray:
     """A sparse matrix that scipy wrote."""
-    with reporting(path, "an npz file of a sparse matrix, as scipy writes it"):
+    with input_errors(path, "an npz file of a sparse matrix, as scipy writes it"):
         return sparse.load_npz(path)
 
 
@@ -76,7 +84,7 @@ def read_links(links: Sequence[Mapping[str, int]]) -> NDArray[np.int32]:
 
 
 @contextmanager
-def reporting(path: Path, expected: str) -> Iterator[None]:
+def input_errors(path: Path, expected: str) -> Iterator[None]:
     """Turn any error inside the block into an `InputError` that names ``path``."""
     try:
         yield

@@ -13,24 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.datasets import local_files
-from infomax.datasets.local_files import Layouts, read_array, read_arrays, read_json, read_links
+from infomax.datasets.local_files import LocalFiles, read_array, read_arrays, read_json, read_links
 from infomax.graphs.graph import Graph
 
 FEATURES, FUNCTIONS = 50, 121
 
 _SPLITS = ("train", "validation", "test")
-
-
-def find() -> list[Path]:
-    """The paths of the files that the user put in place."""
-    source = "The twelve are ppi.zip of PyG and DGL: torch_geometric.datasets.PPI(FOLDER) leaves them in FOLDER/raw."
-    return local_files.find("ppi", _LAYOUTS, source)
-
-
-def read(*paths: Path) -> Graph:
-    """One graph with 24 groups; the label is ``functions`` ``[N, 121]``, with rows of -1 where it is not known."""
-    return local_files.read(_LAYOUTS, paths)
 
 
 def _read_rebuilt(path: Path) -> Graph:
@@ -90,4 +78,6 @@ _ARCHIVE = tuple(
     for split in ("train", "valid", "test")
     for part in ("graph.json", "feats.npy", "labels.npy", "graph_id.npy")
 )
-_LAYOUTS: Layouts = {("ppi.npz",): _read_rebuilt, _ARCHIVE: _read_archive}
+_SOURCE = "The twelve are ppi.zip of PyG and DGL: torch_geometric.datasets.PPI(FOLDER) leaves them in FOLDER/raw."
+FILES = LocalFiles("ppi", _SOURCE, {("ppi.npz",): _read_rebuilt, _ARCHIVE: _read_archive})
+"""One graph with 24 groups; the label is ``functions`` ``[N, 121]``, with rows of -1 where it is not known."""

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.datasets import local_files
-from infomax.datasets.local_files import Layouts, read_array, read_arrays, read_json, read_links, read_matrix
+from infomax.datasets.local_files import LocalFiles, read_array, read_arrays, read_json, read_links, read_matrix
 from infomax.graphs.graph import Graph
 
 _SOURCE = (
@@ -22,16 +21,6 @@ _SOURCE = (
     "four are in reddit.zip on the page of the GraphSAGE project at Stanford. The last two, with five times the "
     "edges, are what torch_geometric.datasets.Reddit(FOLDER) leaves."
 )
-
-
-def find() -> list[Path]:
-    """The paths of the files that the user put in place."""
-    return local_files.find("reddit", _LAYOUTS, _SOURCE)
-
-
-def read(*paths: Path) -> Graph:
-    """The graph: unscaled features as in the files, and the label ``community`` with 41 classes."""
-    return local_files.read(_LAYOUTS, paths)
 
 
 def _read_reddit2(adjacency: Path, features: Path, class_map: Path, role: Path) -> Graph:
@@ -70,8 +59,13 @@ def _columns(
     }
 
 
-_LAYOUTS: Layouts = {
-    ("adj_full.npz", "feats.npy", "class_map.json", "role.json"): _read_reddit2,
-    ("reddit-G.json", "reddit-feats.npy", "reddit-id_map.json", "reddit-class_map.json"): _read_graphsage,
-    ("reddit_graph.npz", "reddit_data.npz"): _read_reddit,
-}
+FILES = LocalFiles(
+    "reddit",
+    _SOURCE,
+    {
+        ("adj_full.npz", "feats.npy", "class_map.json", "role.json"): _read_reddit2,
+        ("reddit-G.json", "reddit-feats.npy", "reddit-id_map.json", "reddit-class_map.json"): _read_graphsage,
+        ("reddit_graph.npz", "reddit_data.npz"): _read_reddit,
+    },
+)
+"""The graph: unscaled features as in the files, and the label ``community`` with 41 classes."""
