@@ -20,10 +20,7 @@ def projections(
 ) -> Chapter:
     """The chapter about projections of the same nodes from several sources, coloured by group.
 
-    Args:
-        points: source -> ``[n, 2]``; the last source is DGI.
-        groups: ``[n]`` text, "" where unknown; None: no labels.
-        method: the name of the projection.
+    Points are ``[n, 2]`` by source, of which the last is DGI; groups are ``[n]`` text, "" where unknown.
     """
     scores: dict[str, float] = {}
     if groups is not None:

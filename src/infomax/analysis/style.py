@@ -58,13 +58,9 @@ def in_style() -> Any:
 
 
 def panels(count: int, stacked: bool, *, height: float = 4.4, ratios: tuple[float, ...] | None = None) -> Any:
-    """A figure and its axes: side by side, 11 inches wide, or one above another, for a phone.
+    """A figure and its axes: side by side, 11 inches wide, or ``stacked`` one above another, for a phone.
 
-    Args:
-        count: how many panels.
-        stacked: whether the panels are one above another.
-        height: of one panel, in inches.
-        ratios: the relative widths of panels that are side by side.
+    The height is that of one panel, in inches; ``ratios`` are the relative widths of panels that are side by side.
     """
     matplotlib()
     from matplotlib.figure import Figure

@@ -43,11 +43,7 @@ def sample_hash(path: Path) -> str:
 def check_once(folder: Path, files: dict[str, dict[str, Any]], arrays: dict[str, NDArray[Any]], described: str) -> None:
     """Check the values of a graph folder, and compare samples of its files, unless both was done in this state.
 
-    Args:
-        folder: the graph folder.
-        files: what graph.json says of each file.
-        arrays: as in `check_values`.
-        described: the hash of graph.json.
+    ``files`` is what graph.json says of each file, ``described`` its hash; ``arrays`` are as in `check_values`.
     """
     samples = {name: sample_hash(folder / name) for name in files}
     stats = {name: (folder / name).stat() for name in files}
@@ -68,9 +64,7 @@ def check_once(folder: Path, files: dict[str, dict[str, Any]], arrays: dict[str,
 def check_values(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Refuse values that lead outside of an array, and weights that are negative or not finite.
 
-    Args:
-        folder: where the arrays are.
-        arrays: by the names of their files: starts ``[N + 1]``, neighbours ``[E]``, and weights ``[E]`` if there are.
+    The arrays, by the names of their files, are starts ``[N + 1]``, neighbours ``[E]``, and weights ``[E]`` if any.
     """
     (name, starts), *others = arrays.items()
     n, entries = len(starts) - 1, len(others[0][1])

@@ -19,12 +19,6 @@ def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.
 def glorot(
     shape: tuple[int, ...], fans: tuple[int, int] | None = None, *, generator: torch.Generator | None = None
 ) -> nn.Parameter:
-    """Draw weights of a shape, uniform within ±sqrt(6 / (fan_in + fan_out)).
-
-    Args:
-        shape: of the weights, such as ``[fan_in, fan_out]``.
-        fans: (fan_in, fan_out), where they are not the shape itself.
-        generator: on the CPU.
-    """
+    """Draw weights of a shape, uniform within ±sqrt(6 / (fan_in + fan_out)); the fans are the shape, if not given."""
     bound = (6 / sum(fans or shape)) ** 0.5
     return nn.Parameter(torch.empty(shape, dtype=torch.float32).uniform_(-bound, bound, generator=generator))

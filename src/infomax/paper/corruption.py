@@ -85,12 +85,7 @@ def corruption_study(
 
 
 def corruption(numbers: dict[str, Any]) -> Chapter:
-    """The chapter about a corruption study.
-
-    Args:
-        numbers: ``nodes`` and ``edges`` of the graph, ``epochs_at_most``, and ``rows``, one per trained encoder:
-            corruption, rho (None for features and none), seed, accuracy (a fraction of 1), epochs.
-    """
+    """The chapter about the numbers of a `corruption_study`."""
     rows = numbers["rows"]
     alone = {name: accuracies(rows, "rho", corruption=kind)[None] for kind, name in LINES.items()}
     sparse = 1 / numbers["nodes"]

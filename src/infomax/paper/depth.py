@@ -61,12 +61,7 @@ def depth_study(
 
 
 def depth(studies: Mapping[str, dict[str, Any]]) -> Chapter:
-    """The chapter about depth studies.
-
-    Args:
-        studies: title of a data set -> ``rows``, one per encoder: method, layers, width, seed, accuracy (a fraction of
-            1), epochs.
-    """
+    """The chapter about depth studies, by the titles of their data sets."""
     story = [
         "The paper says that DGI gains more from wider than from deeper encoders: every layer mixes the neighbourhoods "
         "of the nodes, and their vectors become alike. Here are encoders of graph convolutions with one to four layers "

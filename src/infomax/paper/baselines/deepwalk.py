@@ -78,13 +78,8 @@ def learn(
 ) -> None:
     """Train centre and context vectors ``[N, d]`` in place, so that nodes which share a walk become similar.
 
-    Args:
-        graph: the graph to walk on.
-        tables: the centre and the context vectors.
-        settings: of the walks and of Adam; the learning rate falls linearly to zero.
-        draws: the random generator.
-        moving: ``[N]``, the nodes whose vectors change and where walks start; None: all.
-        extra: called with both tables; a loss to add to that of the walks.
+    The learning rate falls linearly to zero. With ``moving`` ``[N]``, only the vectors of these nodes change, and walks
+    start there. What ``extra`` returns for both tables is a loss to add to that of the walks.
     """
     device, neighbours = draws.device, Neighbours.of(graph, draws.device)
     centres, contexts = parameters = [nn.Parameter(table) for table in tables]
