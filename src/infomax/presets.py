@@ -84,6 +84,12 @@ class Preset:
             **bound,
         )
 
+    @property
+    def paths(self) -> dict[str, int]:
+        """The paths of its encoder in a graph of several types, each with the number of features at its end."""
+        bound = self.encoder.keywords if isinstance(self.encoder, partial) else {}
+        return bound.get("paths", {}) if _function(self.encoder) is PathMean else {}
+
     def fitted_to(self, graph: Graph) -> Preset:
         """Return the preset with the paths of a graph of several types, where the encoder takes paths."""
         if _function(self.encoder) is not PathMean:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from infomax.arrays.adjacency import Adjacency
+from infomax.arrays.relations import Relation
 from infomax.arrays.table import Table
 
 if TYPE_CHECKING:  # `infomax info` does not wait for torch
@@ -22,6 +24,14 @@ class Graph(Protocol):
     def table(self) -> Table:
         """Its features."""
 
+    @property
+    def others(self) -> Mapping[str, Graph]:
+        """The nodes of its other types."""
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The edges between nodes of several types."""
+
 
 BYTES = 1 << 27
 """Approximate limit on the bytes of rows of a graph folder in memory at a time."""
@@ -33,14 +43,15 @@ def training_bytes(graph: Graph, dim: int, layers: int = 1, out_dim: int | None 
     Of the encoder it needs the width, the number of layers and the width of the vectors; None: as wide as the layers.
     """
     # Two views of four matrices per layer, less where the last one has a closed form.
-    activations = 4 * graph.edges.n * (out_dim or dim) * (4 * layers + 2)
+    activations = 4 * _nodes(graph) * (out_dim or dim) * (4 * layers + 2)
     return features_bytes(graph) + edges_bytes(graph, 72) + activations + weights_bytes(graph, dim)
 
 
 def features_bytes(graph: Graph) -> int:
     """Estimate the bytes of the features that a training holds."""
     # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
-    return 52 * graph.table.statistics.filled if graph.table.sparse else 7 * graph.edges.n * graph.table.shape[1]
+    own = 52 * graph.table.statistics.filled if graph.table.sparse else 7 * graph.edges.n * graph.table.shape[1]
+    return own + sum(map(features_bytes, graph.others.values()))
 
 
 def gathered_bytes(graph: Graph, device: torch.device) -> int:
@@ -50,12 +61,19 @@ def gathered_bytes(graph: Graph, device: torch.device) -> int:
 
 def edges_bytes(graph: Graph, each: int) -> int:
     """Return the bytes of all edges and self-loops, from those of each."""
-    return each * (graph.edges.nnz + graph.edges.n)
+    both_ways = sum(2 * len(relation.to_source.indices) for relation in graph.relations)
+    return each * (graph.edges.nnz + both_ways + _nodes(graph))
+
+
+def _nodes(graph: Graph) -> int:
+    """The number of nodes of all types."""
+    return graph.edges.n + sum(map(_nodes, graph.others.values()))
 
 
 def weights_bytes(graph: Graph, dim: int) -> int:
     """Estimate the bytes of weights, gradients, Adam's two moments and the best weights so far."""
-    return 5 * 4 * (graph.table.shape[1] * dim + 4 * dim * dim)
+    features = sum(one.table.shape[1] for one in (graph, *graph.others.values()))
+    return 5 * 4 * (features * dim + 4 * dim * dim)
 
 
 def embedding_bytes(graph: Graph, out_dim: int) -> int:
@@ -64,8 +82,11 @@ def embedding_bytes(graph: Graph, out_dim: int) -> int:
     The layers are the one before, the one that is computed, a product and a block. Sorting the edges takes more than
     keeping them, but is over when the first layer begins.
     """
-    n, f, edges = graph.edges.n, graph.table.shape[1], graph.edges.nnz + graph.edges.n
-    features = 24 * graph.table.statistics.filled if graph.table.sparse else 7 * n * f
+    n, edges = _nodes(graph), edges_bytes(graph, 1)
+    features = sum(
+        24 * one.table.statistics.filled if one.table.sparse else 7 * one.edges.n * one.table.shape[1]
+        for one in (graph, *graph.others.values())
+    )
     return features + max(64 * edges, 28 * edges + 15 * n * out_dim)
 
 

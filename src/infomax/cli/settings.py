@@ -62,9 +62,9 @@ def arguments(preset: str, given: Sequence[str], batch: int | None) -> dict[str,
 
     settings = parse(preset, given)
     found: dict[str, Any] = {name: settings[name] for name in ("lr", "scale") if name in settings}
-    if batch is not None and preset not in ("batches", "patches"):
+    if batch is not None and preset not in ("batches", "type-batches", "patches"):
         raise InputError("--batch", "--preset batches or patches", f"--preset {preset}")
-    if batch is not None and preset == "batches":
+    if batch is not None and preset != "patches":
         found["views"] = partial(Batches, batch=batch)
     elif batch is not None or settings.keys() & {"fan-out", "weighting"}:
         found |= _patches(settings, batch)
@@ -81,6 +81,14 @@ def arguments(preset: str, given: Sequence[str], batch: int | None) -> dict[str,
     if "readout" in settings:
         found["readout"] = _one_of("readout", settings, {"mean": SigmoidMean, "set2set": Set2Set, "diffpool": DiffPool})
     return found
+
+
+def along_paths(kind: str, paths: str | None, hops: int | None) -> dict[str, Any]:
+    """The arguments of `DGI` for a type of nodes: the paths that were named and begin at it, else those found."""
+    from infomax.parts.encoders import PathMean
+
+    named = [path for path in (paths or "").split(",") if path.split("-")[0] == kind]
+    return {"encoder": partial(PathMean, paths=named) if named else partial(PathMean, hops=hops or 2)}
 
 
 def _one_of(name: str, settings: dict[str, Any], known: dict[str, Any]) -> Any:

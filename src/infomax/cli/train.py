@@ -28,6 +28,10 @@ from infomax.errors import InputError
 if TYPE_CHECKING:
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
+    from infomax.kernels.ranks import Ranks
+
+BATCHES = ("batches", "type-batches")
+"""Presets in which an epoch is a step."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,22 @@ class Method:
             "neighbours differ.",
             min=0,
         ),
+    ] = None
+    type: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of several types of nodes, train this one only. May be repeated."),
+    ] = None
+    hops: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Of several types: follow paths of up to so many steps to nodes with features.  [default: 2]",
+            min=1,
+        ),
+    ] = None
+    paths: Annotated[
+        str | None,
+        typer.Option(metavar="PATH,...", help="Of several types: the paths, such as author-paper-author, by name."),
     ] = None
     given: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE,...", help=settings.HELP)] = None
 
@@ -122,55 +142,80 @@ def train(
     device: Device = "auto",
     columns: dict[str, Any],
 ) -> None:
-    """Train on a graph; writes a run folder."""
+    """Train on a graph; writes a run folder. Of several types of nodes, each is trained, into a folder of its own."""
     from infomax.arrays import made
     from infomax.cli.torchrun import joined
+
+    with joined(device) as ranks:
+        with ranks.together():
+            model = _model(dim, epochs, method, schedule, device)
+            for folder in [out, *(out / kind for kind in method.type or ())]:
+                _refuse(folder, ranks.rank, resume)
+            source = open_graph(graph, labels, directed, columns)
+            show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
+            if source.edge_columns:
+                show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
+            if not source.kind and (method.type or method.paths or method.hops):
+                raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
+            targets = {kind: source.target(kind) for kind in method.type or source.types} or {"": source}
+            for kind in targets if source.kind else ():
+                _refuse(out / kind, ranks.rank, resume)
+        for kind, one in targets.items():
+            if features := made.told(one.feature_names):
+                show.log.print(f"{kind and f'{kind}: '}{features}")
+            if hold_out_edges is not None:
+                one = _hold_out(one, hold_out_edges, schedule.seed, out)
+            if kind:
+                model = _model(dim, epochs, method, schedule, device, kind)
+            _train(model, one, out / kind, resume, ranks)
+
+
+def _refuse(out: Path, rank: int, resume: bool) -> None:
+    """Refuse a run folder that another process writes, or that holds a run."""
+    from infomax.training import runs
+
+    if rank == 0:
+        runs.refuse_busy(out)
+    if not resume:
+        runs.refuse_model(out)
+
+
+def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> None:
+    """Train on a graph, or on one of its types; write the run folder, and say what came of it."""
     from infomax.kernels.device import choose_device
     from infomax.training import runs
     from infomax.training.resuming import refuse_other_run
     from infomax.training.verdict import words
 
     began = time.monotonic()
-    with joined(device) as ranks:
-        with ranks.together():
-            if ranks.rank == 0:
-                runs.refuse_busy(out)
-            if not resume:
-                runs.refuse_model(out)
-            model = _model(dim, epochs, method, schedule, device)
-            place = choose_device(device)
-            source = open_graph(graph, labels, directed, columns)
-            show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
-            if features := made.told(source.feature_names):
-                show.log.print(features)
-            if source.edge_columns:
-                show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
-            if hold_out_edges is not None:
-                source = _hold_out(source, hold_out_edges, schedule.seed, out)
-            chosen, reason = model.choose_preset(source, place, out)
-            if method.preset == "auto":
-                told = f"{schedule.of_batches} was given" if schedule.of_batches else reason
-                show.log.print(f"preset {chosen}: {told}")
-                model.preset = chosen
-            if resume and (out / runs.MODEL).exists():
-                refuse_other_run(out, source, model.settings(chosen).describe(), schedule.seed)
-                show.out.print(f"{out} holds a finished run already: nothing to resume.")
-                return
-        with show.training_progress(
-            "steps" if chosen == "batches" else "epochs", "Go on with the same command and --resume."
-        ) as progress:
-            model.fit(source, run=out, progress=progress)
-        if ranks.rank == 0:
-            show.health(model.health_)
-            show.wrote(f"{out}/", began)
-            show.out.print(words(model.health_["verdict"]))
+    with ranks.together():
+        asked = model.preset
+        chosen, reason = model.choose_preset(graph, choose_device(model.device), out)
+        if asked == "auto":
+            show.log.print(f"{f'{graph.kind}, ' if graph.kind else ''}preset {chosen}: {reason}")
+            model.preset = chosen
+        settings = model.settings(chosen).fitted_to(graph)
+        if settings.paths:
+            show.log.print(f"paths: {', '.join(settings.paths)}")
+        if resume and (out / runs.MODEL).exists():
+            refuse_other_run(out, graph, settings.describe(), model.seed)
+            show.out.print(f"{out} holds a finished run already: nothing to resume.")
+            return
+    unit = "steps" if settings.name in ("batches", "type-batches") else "epochs"
+    with show.training_progress(unit, "Go on with the same command and --resume.") as progress:
+        model.fit(graph, run=out, progress=progress)
+    if ranks.rank == 0:
+        show.health(model.health_)
+        show.wrote(f"{out}/", began)
+        show.out.print(words(model.health_["verdict"]))
 
 
-def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedule, device: str) -> DGI:
-    """The model that the options mean; what is out of range is refused, before the graph is read."""
+def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedule, device: str, kind: str = "") -> DGI:
+    """The model that the options mean, for a type of nodes; what is out of range is refused, before a graph is read."""
     from infomax.estimator import DGI
 
-    preset = "batches" if method.preset == "auto" and schedule.of_batches else method.preset
+    batches = "type-batches" if kind else "batches"
+    preset = batches if method.preset == "auto" and schedule.of_batches else method.preset
     model = DGI(
         dim,
         preset=preset,
@@ -181,6 +226,7 @@ def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedu
         seed=schedule.seed,
         device=device,
         **settings.arguments(preset, method.given or (), schedule.batch),
+        **(settings.along_paths(kind, method.paths, method.hops) if kind else {}),
     )
     model.settings()
     return model
@@ -189,10 +235,10 @@ def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedu
 def _length(preset: str, epochs: int | None, steps: int | None) -> int | None:
     """Epochs to train; in batches an epoch is a step."""
     if steps is None:
-        if epochs is not None and preset == "batches":
-            raise InputError("--epochs", "--steps, with --preset batches", f"--epochs {epochs}")
+        if epochs is not None and preset in BATCHES:
+            raise InputError("--epochs", f"--steps, with --preset {preset}", f"--epochs {epochs}")
         return epochs
-    if preset != "batches":
+    if preset not in BATCHES:
         raise InputError("--steps", "--preset batches", f"--preset {preset}")
     if epochs is not None:
         raise InputError("train", "--steps or --epochs", "both")

@@ -347,12 +347,13 @@ class DGI(Parameters):
         if run is not None and (begun := runs.preset_begun(run)):
             return begun, "as the training was begun"
         swappable = self.views is None and self.corruption in (None, shuffle_features)
-        if (count := Ranks.current().count) > 1 and swappable:
-            return "batches", f"{count} processes share every step"
-        if graph.kind and swappable and self.encoder is None:
+        count = Ranks.current().count
+        if graph.kind:
             whole_graph = self.settings("types").fitted_to(graph)
             large = graph.table.mapped or whole_graph.bytes(graph, device) > room.available_bytes(device)
-            return ("type-batches" if large else "types"), f"there are {len(graph.types)} types of nodes"
+            return ("type-batches" if large or count > 1 else "types"), f"there are {len(graph.types)} types of nodes"
+        if count > 1 and swappable:
+            return "batches", f"{count} processes share every step"
         groups = () if graph.groups is None else np.unique(graph.groups)
         if len(groups) > 1 and self.views is None and self.corruption is None:
             return "many-graphs", f"there are {len(groups):,} graphs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -178,7 +178,7 @@ class PathMean(Encoder):
     Args:
         in_dim: not used.
         dim: the width of the vectors.
-        paths: the names of the paths, each with the number of features at its end.
+        paths: the names of the paths, each with the number of features at its end; `DGI.fit` adds these numbers.
         hops: not used: the number of steps up to which paths were found.
         generator: for the initial weights.
     """
@@ -190,12 +190,12 @@ class PathMean(Encoder):
         in_dim: int,
         dim: int,
         *,
-        paths: Mapping[str, int] | None = None,
+        paths: Mapping[str, int] | Sequence[str] | None = None,
         hops: int = 2,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        paths = paths or {"": in_dim}
+        paths = paths if isinstance(paths, Mapping) else dict.fromkeys(paths or ("",), in_dim)
         self.rule = self.paths = tuple(paths)
         self.out_dim = dim
         self.weights = nn.ParameterList(glorot((width, dim), generator=generator) for width in paths.values())

@@ -97,6 +97,7 @@ def begin(
 
     described: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
     described |= {"directed": graph.directed, "labels": list(graph.labels), "columns": dict(graph.table_columns)}
+    described |= {"type": graph.kind} if graph.kind else {}
     to_json(settings)  # raises for settings that cannot be written, before anything is removed
     make_folder(folder)
     old = () if resumed else (MODEL, VECTORS, CHECKPOINT)
@@ -151,12 +152,12 @@ def finish(
 
     write_json(folder / HEALTH, health)
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()} | (own.tensors() if own else {})
-    if scaler.mean is not None and scaler.deviation is not None:
-        tensors |= {
-            "scaler.mean": torch.from_numpy(scaler.mean),
-            "scaler.deviation": torch.from_numpy(scaler.deviation),
-        }
-    values = {"scaler": scaler.kind, "feature_names": list(feature_names), "config": config}
+    values: dict[str, Any] = {"feature_names": list(feature_names), "config": config}
+    for kind, one in (("", scaler), *scaler.others.items()):  # of the other types of nodes, too
+        values[f"scaler{kind and ':'}{kind}"] = one.kind
+        if one.mean is not None and one.deviation is not None:
+            vectors_of_one = {"mean": torch.from_numpy(one.mean), "deviation": torch.from_numpy(one.deviation)}
+            tensors |= {f"scaler{kind and ':'}{kind}.{name}": vector for name, vector in vectors_of_one.items()}
     if vectors is not None:
         vectors.save(folder / VECTORS)
         values["vectors"] = file_hash(folder / VECTORS)
@@ -168,7 +169,13 @@ def check(folder: Path) -> dict[str, Any]:
     """Return config.json of a finished run folder; raise InputError if it is none. Needs no torch."""
     if not (folder / CONFIG).exists():
         found = "no config.json in it" if folder.exists() else "nothing of that name"
-        raise InputError(str(folder), "a run folder", found, "Make one: infomax train GRAPH --out RUN.")
+        remedy = "Make one: infomax train GRAPH --out RUN."
+        if types := types_of(folder):
+            found, remedy = (
+                "one for each type of nodes",
+                f"Name one: {', '.join(str(folder / kind) for kind in types)}.",
+            )
+        raise InputError(str(folder), "a run folder", found, remedy)
     config = read_json(folder / CONFIG)
     if config.get("format") != FORMAT:
         versions = config.get("versions")
@@ -195,9 +202,13 @@ def read(folder: Path) -> Run:
     names = values.get("feature_names")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(str(folder / MODEL), "a list of feature names", type(names).__name__, _RESTORE)
+    others = {
+        kind: _scaler(folder / MODEL, values, tensors, f"scaler:{kind}")
+        for kind in (name.removeprefix("scaler:") for name in values if name.startswith("scaler:"))
+    }
     return Run(
         config=config,
-        scaler=_scaler(folder / MODEL, values.get("scaler"), tensors, len(names)),
+        scaler=replace(_scaler(folder / MODEL, values, tensors, "scaler", len(names)), others=others),
         own=Own.taken_from(folder / MODEL, tensors, len(names)),
         weights={name.removeprefix("model."): tensor for name, tensor in tensors.items()},
         feature_names=tuple(names),
@@ -250,7 +261,14 @@ def _open_graph_folder(config: Path, path: Path, described: Any) -> Graph:
     if not isinstance(described, dict) or described.get("sha256") != folder_hash(path):
         remedy = "Restore it, or train again on this one."
         raise InputError(str(path), "the graph folder that the run was trained on", "one that has changed", remedy)
-    return Graph.open(path)
+    return Graph.open(path).target(described.get("type", ""))
+
+
+def types_of(folder: Path) -> list[str]:
+    """The types of a run on a graph of several types, which holds a run folder for each; none for other folders."""
+    if (folder / CONFIG).exists() or not folder.is_dir():
+        return []
+    return sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
 
 
 def refuse_busy(folder: Path) -> None:
@@ -303,12 +321,16 @@ def config_hash(config: dict[str, Any]) -> str:
     return hashlib.sha256(to_json(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _scaler(path: Path, kind: Any, tensors: dict[str, Tensor], width: int) -> Scaler:
-    """Build the scaler of a model file; removes its mean and deviation ``[F]`` from the tensors."""
+def _scaler(
+    path: Path, values: dict[str, Any], tensors: dict[str, Tensor], name: str, width: int | None = None
+) -> Scaler:
+    """Build a scaler of a model file; removes its mean and deviation ``[F]`` from the tensors."""
     import torch
 
-    mean, deviation = (tensors.pop(f"scaler.{name}", None) for name in ("mean", "deviation"))
+    kind = values.get(name)
+    mean, deviation = (tensors.pop(f"{name}.{part}", None) for part in ("mean", "deviation"))
     given = [vector for vector in (mean, deviation) if vector is not None]
+    width = len(given[0]) if width is None and given else width or 0
     expected = f"a scaler of kind rows, none, or columns with mean and deviation of {width} finite numbers"
     if kind not in ("rows", "columns", "none") or len(given) != (2 if kind == "columns" else 0):
         raise InputError(str(path), expected, f"kind {kind!r} with {len(given)} vectors", _RESTORE)
