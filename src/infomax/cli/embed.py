@@ -14,9 +14,10 @@ from infomax.cli.app import Grouped, app
 from infomax.cli.options import (
     KNOWN_FEATURES,
     Device,
-    RunArgument,
+    RunOfTypes,
     choosing,
     open_graph,
+    per_type,
     writable,
 )
 from infomax.errors import InputError, shorten
@@ -34,9 +35,10 @@ def _writable(path: Path) -> Path:
 
 
 @app.command(cls=Grouped)
+@per_type
 @choosing(KNOWN_FEATURES)
 def embed(
-    run: RunArgument,
+    run: RunOfTypes,
     graph: Annotated[
         str | None,
         typer.Argument(metavar="GRAPH", help="A graph with the same features.  [default: the training graph]"),

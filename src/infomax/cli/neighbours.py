@@ -65,6 +65,7 @@ def neighbours(
         raise InputError("neighbours", "nodes, or --nodes FILE", "none")
     if use_index and not index.installed():
         raise InputError("--index", "usearch, which builds indices", "none installed", _INSTALL)
+    source, wanted = _of_one_type(source, wanted)
     searched = _open(source, use_index, wanted)
     rows = rows_of(searched.ids, searched.node_names, wanted)
     blocks = iter([(rows, *searched.nearest(rows, k))])
@@ -78,6 +79,20 @@ def neighbours(
         show.wrote(f"{out} ({k} neighbours of {len(wanted):,} nodes)", began)
     if isinstance(searched, index.NeighbourIndex):
         show.out.print(str(searched))
+
+
+def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
+    """The run of one type and its nodes, where the run is of several types and nodes are given as TYPE:NODE."""
+    from infomax.training import runs
+
+    kinds = runs.types_of(source)
+    if not kinds:
+        return source, wanted
+    found = {kind for kind, colon, _ in (node.partition(":") for node in wanted) if colon}
+    if len(found) != 1 or not found <= set(kinds) or not all(":" in node for node in wanted):
+        remedy = "Vectors of two types cannot be compared: each type has weights of its own."
+        raise InputError("neighbours", f"TYPE:NODE, of one of {', '.join(kinds)}", ", ".join(wanted[:3]), remedy)
+    return source / found.pop(), [node.partition(":")[2] for node in wanted]
 
 
 def _listed(file: Path) -> list[str]:

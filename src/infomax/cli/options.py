@@ -47,9 +47,57 @@ def _finished_or_vectors(source: Path) -> Path:
 
     if not source.exists():
         raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
-    return source if source.is_file() or has_parts(source) else _finished(source)
+    return source if source.is_file() or has_parts(source) else _finished_types(source)
 
 
+def per_type(command: Callable[..., None]) -> Callable[..., None]:
+    """Do what a command does with a run for each type of nodes, where the graph of the run has several.
+
+    Files that it writes then have the type in their names; of ``evaluate`` types without labels are left out.
+    """
+    own = signature(command, eval_str=True).parameters
+    first = next(iter(own))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        from infomax.cli import show
+        from infomax.training import runs
+
+        folder, kinds = given[first], runs.types_of(given[first])
+        for kind in kinds:
+            if command.__name__ == "evaluate" and not runs.check(folder / kind)["graph"]["labels"]:
+                continue
+            written = {name: _of_type(path, kind) for name in ("out", "json") if (path := given.get(name))}
+            show.log.print(f"{kind}:")
+            command(**{**given, **written, first: folder / kind})
+        if not kinds:
+            command(**given)
+
+    return _taking(run, list(own.values()))
+
+
+def _of_type(path: Path, kind: str) -> Path:
+    """The file or folder of one type: vectors.paper.parquet for vectors.parquet, vectors/paper for vectors/."""
+    return path.with_suffix(f".{kind}{path.suffix}") if path.suffix else path / kind
+
+
+def _finished_types(run: Path) -> Path:
+    """As `_finished`, of a run that may be one for each type of nodes."""
+    from infomax.training import runs
+
+    for kind in runs.types_of(run) or [""]:
+        runs.check(run / kind)
+    return run
+
+
+RunOfTypes = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        callback=_finished_types,
+        help="A run folder, written by train; of several types, all or RUN/TYPE.",
+    ),
+]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", callback=_finished, help="A run folder, written by train.")]
 SourceArgument = Annotated[
     Path,

@@ -202,9 +202,9 @@ class DGI(Parameters):
 
     def _report(self, seen: Graph, vectors: NDArray[np.float32]) -> dict[str, Any]:
         """The report on the training, from the graph that it saw and vectors ``[n, d]`` of that."""
-        alike = resemblance(seen.table, seen.edges, self.scaler_)
         learnt = vectors[:, : self.model_.encoder.out_dim]  # without the node's own part
-        return health({**(self._course or {}), "resemblance": alike}, learnt, seen)
+        alike = {} if seen.kind else {"resemblance": resemblance(seen.table, seen.edges, self.scaler_)}
+        return health({**(self._course or {}), **alike}, learnt, seen)
 
     def transform(
         self,

@@ -15,7 +15,7 @@ from infomax.arrays.adjacency import MemoryAdjacency
 from infomax.arrays.blocks import require_room
 from infomax.arrays.held_out import split_edges
 from infomax.arrays.made import made, make
-from infomax.arrays.relations import find_paths, named_path
+from infomax.arrays.relations import find_paths, named_path, steps
 from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError, whole
 from infomax.io import interchange
@@ -44,7 +44,8 @@ class Graph(Record):
 
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
-        return self.edges.degrees()
+        between = [np.diff(step.senders.indptr) for step in steps(self.relations, self.kind)]
+        return sum(between, self.edges.degrees())
 
     def __repr__(self) -> str:
         arrows = "directed edges" if self.directed else "edges"

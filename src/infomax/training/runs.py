@@ -233,7 +233,8 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
         raise InputError(str(path), "the graph of the run", "no such file", _RESTORE)
     if not isinstance(described, dict) or described.get("sha256") != file_hash(path):
         raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", _RESTORE)
-    return Graph.of(replace(read_npz(path), table_columns=described.get("columns", {})))
+    graph = Graph.of(read_npz(path)).target(described.get("type", ""))
+    return replace(graph, table_columns=described.get("columns", {}))
 
 
 def vectors_of_run(folder: Path) -> Embeddings | None:

@@ -1,0 +1,102 @@
+"""Graphs of several types of nodes on the command line: a run for each type, and what is made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from shell import infomax
+
+from infomax import DGI, Embeddings
+
+
+def said(outcome) -> str:
+    """All that a command printed, on one line."""
+    return " ".join((outcome.out + outcome.err).split())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Ten papers with features and a label, five authors and two venues without."""
+    path = tmp_path_factory.mktemp("typed")
+    draw = np.random.default_rng(0)
+    (path / "nodes").mkdir()
+    (path / "edges").mkdir()
+    rows = [f"{i},{draw.normal():.3f},{draw.normal() + i % 2:.3f},{'ab'[i % 2]}" for i in range(60)]
+    (path / "nodes" / "paper.csv").write_text("id,x,y,topic\n" + "\n".join(rows))
+    by = [f"{i},{j}" for i in range(60) for j in {i % 5, (i * 7) % 20}]
+    (path / "edges" / "paper.by.author.csv").write_text("source,target\n" + "\n".join(by))
+    (path / "edges" / "paper.at.venue.csv").write_text(
+        "source,target\n" + "\n".join(f"{i},{i % 12}" for i in range(60))
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "run"
+    result = infomax("train", str(folder), "--out", str(out), "--epochs", "5", "--dim", "8", "--labels", "topic")
+    assert "paths: paper-venue-paper, paper-author-paper" in said(result)
+    return out
+
+
+def test_every_type_has_a_run(run):
+    assert sorted(path.name for path in run.iterdir()) == ["author", "paper", "venue"]
+    model = DGI.load(run / "author")
+    assert model.graph_.kind == "author"
+    assert list(model.preset_.paths) == ["author-paper"]
+
+
+def test_vectors_of_each_type_have_its_ids(run, tmp_path):
+    infomax("embed", str(run), "--out", str(tmp_path / "vectors.parquet"))
+    for kind, count in {"author": 20, "paper": 60, "venue": 12}.items():
+        vectors = Embeddings.read(tmp_path / f"vectors.{kind}.parquet")
+        assert vectors.vectors.shape == (count, 8)
+        assert set(vectors.ids.tolist()) == set(range(count))
+        loaded = DGI.load(run / kind)
+        np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, vectors.vectors)
+
+
+def test_types_with_labels_are_scored(run):
+    output = said(infomax("evaluate", str(run)))
+    assert "paper:" in output
+    assert "Random-Init" in output
+    assert "author:" not in output
+
+
+def test_neighbours_are_of_one_type(run):
+    assert said(infomax("neighbours", str(run), "paper:3", "-k", "2")).startswith("Nearest to 3")
+    outcome = infomax("neighbours", str(run), "3")
+    assert outcome.code == 2
+    assert "TYPE:NODE, of one of author, paper, venue" in said(outcome)
+    assert infomax("neighbours", str(run), "paper:3", "author:3").code == 2
+
+
+def test_a_command_for_one_type_says_which_there_are(run):
+    result = infomax("map", str(run), "--out", str(run.parent / "map.html"))
+    assert "one for each type of nodes" in said(result)
+    assert "author" in said(result)
+
+
+def test_one_type_alone(folder, tmp_path):
+    paths = "paper-author-paper"
+    infomax("train", str(folder), "--out", str(tmp_path), "--epochs", "2", "--type", "paper", "--paths", paths,
+            "--labels", "topic")  # fmt: skip
+    assert [path.name for path in tmp_path.iterdir()] == ["paper"]
+    assert list(DGI.load(tmp_path / "paper").preset_.paths) == [paths]
+
+
+def test_an_interrupted_run_goes_on_with_the_types_that_lack(folder, tmp_path, run):
+    given = ["train", str(folder), "--out", str(tmp_path), "--epochs", "5", "--dim", "8", "--labels", "topic"]
+    infomax(*given, "--type", "author")
+    before = (tmp_path / "author" / "model.safetensors").read_bytes()
+    output = said(infomax(*given, "--resume"))
+    assert "author holds a finished run already" in output
+    assert (tmp_path / "author" / "model.safetensors").read_bytes() == before
+    for kind in ("author", "paper", "venue"):
+        there, anew = (DGI.load(place / kind).model_.state_dict() for place in (run, tmp_path))
+        assert all(bool((there[name] == anew[name]).all()) for name in there)
+
+
+def test_options_for_several_types_need_them(tmp_path):
+    result = infomax("train", "debian", "--out", str(tmp_path / "run"), "--type", "paper")
+    assert "a graph of several types of nodes" in said(result)
