@@ -16,6 +16,7 @@ from infomax.arrays.made import made
 from infomax.arrays.positions import positions
 from infomax.errors import InputWarning
 from infomax.io.npz import read_npz, write_npz
+from infomax.io.prepare import prepare
 from infomax.training.fingerprints import graph_fingerprint
 
 PAPERS = {"id": [7, 5, 3, 1], "x": [1, 2.5, -1, 0], "y": [0, 1, 0, 4], "field": ["a", "", "b", "a"]}
@@ -191,3 +192,121 @@ def test_an_npz_can_be_written_by_hand(tmp_path: Path) -> None:
 def test_a_wrong_npz_is_refused(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
     np.savez(tmp_path / "g.npz", **arrays)
     told([str(tmp_path / "g.npz"), message], read_graph, tmp_path / "g.npz")
+
+
+BUYS = {"user_id": [0, 1, 2], "item_id": [1, 0, 1]}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_ends_that_may_be_two_types_are_refused_and_both_answers_work(tmp_path: Path, suffix: str) -> None:
+    path = tabled(tmp_path / f"edges.{suffix}", BUYS)
+    remedies = ["--types user,item", "--source user_id --target item_id"]
+    told([str(path), *remedies], read_graph, path)
+    told([str(path), *remedies], prepare, path, out=tmp_path / "g.graph")
+    graph = read_graph(path, types="user,item")
+    assert relations(graph) == {("user", "to", "item"): [[1, 0], [0, 1], [1, 0]]}
+    assert (graph.kind, graph.ids.tolist(), graph.target("user").ids.tolist()) == ("item", [1, 0], [0, 1, 2])
+    assert read_graph(path, source="user_id", target="item_id").num_edges == 2
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["u v", "src dst", "from_node_id to_node_id", "node1 node2", "citing cited", "user_a user_b", "idFrom idTo"],
+)
+def test_ends_of_usual_names_are_of_one_type(tmp_path: Path, names: str) -> None:
+    columns = dict(zip(names.split(), BUYS.values(), strict=True))
+    assert read_graph(tabled(tmp_path / "edges.csv", columns)).types == ()
+
+
+def test_ends_without_common_ids_or_with_a_node_table_are_not_refused(tmp_path: Path) -> None:
+    apart = tabled(tmp_path / "apart.csv", {"user_id": [0, 1], "item_id": [5, 6]})
+    assert read_graph(apart).num_nodes == 4
+    path, nodes = tabled(tmp_path / "e.csv", BUYS), tabled(tmp_path / "n.csv", {"id": [0, 1, 2], "x": [1, 2, 3]})
+    assert read_graph(path, nodes).num_nodes == 3
+
+
+MIXED = {
+    "id": [0, 1, 2, 7, 1],
+    "kind": ["u", "u", "u", "i", "i"],
+    "x": [1, 2, 3, "", ""],
+    "sort": ["A", "", "B", "", ""],
+}
+
+
+def test_a_column_of_types_divides_a_node_table(tmp_path: Path) -> None:
+    nodes = tabled(tmp_path / "nodes.csv", MIXED)
+    edges = tabled(tmp_path / "edges.csv", {"source": [0, 2], "target": [7, 0], "how": ["buys", "knows"]})
+    graph = read_graph(edges, nodes, node_type="kind", edge_type="how", labels="sort")
+    assert relations(graph) == {
+        ("u", "buys", "i"): [[1, 0], [0, 0], [0, 0]],
+        ("u", "knows", "u"): [[0, 0, 1], [0, 0, 0], [1, 0, 0]],
+    }
+    users = graph.target("u")
+    assert (users.feature_names, users.features.tolist()) == (("x",), [[1], [2], [3]])
+    assert users.labels["sort"].tolist() == ["A", "", "B"]
+    assert (graph.ids.tolist(), made(graph.feature_names), dict(graph.labels)) == ([7, 1], "positions", {})
+
+
+def test_a_node_table_of_parquet_is_divided_as_one_of_text(tmp_path: Path) -> None:
+    nodes = tabled(tmp_path / "n.parquet", MIXED | {"x": [1, 2, 3, None, None], "v": [[1, 2]] * 3 + [None] * 2})
+    edges = tabled(tmp_path / "e.parquet", {"source": [0, 2], "target": [7, 0]})
+    graph = read_graph(edges, nodes, node_type="kind", ignore="sort")
+    assert graph.target("u").feature_names == ("x", "v[0]", "v[1]")
+    assert relations(graph)["u", "to", "i"] == [[1, 0], [0, 0], [0, 0]]
+
+
+def test_an_id_of_two_types_needs_to_be_told_apart(tmp_path: Path) -> None:
+    nodes = tabled(tmp_path / "nodes.csv", MIXED)
+    edges = tabled(tmp_path / "edges.csv", {"source": [0, 0], "target": [7, 1], "how": ["u.buys.i", "u.i"]})
+    chosen: dict[str, Any] = {"node_type": "kind", "ignore": "sort"}
+    with pytest.warns(InputWarning, match="how"):
+        told(["line 3", "an id of i and of u", "--types"], read_graph, edges, nodes, **chosen)
+    assert relations(read_graph(edges, nodes, edge_type="how", **chosen)) == {
+        ("u", "buys", "i"): [[1, 0], [0, 0], [0, 0]],
+        ("u", "to", "i"): [[0, 1], [0, 0], [0, 0]],
+    }
+    with pytest.warns(InputWarning, match="how"):
+        assert relations(read_graph(edges, nodes, types="u,i", **chosen)) == {
+            ("u", "to", "i"): [[1, 1], [0, 0], [0, 0]]
+        }
+    told(["nodes.csv", "--node-type"], read_graph, edges, nodes, types="u,i")
+    lost = tabled(tmp_path / "lost.csv", {"source": [0], "target": [9]})
+    told(["lost.csv, line 2", "listed in"], read_graph, lost, nodes, **chosen)
+
+
+def test_edges_of_several_relations_have_their_nodes_in_order_of_appearance(tmp_path: Path) -> None:
+    edges = tabled(tmp_path / "edges.csv", {"a": [3, 1, 2], "b": [1, 3, 5], "how": ["x", "y", "x"]})
+    graph = read_graph(edges, edge_type="how")
+    assert (graph.types, graph.ids.tolist()) == (("node",), [3, 1, 2, 5])
+    assert [one.name for one in graph.relations] == ["x", "y"]
+    empty = tabled(tmp_path / "empty.csv", {"a": [3, 1], "b": [1, 3], "how": ["x", ""]})
+    told(["empty.csv, line 3", '"how"'], read_graph, empty, edge_type="how")
+
+
+PAYMENTS = {"payer": [1, 1, 2], "payee": [2, 2, 3], "amount": [10.5, 7, 1], "weight": [1, 2, 3], "sort": ["x", "y", ""]}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_rows_of_an_edge_table_become_nodes_and_parallel_edges_stay_apart(tmp_path: Path, suffix: str) -> None:
+    path = tabled(tmp_path / f"edges.{suffix}", PAYMENTS)
+    graph = read_graph(path, edges_as="payment", types="person,shop", labels="sort")
+    assert graph.types == ("payment", "person", "shop")
+    assert relations(graph) == {
+        ("person", "source", "payment"): [[1, 1, 0], [0, 0, 1]],
+        ("payment", "target", "shop"): [[1, 0], [1, 0], [0, 1]],
+    }
+    assert (graph.ids.tolist(), graph.feature_names) == ([1, 2, 3], ("amount", "weight"))
+    assert graph.features.tolist() == [[10.5, 1], [7, 2], [1, 3]]
+    assert graph.labels["sort"].tolist() == ["x", "y", ""]
+    told(["payer", "--types payer,payee"], read_graph, path, edges_as="payment", labels="sort")
+    one = read_graph(path, edges_as="payment", source="payer", target="payee", labels="sort")
+    assert (one.types, one.ids.tolist()) == (("node", "payment"), [1, 2, 3])
+
+
+def test_a_relation_of_a_folder_becomes_nodes_with_ids_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "edges").mkdir()
+    tabled(tmp_path / "edges" / "a.pays.b.csv", {"id": ["p", "q"], "b": [2, 2], "a": [1, 1], "amount": [3, 4]})
+    graph = read_graph(tmp_path, edges_as="pays")
+    assert (graph.target("pays").ids.tolist(), graph.target("pays").features.tolist()) == (["p", "q"], [[3], [4]])
+    assert relations(graph) == {("a", "source", "pays"): [[1, 1]], ("pays", "target", "b"): [[1], [1]]}
+    told(["edges_as", "pays"], read_graph, tmp_path, edges_as="buys")

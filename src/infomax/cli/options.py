@@ -154,6 +154,16 @@ KNOWN_FEATURES = {name: COLUMNS[name] for name in ("id", "name", "source", "targ
 """Of a graph for a trained encoder, which knows the names of its features."""
 GROUPS = {
     "groups": _column("--groups", help="The column of the node table that names the graph of a node, of several."),
+    "types": _column(
+        "--types", metavar="TYPE,TYPE", help="The types of nodes where edges begin and where they end, as in user,item."
+    ),
+    "edge_type": _column("--edge-type", help="The column of the edge table that names the relation of an edge."),
+    "node_type": _column("--node-type", help="The column of the node table that names the type of a node."),
+    "edges_as": _column(
+        "--edges-as",
+        metavar="TYPE",
+        help="Make every row of the edge table a node of this type, with the other columns as features.",
+    ),
 }
 
 

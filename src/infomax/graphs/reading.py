@@ -22,6 +22,10 @@ def read_graph(
     target: str | None = None,
     weight: str | None = None,
     groups: str | None = None,
+    types: str | Sequence[str] = (),
+    edge_type: str | None = None,
+    node_type: str | None = None,
+    edges_as: str | None = None,
     name: str | None = None,
     directed: bool | None = None,
     attach_to: Graph | None = None,
@@ -72,11 +76,19 @@ def read_graph(
         weight: the column of their weights.
         groups: the column of the node table that names the graph of each node, where there are several graphs.
         name: the column of the node table (GraphML: the attribute) that holds names, which are shown beside ids.
+        types: the types of the nodes where edges begin and where they end, as in ``"user,item"``.
+        edge_type: the column of the edge table that names the relation of an edge: ``writes``, or with the types of its
+            ends ``author.writes.paper``.
+        node_type: the column of the node table that names the type of a node. A column that is empty for all nodes of
+            a type is not a feature of these.
+        edges_as: the type of nodes that the rows of the edge table become, with its other columns as their features. Of
+            a folder of several types, the name of such a relation.
         directed: keep the directions; False: an edge runs both ways. None: as a GraphML file says; of tables, False.
             Not for an npz, which says so itself.
         attach_to: the graph that the tables' nodes are added to.
     """
     columns = Columns.of(
-        labels, features, ignore, id=id, source=source, target=target, weight=weight, groups=groups, name=name
+        labels, features, ignore, types, id=id, source=source, target=target, weight=weight, groups=groups, name=name,
+        edge_type=edge_type, node_type=node_type, edges_as=edges_as,
     )  # fmt: skip
     return Graph.of(read_record(edges, nodes, columns, directed=directed, attach_to=attach_to))

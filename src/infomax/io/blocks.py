@@ -57,6 +57,10 @@ class Block(ABC):
         """A column ``[n]`` as str objects, "" where there is nothing; lists of C values 0 and 1 as ``[n, C]``."""
 
     @abstractmethod
+    def filled_in(self, column: str) -> NDArray[np.bool_]:
+        """Whether there is something in each cell of a column."""
+
+    @abstractmethod
     def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
         """A column ``[n]`` of numbers, NaN for others; and what gives a row's number as it is in the file."""
 

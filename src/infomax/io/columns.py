@@ -13,6 +13,8 @@ from infomax.io.interchange import GROUPS, LABEL, NAME, SPLIT, warn_unused
 
 MATRICES = (".npy", ".npz")
 """Files that hold features."""
+TYPES = ("types", "edge_type", "node_type", "edges_as")
+"""Choices that make a graph of several types of nodes."""
 
 
 class EdgeColumns(NamedTuple):
@@ -21,6 +23,7 @@ class EdgeColumns(NamedTuple):
     source: int
     target: int
     weight: int | None
+    relation: int | None
 
 
 class NodeColumns(NamedTuple):
@@ -60,6 +63,16 @@ class Columns:
     """A file that holds the features, in place of columns."""
     earlier: Mapping[str, str] = field(default_factory=dict)
     """What was named for an earlier graph, as `named` returns it: taken where a table has such a column."""
+    types: tuple[str, ...] = ()
+    """The types of the nodes where edges begin, and where they end."""
+    edge_type: str | None = None
+    """The column of the edge table that names the relation of an edge."""
+    node_type: str | None = None
+    """The column of the node table that names the type of a node."""
+    edges_as: str | None = None
+    """The type of nodes that the rows of the edge table become."""
+    numbered: bool = False
+    """Whether the ids of nodes are the numbers of their rows, rather than those of the column ``id``."""
 
     @classmethod
     def of(
@@ -67,9 +80,13 @@ class Columns:
         labels: str | Sequence[str] = (),
         features: str | Path | Sequence[str] | None = None,
         ignore: str | Sequence[str] = (),
+        types: str | Sequence[str] = (),
         **names: Any,
     ) -> Self:
         """The columns of these names; one name stands for a list of one, and one file for all features."""
+        kinds = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
+        if len(kinds) not in (0, 2):
+            raise InputError("types", "two, of the nodes where edges begin and end, as in user,item", listed(kinds))
         given = None if features is None else _several(features)
         files = [Path(name) for name in given or () if Path(name).suffix.lower() in MATRICES]
         if files and len(given or ()) > 1:
@@ -79,6 +96,7 @@ class Columns:
             features=None if files else given,
             ignore=_several(ignore),
             matrix=files[0] if files else None,
+            types=tuple(kind.strip() for kind in kinds),
             **names,
         )
 
@@ -86,6 +104,11 @@ class Columns:
     def made(self) -> Kind | None:
         """The kind of features to make of the edges where a table has none; None: the usual ones."""
         return None if self.features is None else asked(self.features)
+
+    @property
+    def typed(self) -> bool:
+        """Whether they make a graph of several types of nodes."""
+        return any(getattr(self, word) for word in TYPES)
 
     def named(self) -> dict[str, str]:
         """The columns of ids, edges and names that are named, by "id", "source", "target", "weight" and "name"."""
@@ -109,18 +132,22 @@ class Columns:
 
         Without both names, source and target are the first two columns that are left.
         """
-        source, target, weight = (self._place(path, names, word) for word in ("source", "target", "weight"))
+        source, target, weight, relation = (
+            self.place(path, names, word) for word in ("source", "target", "weight", "edge_type")
+        )
         if self.source is None and self.target is None and (source is None or target is None):
             source = target = None
-        left = [column for column in range(len(names)) if column not in (source, target, weight)]
+        left = [column for column in range(len(names)) if column not in (source, target, weight, relation)]
         ends = [left.pop(0) if end is None and left else end for end in (source, target)]
         if ends[0] is None or ends[1] is None:
             remedy = "Columns are separated by commas in .csv, by tabs in .tsv and .txt."
             raise InputError(str(path), "two columns, source and target", listed(names), remedy)
-        return EdgeColumns(ends[0], ends[1], weight)
+        return EdgeColumns(ends[0], ends[1], weight, relation)
 
     def warn_unused(self, path: Path, names: Sequence[str]) -> None:
         """Name the columns of an edge table that have no effect."""
+        if self.edges_as:
+            return
         chosen = self.of_edges(path, names)
         unused = [name for column, name in enumerate(names) if column not in chosen]
         hint = " If one holds weights: --weight COLUMN (in Python: weight=)." if chosen.weight is None else ""
@@ -144,7 +171,7 @@ class Columns:
         if not kept:
             raise InputError(str(path), "a column of ids", "none that is not ignored")
         place = {name: column for column, name in enumerate(names)}
-        first = self._place(path, kept, "id")
+        first = self.place(path, kept, "id")
         identifier = kept[first or 0]
         others = {name: place[name] for name in kept if name != identifier}
         labels = {name: _label(path, others, name) for name in self.labels}
@@ -170,7 +197,7 @@ class Columns:
         """The column of names: as named, else one that is marked as such, or an earlier one."""
         return self.name or next((one for one in (NAME, self.earlier.get("name")) if one in names), None)
 
-    def _place(self, path: Path, names: Sequence[str], word: str) -> int | None:
+    def place(self, path: Path, names: Sequence[str], word: str) -> int | None:
         """The position of a column: of the chosen name, else an earlier or the usual one; None: there is none."""
         chosen, earlier = getattr(self, word), self.earlier.get(word)
         if chosen is not None and chosen not in names:

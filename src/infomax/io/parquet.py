@@ -58,9 +58,11 @@ class ArrowFile:
             raise InputError(str(path), "at least one column", "none")
         check_column_names(str(path), self.names)
 
-    def blocks(self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int) -> Iterator[Block]:
-        """All rows of some columns, so many at most at a time, and about so many cells at most."""
-        wanted, first = [*columns, *features], 0
+    def blocks(
+        self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int, only: tuple[str, str] | None
+    ) -> Iterator[Block]:
+        """All rows of some columns, so many at most at a time, and about so many cells at most; see `Source.only`."""
+        wanted, first = list(dict.fromkeys([*columns, *features, *(only or ())[:1]])), 0
         size = min(rows, max(1, cells // self._width(wanted)))
         if self.schema is None:
             return
@@ -69,8 +71,13 @@ class ArrowFile:
         else:
             batches = self.file.iter_batches(batch_size=size, columns=wanted)
         for batch in batches:
-            yield ArrowBlock(self.path, batch, features, first)
+            block = ArrowBlock(self.path, batch, features, np.arange(first + 1, first + 1 + len(batch)))
             first += len(batch)
+            if only is not None:
+                kept = block.words(only[0], {}) == only[1]
+                block = ArrowBlock(self.path, batch.filter(kept), features, block.numbers[kept])
+            if len(block.numbers) or only is None:
+                yield block
 
     def _width(self, columns: Sequence[str]) -> int:
         """About how many cells a row of these columns has: a column of lists has those of its values."""
@@ -83,18 +90,21 @@ class ArrowFile:
 
 
 class ArrowBlock(Block):
-    """Some rows of columns of pyarrow, from row ``first`` of a table on."""
+    """Some rows of columns of pyarrow, and their numbers ``[n]``."""
 
     unit = "row"
 
-    def __init__(self, path: Path, data: Any, features: Sequence[str] = (), first: int = 0) -> None:
+    def __init__(
+        self, path: Path, data: Any, features: Sequence[str] = (), numbers: NDArray[np.int64] | None = None
+    ) -> None:
         super().__init__(path)
-        self.data, self.names, self.first = data, features, first
+        self.data, self.names = data, features
+        self._numbers = np.arange(1, len(data) + 1) if numbers is None else numbers
 
     @property
     def numbers(self) -> NDArray[np.int64]:
         """The rows ``[n]``."""
-        return np.arange(self.first + 1, self.first + 1 + len(self.data), dtype=np.int64)
+        return self._numbers
 
     def ids(self, column: str) -> Any:
         """The ids ``[n]`` of a column."""
@@ -115,6 +125,10 @@ class ArrowBlock(Block):
             found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, columns, strict=True))
             raise InputError(str(self.path), "ids of one type", found, "Give both columns one type.")
         return ends
+
+    def filled_in(self, column: str) -> NDArray[np.bool_]:
+        """See `Block.filled_in`."""
+        return np.asarray(self.data[column].is_valid())
 
     def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
         """See `Block.numbers_of`."""

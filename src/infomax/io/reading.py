@@ -12,16 +12,17 @@ from infomax.arrays.folder import is_folder
 from infomax.errors import InputError, shorten
 from infomax.io import tables, text
 from infomax.io.attach import attach
-from infomax.io.columns import MATRICES, Columns
+from infomax.io.columns import MATRICES, TYPES, Columns
 from infomax.io.features import read_nodes
 from infomax.io.folder import open_folder
 from infomax.io.many import join
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
+from infomax.io.type_columns import read_tables
 from infomax.io.typed import is_typed, read_folder
 
-_COLUMNS = ("id", "source", "target", "weight", "groups", "matrix")
+_COLUMNS = ("id", "source", "target", "weight", "groups", "matrix", *TYPES)
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -63,6 +64,9 @@ def read_record(
         from infomax.io.graphml import read_graphml
 
         return read_graphml(edge_path, columns, directed)
+    if columns.typed:
+        nodes_source = None if node_path is None else _source(node_path, columns)
+        return read_tables(_source(edge_path, columns), nodes_source, columns, directed=bool(directed))
     if node_path is None:
         columns.refuse_without_nodes(edge_path)
     nodes_read = None if node_path is None else read_nodes(_source(node_path, columns))
@@ -85,7 +89,7 @@ def _members(folder: Path) -> dict[str, Path]:
 
 
 def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) -> Record:
-    columns.refuse(("labels", "ignore", "groups"), "none where nodes are attached to a graph")
+    columns.refuse(("labels", "ignore", "groups", *TYPES), "none where nodes are attached to a graph")
     if edges.suffix.lower() in (".npz", ".graphml"):
         raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})", "a whole graph")
     columns = replace(columns, features=known.feature_names, earlier=known.table_columns)

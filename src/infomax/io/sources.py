@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -34,11 +35,13 @@ class Edges:
         numbers: ``[n]`` int64; see `FILE`
         ends: ``[n]`` each; see `Block.ids`
         weight: ``[n]``
+        relations: ``[n]`` names
     """
 
     numbers: NDArray[np.int64]
     ends: list[Any]
     weight: NDArray[np.float32] | None
+    relations: NDArray[Any] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +110,8 @@ class Source:
     """Whether the ends of edges are of two types: their ids may be of two kinds."""
     integers: list[bool] = field(default_factory=list)
     """Whether the ids at each end of edges are integers, of a table that is no text."""
+    only: tuple[str, str] | None = None
+    """A column and the word in it of the rows that are read; None: all are."""
 
     def __post_init__(self) -> None:
         for path in self.files:
@@ -141,12 +146,14 @@ class Source:
 
     def edges(self) -> Iterator[Edges]:
         """The rows of an edge table; at its end a warning names columns that are not used."""
-        for first, block in self._blocks(lambda: (self._edge_columns(), [])):
-            source, target, *weight = self._edge_columns()
+        for first, block in self._blocks(lambda: ([name for name in self._edge_columns() if name is not None], [])):
+            source, target, weight, relation = self._edge_columns()
             with self.readable(block.path):
                 ends = self._ends(block, source, target)
                 self._same_kinds(block.path, ends[0], source)
-                edges = Edges(first + block.numbers, ends, block.weight(*weight) if weight else None)
+                weights = None if weight is None else block.weight(weight)
+                relations = None if relation is None else block.words(relation, {})
+                edges = Edges(first + block.numbers, ends, weights, relations)
             yield edges
         self.columns.warn_unused(self.path, self.names)
 
@@ -191,9 +198,10 @@ class Source:
         """The names of the features; complete when all rows have been read."""
         return parquet.feature_names([self.names[column] for column in self.chosen.features], self.widths)
 
-    def _edge_columns(self) -> list[str]:
+    def _edge_columns(self) -> list[Any]:
+        """The names of the columns of an edge table; None where it has no such column."""
         chosen = self.columns.of_edges(self.path, self.names)
-        return [self.names[column] for column in chosen if column is not None]
+        return [None if column is None else self.names[column] for column in chosen]
 
     def _node_columns(self) -> tuple[list[str], list[str]]:
         """The names of the columns of a node table that are no features, and of those that are."""
@@ -215,8 +223,21 @@ class Source:
                 if file.names != self.names:
                     found, remedy = ", ".join(map(shorten, file.names)), "Give all files the same columns."
                     raise InputError(str(path), f"the columns of {self.path}", found, remedy)
-                for block in file.blocks(*choose(), ROWS, CELLS):
+                for block in file.blocks(*choose(), ROWS, CELLS, self.only):
                     yield number * FILE, block
+
+    def types(self, column: str) -> dict[str, list[str]]:
+        """The words of a column, each with the columns that have something in a row of it."""
+        found: dict[str, set[str]] = {}
+        for _, block in self._blocks(lambda: (self.names, [])):
+            words = block.words(column, {})
+            for word in dict.fromkeys(words.tolist()):
+                rows = np.flatnonzero(words == word)
+                if not word:
+                    raise InputError(block.place(int(rows[0]), column), "a type of nodes", "an empty cell", FILL_IN)
+                filled = found.setdefault(word, set())
+                filled |= {name for name in self.names if name not in filled and block.filled_in(name)[rows].any()}
+        return {word: [name for name in self.names if name in found[word]] for word in sorted(found)}
 
     @contextmanager
     def _opened(self, path: Path) -> Iterator[text.TextFile | parquet.ArrowFile]:
@@ -280,6 +301,34 @@ def refuse_other_type(edges: Source, nodes: Source, *, of_edges: bool, of_nodes:
     if not edges.lines and not nodes.lines and of_edges != of_nodes:
         remedy = "Give the id columns of both files one type."
         raise InputError(str(edges.path), f"{_kind(of_nodes)}, as in {nodes.path}", _kind(of_edges), remedy)
+
+
+_SIDES = re.compile(
+    "[a-z]|source|target|src|dst|dest|destination|origin|from|to|head|tail|start|end|begin|first|second|one|two|left|right"
+    "|parent|child|in|out|sender|receiver|recipient|follower|followee|followed|citing|cited|caller|callee|subject|object"
+    "|other|friend|neighbou?r"
+)
+"""What a column may be called that is one end of an edge within one type of nodes."""
+_NO_KIND = {"", "id", "ids", "node", "nodes", "vertex", "key", "name", "no", "nr", "number", "code", "index", "idx"}
+
+
+def refuse_two_kinds(edges: Source, names: Sequence[str], overlap: bool) -> None:
+    """Refuse ends of edges that may be two types of nodes, as their columns are called, and have ids in common.
+
+    Nothing is refused where the columns were named, or have usual names, or differ in words such as from and to.
+    """
+    columns = edges.columns
+    split = (re.split("[^a-z]+", re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower()) for name in names)
+    words = [set(found) - _NO_KIND for found in split]
+    named = columns.source is not None and columns.target is not None
+    if overlap and not named and not columns.names_ends(names) and not all(map(_SIDES.fullmatch, words[0] ^ words[1])):
+        kinds = ",".join(re.sub("_?id$", "", name, flags=re.IGNORECASE) for name in names)
+        found = f"ids in common of {shorten(names[0])} and {shorten(names[1])}, which may be two types"
+        remedy = (
+            f"Two types of nodes, each with ids of its own: --types {kinds}. One type: --source {names[0]} --target "
+            f'{names[1]}. (In Python: types="{kinds}", or source= and target=.)'
+        )
+        raise InputError(str(edges.path), "edges whose ends are nodes of known types", found, remedy)
 
 
 def refuse_missing_header(edges: Source, ends: Sequence[str], is_node: Callable[[str], bool]) -> None:

@@ -27,6 +27,7 @@ from infomax.io.sources import (
     no_nodes,
     refuse_missing_header,
     refuse_other_type,
+    refuse_two_kinds,
 )
 
 
@@ -39,6 +40,7 @@ class EdgeTable:
         ids: each id once, in order of first appearance, read row by row.
         ends: ``[2, E]`` int64, positions in ids.
         weight: ``[E]`` float32.
+        relations: ``[E]`` str objects.
     """
 
     source: Source
@@ -46,6 +48,12 @@ class EdgeTable:
     ids: Ids
     ends: NDArray[np.int64]
     weight: NDArray[np.float32] | None
+    relations: NDArray[Any] | None = None
+
+    def part(self, rows: NDArray[np.bool_]) -> EdgeTable:
+        """The edges of a mask ``[E]``."""
+        weight = None if self.weight is None else self.weight[rows]
+        return replace(self, numbers=self.numbers[rows], ends=self.ends[:, rows], weight=weight, relations=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +84,7 @@ class NodeTable:
 def read_edges(source: Source) -> EdgeTable:
     """An edge table in memory."""
     position: defaultdict[str, int] = defaultdict(count().__next__)
-    numbers, weights, ends = [], [], list[Any]()
+    numbers, weights, relations, ends = [], [], [], list[Any]()
     with source.readable():
         for block in source.edges():
             numbers.append(block.numbers)
@@ -86,6 +94,7 @@ def read_edges(source: Source) -> EdgeTable:
             else:
                 ends.append(block.ends)
             weights += [] if block.weight is None else [block.weight]
+            relations += [] if block.relations is None else [block.relations]
         ids: Ids = typed(list(position))
         if not source.lines and ends:
             ids, codes_of_all = encode(list(zip(*ends, strict=True)))
@@ -96,6 +105,7 @@ def read_edges(source: Source) -> EdgeTable:
         ids=ids,
         ends=np.concatenate(ends, axis=1) if ends else np.empty((2, 0), np.int64),
         weight=np.concatenate(weights) if weights else None,
+        relations=np.concatenate(relations) if relations else None,
     )
 
 
@@ -110,6 +120,8 @@ def read_nodes(source: Source) -> NodeTable:
     if not ids:
         raise no_nodes(source)
     numbers, one = _joined([block.numbers for block in blocks]), blocks[0]
+    if source.columns.numbered:
+        ids = list(map(str, range(1, len(ids) + 1))) if source.lines else list(range(1, len(ids) + 1))
     seen: dict[Hashable, int] = {}
     for row, identifier in enumerate(ids):
         if (first := seen.setdefault(identifier, row)) != row:
@@ -142,7 +154,9 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
     position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
     refuse_missing_header(edges.source, edges.source.ends, position.__contains__)
     ends = edges.ends
-    if nodes is not None:
+    if nodes is None:
+        refuse_two_kinds(edges.source, edges.source.ends, bool(np.intersect1d(*ends).size))
+    else:
         ends = find_rows(edges, nodes, position, listed_in(nodes.source, integers=_integers(ids)))
     columns, names = edges.source.columns, edges.source.ends
     try:

@@ -43,16 +43,21 @@ class TextFile:
         self.path = path
         self.names, self._rows = read_rows(path)
 
-    def blocks(self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int) -> Iterator[Block]:
-        """All rows of some columns, so many at most at a time, and about so many cells at most."""
+    def blocks(
+        self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int, only: tuple[str, str] | None
+    ) -> Iterator[Block]:
+        """All rows of some columns, so many at most at a time, and about so many cells at most; see `Source.only`."""
         size, place = min(rows, max(1, cells // len(self.names))), {name: at for at, name in enumerate(self.names)}
         places = [place[name] for name in features]
         together = slice(min(places, default=0), max(places, default=0) + 1)
         one_slice = places == list(range(together.start, together.stop))  # takes a third of the time
+        kept = self._rows
+        if only is not None:
+            kept = (row for row in kept if row[1][place[only[0]]] == only[1])
         while True:
             block = TextBlock(self.path, columns, features)
             # A few rows at a time: Python's garbage collector would look through many, again and again.
-            while chunk := list(islice(self._rows, min(_PIECE, size - len(block.lines)))):
+            while chunk := list(islice(kept, min(_PIECE, size - len(block.lines)))):
                 block.lines += [line for line, _ in chunk]
                 for name, column in block.columns.items():
                     at = place[name]
@@ -92,6 +97,10 @@ class TextBlock(Block):
             row, column = min(empty, key=itemgetter(0))
             raise InputError(self.place(row, column), "an id", "an empty cell")
         return ends
+
+    def filled_in(self, column: str) -> NDArray[np.bool_]:
+        """See `Block.filled_in`."""
+        return np.array([bool(cell) for cell in self.columns[column]])
 
     def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
         """See `Block.numbers_of`."""

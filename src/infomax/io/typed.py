@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,14 @@ from infomax.io.columns import MATRICES, Columns
 from infomax.io.features import read_nodes
 from infomax.io.interchange import LABEL
 from infomax.io.record import Record
-from infomax.io.sources import EXTENSIONS, Source, id_unknown, listed_in, refuse_missing_header, refuse_other_type
+from infomax.io.sources import (
+    EXTENSIONS,
+    Source,
+    id_unknown,
+    listed_in,
+    refuse_missing_header,
+    refuse_other_type,
+)
 from infomax.io.tables import EdgeTable, NodeTable
 from infomax.io.unite import RELATION, Ends, check_names, unite
 
@@ -33,7 +40,10 @@ def read_folder(folder: Path, columns: Columns, *, directed: bool = False) -> Re
 
     A type without a node table has the nodes of its edges. ``features/TYPE.npy`` or ``.npz`` are features of a type.
     """
-    columns.refuse(("groups", "matrix"), f"one type of nodes, rather than the several of {folder}")
+    columns.refuse(
+        ("groups", "matrix", "types", "edge_type", "node_type"),
+        f"one type of nodes, rather than the several of {folder}",
+    )
     nodes = {kind: Source([path], columns) for (kind,), path in _files(folder / "nodes", EXTENSIONS).items()}
     edges = {
         (ends[0], RELATION, ends[-1]) if len(ends) == 2 else ends: Source([path], columns)
@@ -70,6 +80,43 @@ def _files(folder: Path, extensions: Iterable[str]) -> dict[Any, Path]:
     return found
 
 
+def rows_as_nodes(
+    columns: Columns, table: EdgeTable, edges: Mapping[Ends, EdgeTable], nodes: dict[str, NodeTable]
+) -> dict[Ends, EdgeTable]:
+    """Make the rows of an edge table nodes of a type: one relation leads to them and one from them, for each it has.
+
+    Their features are the other columns of the table. Their ids are in the column ``id``, or else numbers from 1.
+    """
+    source, kind = table.source, str(columns.edges_as)
+    if kind in nodes:
+        raise InputError("edges_as", "a new type of nodes", f"{shorten(kind)}, which has a node table")
+    chosen = of_table(columns, source.names, None)
+    own = chosen.place(source.path, source.names, "id")
+    others = [*source.ends, *([columns.edge_type] if columns.edge_type else [])]
+    ignored = dict.fromkeys([*chosen.ignore, *(others if own is not None else others[1:])])
+    chosen = replace(chosen, ignore=tuple(ignored), numbered=own is None)
+    chosen = replace(chosen, id=source.ends[0]) if own is None else chosen
+    rows = nodes[kind] = read_nodes(Source(source.files, chosen, source.frame))
+    integers, found = not isinstance(rows.ids[0], str), dict[Ends, EdgeTable]()
+    ids: Any = [*table.ids, *rows.ids]
+    for ends, part in edges.items():
+        at = len(table.ids) + np.searchsorted(table.numbers, part.numbers)
+        for end, (name, pair) in enumerate({"source": (part.ends[0], at), "target": (at, part.ends[1])}.items()):
+            kinds = (ends[0], kind) if end == 0 else (kind, ends[2])
+            whole = [integers, *source.integers[1:]] if end else [*source.integers[:1], integers]
+            owner = replace(source, integers=whole)
+            found[kinds[0], name if len(edges) == 1 else f"{ends[1]} {name}", kinds[1]] = replace(
+                part, source=owner, ids=ids, ends=np.stack(pair), weight=None
+            )
+    return found
+
+
+def with_columns(source: Source, columns: Columns) -> Source:
+    """The source itself, with these choices."""
+    source.columns = columns
+    return source
+
+
 def read_sources(
     nodes: Mapping[str, Source],
     edges: Mapping[Ends, Source],
@@ -82,34 +129,45 @@ def read_sources(
 
     A column that is named need only be in one of them.
     """
-    headers = {kind: source.header() for kind, source in nodes.items()}
-    everywhere = {name for header in headers.values() for name in header}
-    for what in ("id", "labels", "features", "ignore", "name"):
-        _refuse_missing(what, columns, nodes.values(), lambda name: name in everywhere or LABEL + name in everywhere)
-    of_nodes, of_edges = {}, {}
-    for kind, source in nodes.items():
-        source.columns = _of_table(columns, headers[kind], (matrices or {}).get(kind))
-        of_nodes[kind] = read_nodes(source)
+    refuse_missing(columns, nodes.values(), edges.values())
+    of_nodes = {
+        kind: read_nodes(with_columns(source, of_table(columns, source.header(), (matrices or {}).get(kind))))
+        for kind, source in nodes.items()
+    }
+    of_edges: dict[Ends, EdgeTable] = {}
+    as_nodes = [ends for ends in edges if columns.edges_as == ends[1]]
+    if columns.edges_as and not as_nodes:
+        raise InputError(
+            "edges_as", f"a relation of that name ({', '.join(sorted(e[1] for e in edges))})", columns.edges_as
+        )
     for ends, source in edges.items():
-        source.columns = _of_ends(columns, source.header(), ends)
         source.apart = ends[0] != ends[2]
-        of_edges[ends] = tables.read_edges(source)
-    for what in ("source", "target", "weight"):
-        _refuse_missing(what, columns, edges.values(), lambda name: any(name in one.names for one in edges.values()))
+        chosen = replace(
+            _of_ends(columns, source.header(), ends), edges_as=columns.edges_as if ends in as_nodes else None
+        )
+        table = tables.read_edges(with_columns(source, chosen))
+        of_edges |= rows_as_nodes(columns, table, {ends: table}, of_nodes) if ends in as_nodes else {ends: table}
     graph = build(of_nodes, of_edges, directed=directed, made=columns.made)
     return replace(graph, table_columns=columns.named())
 
 
-def _refuse_missing(what: str, columns: Columns, sources: Iterable[Source], there: Callable[[str], bool]) -> None:
+def refuse_missing(columns: Columns, nodes: Iterable[Source], edges: Iterable[Source]) -> None:
     """Refuse a column that was named and is in no table."""
-    given = getattr(columns, what) or ()
-    for name in (given,) if isinstance(given, str) else given:
-        if not there(name) and not (what == "features" and columns.made):
-            tables_read = ", ".join(str(source.path) for source in sources) or "no table"
-            raise InputError(what, f"a column {shorten(name)} in one of the tables", f"none in {tables_read}")
+    for sources, words in ((nodes, ("id", "labels", "features", "ignore", "name", "node_type")), (edges, _OF_EDGES)):
+        sources = list(sources)
+        there = {name for source in sources for name in source.header()}
+        for word in words:
+            given = getattr(columns, word) or ()
+            for name in (given,) if isinstance(given, str) else given:
+                if name not in there and LABEL + name not in there and not (word == "features" and columns.made):
+                    read = ", ".join(str(source.path) for source in sources) or "no node table"
+                    raise InputError(word, f"a column {shorten(name)} in one of the tables", f"none in {read}")
 
 
-def _of_table(columns: Columns, header: list[str], matrix: Path | None) -> Columns:
+_OF_EDGES = ("source", "target", "weight", "edge_type")
+
+
+def of_table(columns: Columns, header: list[str], matrix: Path | None) -> Columns:
     """The choices that concern the node table with this header."""
     features = columns.features
     return Columns(
@@ -157,22 +215,20 @@ def _columns(table: NodeTable) -> dict[str, Any]:
 
 def _ids_of_edges(kind: str, edges: Mapping[Ends, EdgeTable]) -> list[Any]:
     """The ids of a type in all edge tables, in order of first appearance; integers where all of them are."""
-    found, whole = dict[str, None](), True
-    for ends, table in edges.items():
-        for end, owner in enumerate(ends[::2]):
-            if owner == kind:
-                ids, integers = _ids_of_end(table, end)
-                found |= dict.fromkeys(ids)
-                whole = whole and integers
-    return [int(word) for word in found] if whole else list(found)
-
-
-def _ids_of_end(table: EdgeTable, end: int) -> tuple[list[str], bool]:
-    """The ids at one end of edges as text, in order of first appearance; and whether they are integers."""
-    words = [str(table.ids[code]) for code in np.unique(table.ends[end])]
-    if table.source.lines:
-        return words, typed(words) is not words
-    return words, table.source.integers[end]
+    of_type = [(table, end) for ends, table in edges.items() for end in (0, 1) if ends[2 * end] == kind]
+    integers, found = all(table.source.lines or table.source.integers[end] for table, end in of_type), dict[str, None]()
+    for path in dict.fromkeys(
+        table.source.path for table, _ in of_type
+    ):  # parts of a table are in the order of its rows
+        parts = [(table, end) for table, end in of_type if table.source.path == path]
+        places = np.concatenate([2 * table.numbers + end for table, end in parts])
+        codes = np.concatenate([table.ends[end] for table, end in parts])[np.argsort(places)]
+        distinct, first = np.unique(codes, return_index=True)
+        ids = parts[0][0].ids
+        words = [str(ids[code]) for code in distinct[np.argsort(first)]]
+        integers = integers and (not parts[0][0].source.lines or typed(words) is not words)
+        found |= dict.fromkeys(words)
+    return [int(word) for word in found] if integers else list(found)
 
 
 def _rows(

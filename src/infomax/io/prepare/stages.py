@@ -35,6 +35,7 @@ from infomax.io.sources import (
     no_nodes,
     refuse_missing_header,
     refuse_other_type,
+    refuse_two_kinds,
 )
 from infomax.progress import Progress
 
@@ -168,10 +169,12 @@ class Preparation:
     def _find_ids(self) -> dict[str, Any]:
         """Without a node table: table first, where each id of the edges appears first."""
         self.database.execute(
-            "CREATE TABLE first AS SELECT id, min(place) AS place FROM ("
+            "CREATE TABLE first AS SELECT id, min(place) AS place, min(place % 2) <> max(place % 2) AS shared FROM ("
             "SELECT source AS id, 2 * number AS place FROM edges UNION ALL SELECT target, 2 * number + 1 FROM edges"
             ") GROUP BY id"
         )
+        shared = self.database.execute("SELECT bool_or(shared) FROM first").fetchone()[0]
+        refuse_two_kinds(self.edges, self.notes["edges"]["ends"], bool(shared))
         return {"features": [], "integers": self.notes["edges"]["integers"]}
 
     def _number_nodes(self) -> dict[str, Any]:
