@@ -9,7 +9,7 @@ from typing import Any
 
 from infomax.errors import InputError
 from infomax.io.atomic import make_folder, writable
-from infomax.io.columns import Columns
+from infomax.io.columns import TYPES, Columns
 from infomax.io.locking import locked
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.stages import GRAPH, Preparation
@@ -48,6 +48,7 @@ def prepare(
         columns: labels, features, ignore, id, name, source, target and weight as in `infomax.read_graph`.
     """
     place, chosen = Path(out), Columns.of(**columns)
+    chosen.refuse(TYPES, "one type of nodes, to prepare a graph folder")
     work = place.with_name(f".{place.name}-prepare")
     if place.exists():
         if work.exists() and not (work / GRAPH).exists():  # stopped between moving the graph and cleaning up
