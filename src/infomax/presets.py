@@ -32,6 +32,8 @@ from infomax.views.patches import BATCH, FAN_OUT
 
 Part = Callable[..., Any]
 
+HOPS = 5
+"""Hops over which vectors are smoothed where that is advised."""
 USUAL = 500
 """Epochs that a training with patience usually takes at most."""
 

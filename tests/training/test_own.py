@@ -14,12 +14,7 @@ from infomax.embeddings import StoredEmbeddings
 from infomax.training import checkpoints
 from infomax.training import embed as engine
 from infomax.training import own as module
-from infomax.training.own import LENGTH, directions, project
-
-
-def unit(x):
-    x = (x.toarray() if sparse.issparse(x) else x).astype(np.float64)
-    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300)
+from infomax.training.own import LENGTH, LONG, directions
 
 
 def balanced(part, length):
@@ -34,7 +29,8 @@ def test_vectors_are_what_the_definition_says(dense, smooth, block, monkeypatch)
     monkeypatch.setattr(engine, "BLOCK", {"cpu": block})
     graph = random_graph(40, dense=dense)
     model = DGI(7, own=5, smooth=smooth, epochs=2, device="cpu").fit(graph)
-    rows = unit(model.scaler_.transform(graph.features))
+    rows = model.scaler_.transform(graph.features)
+    rows = rows if dense else rows.toarray()
     turn = np.linalg.svd(rows)[2][:5].T
     own = balanced(rows @ turn, LENGTH)
     found = model.transform(graph).vectors
@@ -158,7 +154,7 @@ def test_attached_nodes_have_theirs(tmp_path):
     new = np.flatnonzero(grown.splits["new"])
     vector = model.transform(grown, rows=new).vectors[0]
     fitted = model._own_part(None, 0)
-    own = project(model.scaler_.transform(np.ones((1, graph.num_features), np.float32)), fitted.projection.numpy())[0]
+    own = (model.scaler_.transform(np.ones((1, graph.num_features), np.float32)) @ fitted.projection.numpy())[0]
     expected = (own - fitted.centre.numpy()[8:]) * fitted.factor.numpy()[8:]
     np.testing.assert_allclose(vector[8:], expected, atol=1e-5)
 
@@ -206,3 +202,46 @@ def test_it_is_counted(own):
         DGI(4, epochs=0, own=own).fit(graph)
     with pytest.raises(InputError, match="own"):
         DGI(4, epochs=0).fit(graph).transform(graph, own=own)
+
+
+def joined(like: bool) -> Graph:
+    """Nodes of three kinds with features of their kind, joined to others of the same kind, or of other kinds."""
+    rng = np.random.default_rng(0)
+    kind, ends = np.arange(300) % 3, rng.integers(300, size=(2, 12_000))
+    features = rng.random((300, 12)) < 0.1 + 0.6 * np.repeat(np.eye(3), 4, axis=1)[kind]
+    return Graph.from_arrays(ends[:, (kind[ends[0]] == kind[ends[1]]) == like], features.astype(np.float32))
+
+
+def test_auto_keeps_the_node_s_own_part_where_neighbours_are_no_more_alike_than_random_pairs():
+    differ = joined(like=False)
+    kept = DGI(8, epochs=1).fit(differ)
+    assert (kept.preset_.own, kept.transform(differ).vectors.shape) == (128, (300, 8 + 12))
+    lengths = np.linalg.norm(kept.transform(differ).vectors[:, 8:], axis=1)
+    assert lengths.mean() == pytest.approx(LONG, rel=1e-4)
+    for model, graph in (
+        (DGI(8, epochs=1), joined(like=True)),
+        (DGI(8, epochs=1, preset="whole-graph"), differ),  # named, and so as it is
+        (DGI(8, epochs=1, own=0), differ),
+        (DGI(8, epochs=1), differ.hold_out_edges(0.9, seed=0)),  # too few edges to tell
+    ):
+        assert (model.fit(graph).preset_.own, model.preset_.smooth) == (0, 0)
+
+
+def test_positions_are_smoothed_unless_that_is_asked_for_otherwise(tmp_path):
+    graph = Graph.from_arrays(joined(like=True).adjacency.nonzero(), None)
+    assert DGI(8, epochs=1).fit(graph).preset_.smooth == 5
+    assert DGI(8, epochs=1, smooth=0).fit(graph).preset_.smooth == 0
+    assert DGI(8, epochs=1, preset="whole-graph").fit(graph).preset_.smooth == 0
+    graph.save(tmp_path / "g.graph")  # five more passes over a disk are not the default
+    assert DGI(8, epochs=1).fit(Graph.open(tmp_path / "g.graph")).preset_.smooth == 0
+
+
+def test_a_training_that_auto_chose_goes_on(tmp_path):
+    def stop(training):
+        raise KeyboardInterrupt
+
+    graph = joined(like=False)
+    with pytest.raises(KeyboardInterrupt):
+        DGI(8, epochs=5).fit(graph, run=tmp_path, progress=stop)
+    resumed = DGI(8, epochs=5).fit(graph, run=tmp_path)
+    np.testing.assert_array_equal(resumed.transform(graph).vectors, DGI(8, epochs=5).fit_transform(graph).vectors)

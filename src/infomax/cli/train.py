@@ -193,8 +193,10 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
         chosen, reason = model.choose_preset(graph, choose_device(model.device), out)
         if asked == "auto":
             show.log.print(f"{f'{graph.kind}, ' if graph.kind else ''}preset {chosen}: {reason}")
-            model.preset = chosen
-        settings = model.settings(chosen).fitted_to(graph)
+            model.preset, suits = model.suited(chosen, graph)
+            if suits:
+                show.log.print(suits)
+        settings = model.settings().fitted_to(graph)
         if settings.paths:
             show.log.print(f"paths: {', '.join(settings.paths)}")
         if resume and (out / runs.MODEL).exists():

@@ -14,11 +14,12 @@ import torch
 from numpy.typing import NDArray
 
 from infomax.arrays.checks import check_feature_names
-from infomax.arrays.resemblance import resemblance
+from infomax.arrays.made import made
+from infomax.arrays.resemblance import resemblance, unlike
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.embeddings import Embeddings, pick
 from infomax.errors import InputError, whole
-from infomax.estimator.assembly import assemble, check_graph
+from infomax.estimator.assembly import assemble, check_graph, suited
 from infomax.estimator.assembly import build as build
 from infomax.estimator.later import Known, Neighbours
 from infomax.graphs.graph import Graph
@@ -34,7 +35,7 @@ from infomax.training.embed import Embedder, InMemory, device_for_folder, embedd
 from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.health import course, health, spread
 from infomax.training.loop import Training
-from infomax.training.own import Own
+from infomax.training.own import LENGTH, LONG, Own
 from infomax.training.parameters import Parameters, not_fitted
 from infomax.training.resuming import pausing, resume
 from infomax.training.writing import write_embedding
@@ -185,7 +186,7 @@ class DGI(Parameters):
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
         device = choose_device(self.device)
-        preset = self.settings(self.choose_preset(graph, device, folder)[0]).fitted_to(graph)
+        preset = self.suited(self.choose_preset(graph, device, folder)[0], graph)[0].fitted_to(graph)
         many = math.inf if self.one_of_many else None
         training, scaler = assemble(graph, preset, self.seed, device, ranks, reported=folder is not None, numbers=many)
         return training, preset, scaler
@@ -202,8 +203,9 @@ class DGI(Parameters):
 
     def _report(self, seen: Graph, vectors: NDArray[np.float32]) -> dict[str, Any]:
         """The report on the training, from the graph that it saw and vectors ``[n, d]`` of that."""
-        learnt = vectors[:, : self.model_.encoder.out_dim]  # without the node's own part
-        alike = {} if seen.kind else {"resemblance": resemblance(seen.table, seen.edges, self.scaler_)}
+        learnt, alike = vectors[:, : self.model_.encoder.out_dim], {}  # without the node's own part
+        if not seen.kind and not made(seen.feature_names):  # positions are made of the edges, so they are always alike
+            alike["resemblance"] = resemblance(seen.table, seen.edges, self.scaler_)
         return health({**(self._course or {}), **alike}, learnt, seen)
 
     def transform(
@@ -272,8 +274,9 @@ class DGI(Parameters):
             seen = self.graph_.seen()
             nodes = spread(seen.num_nodes)
             vectors = self.transform(seen, smooth=hops, own=0, rows=nodes).vectors
-            table = seen.table.scaled(self.scaler_)
-            self._own[count, hops] = Own.fit(count, vectors, table, nodes, self.seed_)
+            alike, table = resemblance(seen.table, seen.edges, self.scaler_), seen.table.scaled(self.scaler_)
+            length = LONG if unlike(alike, seen.edges) else LENGTH
+            self._own[count, hops] = Own.fit(count, length, vectors, table, nodes, self.seed_)
         return self._own[count, hops] if count else None
 
     def write_vectors(
@@ -363,6 +366,12 @@ class DGI(Parameters):
         free = room.available_bytes(device)
         reason = f"the whole graph needs about {size(needed)}, and {size(free)} are free"
         return ("batches" if needed > free and swappable else "whole-graph"), reason
+
+    def suited(self, preset: str | Preset, graph: Graph) -> tuple[Preset, str]:
+        """The settings of a preset, with the vectors that "auto" chooses for the features of a graph, and why."""
+        settings = self.settings(preset)
+        asked = self.preset != "auto" or self.own is not None or self.smooth is not None
+        return (settings, "") if asked else suited(settings, graph)
 
     def settings(self, preset: str | Preset | None = None) -> Preset:
         """Fill the estimator's arguments into a preset; by default its own preset, whole-graph for "auto"."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import torch
 
 from infomax.arrays import memory
+from infomax.arrays.made import made
+from infomax.arrays.resemblance import OWN, resemblance, unlike
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import warn_if_zero
 from infomax.errors import InputError
@@ -14,7 +18,7 @@ from infomax.kernels import Backend, room
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
 from infomax.parts.corruptions import is_replayable
-from infomax.presets import Preset
+from infomax.presets import HOPS, Preset
 from infomax.training.loop import Training
 from infomax.training.step import Model, has_closed_form
 
@@ -73,6 +77,24 @@ def assemble(
         ranks=ranks,
     )
     return training, scaler
+
+
+def suited(preset: Preset, graph: Graph) -> tuple[Preset, str]:
+    """A preset with the vectors that suit the features of a graph, and in words what was changed and why.
+
+    Where neighbours are no more alike than random pairs, what DGI makes of them is of less use than the node's own
+    features, which then stand beside. Positions are of more use when smoothed; of a graph on disk that would take long.
+    """
+    if made(graph.feature_names) == "positions" and not graph.table.mapped:
+        told = f"the vectors are smoothed over {HOPS} hops, because the features are positions; --smooth 0: not"
+        return dataclasses.replace(preset, smooth=HOPS), told
+    seen = graph.seen()
+    if unlike(alike := resemblance(seen.table, seen.edges, graph.scaler(preset.scale)), seen.edges):
+        count = min(OWN, graph.num_features)
+        told = f"the vectors hold {count} numbers of the node's own features as well, because neighbours resemble each"
+        told = f"{told} other no more than random pairs do ({alike:.3f}); --own 0: not"
+        return dataclasses.replace(preset, own=OWN), told
+    return preset, ""
 
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:

@@ -24,10 +24,8 @@ from infomax.evaluation.results import Printed, Row, score_text, summarise
 from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
 from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
+from infomax.presets import HOPS
 from infomax.progress import Progress, silent
-
-HOPS = 5
-"""Hops over which `variants` smooths vectors of a run that has no smoothing of its own."""
 
 
 def compare(
