@@ -370,8 +370,8 @@ class DGI(Parameters):
     def suited(self, preset: str | Preset, graph: Graph) -> tuple[Preset, str]:
         """The settings of a preset, with the vectors that "auto" chooses for the features of a graph, and why."""
         settings = self.settings(preset)
-        asked = self.preset != "auto" or self.own is not None or self.smooth is not None
-        return (settings, "") if asked else suited(settings, graph)
+        free = self.preset == "auto" and self.own is None and self.smooth is None
+        return suited(settings, graph) if free and settings.name in ("whole-graph", "batches") else (settings, "")
 
     def settings(self, preset: str | Preset | None = None) -> Preset:
         """Fill the estimator's arguments into a preset; by default its own preset, whole-graph for "auto"."""
