@@ -23,25 +23,6 @@ BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.17),
 DPI = 180
 DASHED, DOTTED = (0, (4, 2.5)), (0, (1, 1.5))
 
-_RULES: dict[str, Any] = {
-    "font.size": 13,
-    "axes.titlesize": 14,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 10,
-    "axes.labelpad": 6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.facecolor": "none",
-    "lines.linewidth": 2.2,
-    "lines.solid_capstyle": "round",
-    "legend.frameon": False,
-    "legend.handlelength": 1.4,
-    "svg.fonttype": "none",
-    **{f"{name}.color": INK for name in ("text", "xtick", "ytick")},
-    **{f"axes.{name}": INK for name in ("edgecolor", "labelcolor", "titlecolor")},
-}
-
 
 def matplotlib() -> Any:
     """Import matplotlib; if it is missing, say how to install it."""
@@ -54,7 +35,7 @@ def matplotlib() -> Any:
 
 def in_style() -> Any:
     """A context in which to draw and save figures."""
-    return matplotlib().rc_context(_RULES)
+    return matplotlib().rc_context(fname=Path(__file__).with_name("figures.mplstyle"))
 
 
 def panels(count: int, stacked: bool, *, height: float = 4.4, ratios: tuple[float, ...] | None = None) -> Any:
