@@ -96,6 +96,8 @@ class Preset:
         """Return the preset with the paths of a graph of several types, where the encoder takes paths."""
         if _function(self.encoder) is not PathMean:
             return self
+        if not graph.kind:
+            raise InputError("encoder PathMean", "a graph of several types of nodes", "one type of nodes")
         bound = self.encoder.keywords if isinstance(self.encoder, partial) else {}
         return dataclasses.replace(self, encoder=partial(PathMean, paths=graph.paths(**bound)))
 
@@ -149,10 +151,8 @@ _KNOWN = (
     # The same with mean pooling: an encoder that also suits graphs with other degrees.
     Preset(name="mean-pool", encoder=MeanPool),
     # A graph of several types of nodes, one of them after the other.
-    Preset(name="types", encoder=PathMean, dim=256),
-    Preset(
-        name="type-batches", views=partial(Batches, batch=2048), encoder=PathMean, dim=256, epochs=300, patience=None
-    ),
+    Preset(name="types", encoder=PathMean),
+    Preset(name="type-batches", views=partial(Batches, batch=2048), encoder=PathMean, epochs=300, patience=None),
     # Reddit.
     Preset(
         name="patches",

@@ -201,7 +201,9 @@ def test_each_type_trains_and_saves_what_it_needs(tmp_path):
         assert np.isfinite(vectors).all()
 
 
-def test_encoders_for_one_type_are_refused():
+def test_encoders_that_do_not_fit_the_types_are_refused():
+    with pytest.raises(InputError, match="PathMean: expected a graph of several types of nodes"):
+        DGI(8, preset="types").fit(typed_graph().others["author"])
     with pytest.raises(InputError, match="encoder: expected PathMean, for a graph of several types"):
         DGI(8, encoder=GCN, preset="whole-graph", epochs=1).fit(typed_graph())
 
