@@ -33,7 +33,7 @@ def neighbours(
     nodes: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NODE]...", help="Ids of nodes, or their names; write -- before one that begins with a dash."
+            metavar="NODE", help="Ids of nodes, or their names; write -- before one that begins with a dash."
         ),
     ] = None,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many nodes to show.", min=1)] = 10,
