@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -92,17 +92,6 @@ def cosines(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArr
     return similarity
 
 
-def random_rows(n: int, seed: int = 0) -> NDArray[np.int64]:
-    """At most SAMPLE rows of n, ascending."""
-    return np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE])
-
-
-def standing(similarity: Any, sample: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The share ``[k]`` of the pairs of a sample ``[n, d]`` of vectors that are less similar than ``[k]`` cosines."""
-    pairs = np.sort(cosines(sample, sample)[np.triu_indices(len(sample), 1)])
-    return np.searchsorted(pairs, np.asarray(similarity, np.float32)) / max(len(pairs), 1)
-
-
 def nearest(
     queries: NDArray[np.float32], own: NDArray[np.int64], blocks: Iterable[NDArray[np.float32]], k: int
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
@@ -129,8 +118,57 @@ def nearest(
     return best
 
 
+class Searched:
+    """Nodes among which the nearest are found by their vectors: `Embeddings`, `StoredEmbeddings` or an index of them.
+
+    Shapes:
+        vectors: ``[N, d]``, ids: ``[N]``, node_names: ``[N]`` or None; in memory or stored
+    """
+
+    vectors: Any
+    ids: Any
+    node_names: Any
+
+    def vectors_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors ``[n, d]`` of some rows ``[n]``."""
+        return np.asarray(self.vectors[rows])
+
+    def blocks(self) -> Iterable[NDArray[np.float32]]:
+        """All vectors in order, some at a time."""
+        return row_blocks(self.vectors)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def row(self, node_id: Hashable) -> int:
+        """The row of a node, by its id or else by its name; an integer and its text are the same id."""
+        return int(rows_of(self.ids, self.node_names, [node_id])[0])
+
+    def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
+        """The ``k`` nodes most similar to a node by cosine, without itself; ties in input order.
+
+        The search is exact, but for that of an index. A vector of zeros has similarity 0 to all others.
+        """
+        if k < 1:
+            return []
+        rows, cosine = self.nearest(np.array([self.row(node_id)]), k)
+        return list(zip(self.ids[rows[0]].tolist(), cosine[0].tolist(), strict=True))
+
+    def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
+        """As `neighbours`, of several nodes by their rows ``[n]``: the rows and the cosines ``[n, k]``."""
+        queries, some = self.vectors_of(rows), [slice(first, first + BLOCK) for first in range(0, len(rows), BLOCK)]
+        found = [pair for part in some for pair in nearest(queries[part], rows[part], self.blocks(), k)]
+        return np.array([near for near, _ in found]), np.array([cosine for _, cosine in found]).clip(-1, 1)
+
+    def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
+        """The share ``[k]`` of random pairs of nodes that are less similar than each of ``[k]`` cosines."""
+        sample = self.vectors_of(np.sort(np.random.default_rng(0).permutation(len(self))[:SAMPLE]))
+        pairs = np.sort(cosines(sample, sample)[np.triu_indices(len(sample), 1)])
+        return np.searchsorted(pairs, np.asarray(similarity, np.float32)) / max(len(pairs), 1)
+
+
 @dataclass(frozen=True, eq=False)
-class Embeddings:
+class Embeddings(Searched):
     """One vector per node, found by its id: ``embeddings[id]``.
 
     Attributes:
@@ -151,9 +189,6 @@ class Embeddings:
         object.__setattr__(self, "ids", checks.check_ids(self.ids, len(vectors)))
         if self.node_names is not None:
             object.__setattr__(self, "node_names", checks.check_names(self.node_names, len(vectors)))
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the ids."""
@@ -190,21 +225,6 @@ class Embeddings:
     def part(self, mask: NDArray[np.bool_]) -> Embeddings:
         """The embeddings of the nodes of a mask ``[N]``, such as a split of a graph."""
         return Embeddings(self.vectors[mask], self.ids[mask], pick(self.node_names, mask))
-
-    def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
-        """The ``k`` nodes most similar to a node by cosine, without itself; ties in input order.
-
-        The search is exact. A vector of zeros has similarity 0 to all others.
-        """
-        return paired(self, self.row(node_id), k)
-
-    def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
-        """As `neighbours`, of several nodes by their rows ``[n]``: the rows and the cosines ``[n, k]``."""
-        return _nearest(self.vectors[rows], rows, lambda: row_blocks(self.vectors), k)
-
-    def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
-        """The share ``[k]`` of random pairs of nodes that are less similar than each of ``[k]`` cosines."""
-        return standing(similarity, self.vectors[random_rows(len(self))])
 
     def save(self, path: str | Path, kind: str = "") -> None:
         """Write a file in the format of its extension: parquet, npy, npz, csv, tsv or kv (word2vec text).
@@ -259,7 +279,7 @@ class Embeddings:
 
 
 @dataclass(frozen=True, eq=False)
-class StoredEmbeddings:
+class StoredEmbeddings(Searched):
     """Vectors and ids in a folder of parquet parts, or in one such file; rows are read when they are needed."""
 
     vectors: StoredVectors
@@ -273,41 +293,10 @@ class StoredEmbeddings:
         ids = StoredIds(*paths)
         return cls(StoredVectors(*paths), ids, StoredRows(*paths, column="name") if "name" in ids.names else None)
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the ids."""
         return iter(self.ids)
 
-    def row(self, node_id: Hashable) -> int:
-        """As `Embeddings.row`."""
-        return int(rows_of(self.ids, self.node_names, [node_id])[0])
-
-    def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
-        """As `Embeddings.neighbours`, with some of the vectors in memory at a time."""
-        return paired(self, self.row(node_id), k)
-
-    def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
-        """As `Embeddings.nearest`."""
-        return _nearest(self.vectors[rows], rows, self.vectors.blocks, k)
-
-    def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
-        """As `Embeddings.standing`."""
-        return standing(similarity, self.vectors[random_rows(len(self))])
-
-
-def paired(searched: Any, row: int, k: int) -> list[tuple[Any, float]]:
-    """The ids and cosines of the ``k`` nodes that are nearest to the node of a row, in what has a ``nearest``."""
-    if k < 1:
-        return []
-    rows, cosine = searched.nearest(np.array([row]), k)
-    return list(zip(searched.ids[rows[0]].tolist(), cosine[0].tolist(), strict=True))
-
-
-def _nearest(
-    queries: NDArray[np.float32], own: NDArray[np.int64], blocks: Callable[[], Iterable[NDArray[np.float32]]], k: int
-) -> Found:
-    some = [slice(first, first + BLOCK) for first in range(0, len(own), BLOCK)]
-    found = [pair for part in some for pair in nearest(queries[part], own[part], blocks(), k)]
-    return np.array([rows for rows, _ in found]), np.array([cosine for _, cosine in found]).clip(-1, 1)
+    def blocks(self) -> Iterable[NDArray[np.float32]]:
+        """All vectors, some at a time."""
+        return self.vectors.blocks()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,17 +16,7 @@ from infomax.arrays.blocks import row_blocks
 from infomax.arrays.folder import file_hash
 from infomax.arrays.integrity import sample_hash
 from infomax.arrays.parquet_columns import StoredVectors
-from infomax.embeddings import (
-    Embeddings,
-    Found,
-    StoredEmbeddings,
-    cosines,
-    nearest,
-    paired,
-    random_rows,
-    rows_of,
-    standing,
-)
+from infomax.embeddings import Embeddings, Found, Searched, StoredEmbeddings, cosines, nearest
 from infomax.errors import InputError
 from infomax.io.atomic import check_place, replacing
 from infomax.io.json import read_json, write_json
@@ -47,7 +37,7 @@ More of the first double the time to build, more of the second cost a search som
 
 
 @dataclass(frozen=True)
-class NeighbourIndex:
+class NeighbourIndex(Searched):
     """A cosine HNSW index over vectors.
 
     Shapes:
@@ -65,20 +55,14 @@ class NeighbourIndex:
     vectors: StoredVectors | None = None
     node_names: Any = None
 
-    def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
-        """As `Embeddings.neighbours`, among the nodes that the index finds; their cosines are exact."""
-        return paired(self, int(rows_of(self.ids, self.node_names, [node_id])[0]), k)
-
     def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
-        """As `Embeddings.nearest`, among the nodes that the index finds."""
-        return nearest_found(self.graph, self._rows, rows, min(k, len(self.ids) - 1))
+        """As `Embeddings.nearest`, among the nodes that the index finds; their cosines are exact."""
+        exact = self.vectors_of if self.vectors is None else self.vectors.__getitem__
+        return nearest_found(self.graph, exact, rows, min(k, len(self.ids) - 1))
 
-    def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
-        """As `Embeddings.standing`, by the vectors in the index, which are read faster than those on disk."""
-        return standing(similarity, np.vstack(self.graph.get(random_rows(len(self.ids)))))
-
-    def _rows(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        return np.vstack(self.graph.get(rows)) if self.vectors is None else self.vectors[rows]
+    def vectors_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors in the index, which are read faster than those on disk."""
+        return np.vstack(self.graph.get(rows))
 
     def __str__(self) -> str:
         sampled = min(SAMPLE, len(self.ids))

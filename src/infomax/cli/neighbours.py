@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from infomax.embeddings import Embeddings, StoredEmbeddings
+    from infomax.embeddings import Embeddings, Searched, StoredEmbeddings
     from infomax.estimator import DGI
     from infomax.index import NeighbourIndex
-
-    Searched: TypeAlias = Embeddings | StoredEmbeddings | NeighbourIndex
 
 _INSTALL = "Install it: pip install 'infomax[index]'."
 
