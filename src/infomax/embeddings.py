@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -175,11 +175,13 @@ class Embeddings(Searched):
         vectors: ``[N, d]`` float32.
         ids: ``[N]``, int64 or str objects, unique, in input order.
         node_names: ``[N]`` str objects ("" = none), by which nodes are found, too. None: nodes have only ids.
+        model: the hash of the model that made them; "" where it is not known. Vectors of two models are not comparable.
     """
 
     vectors: NDArray[np.float32]
     ids: NDArray[Any]
     node_names: NDArray[Any] | None = None
+    model: str = ""
 
     def __post_init__(self) -> None:
         vectors = checks.check_array("vectors", self.vectors, checks.NUMBERS, "numbers [N, d]", np.float32)
@@ -224,20 +226,40 @@ class Embeddings(Searched):
 
     def part(self, mask: NDArray[np.bool_]) -> Embeddings:
         """The embeddings of the nodes of a mask ``[N]``, such as a split of a graph."""
-        return Embeddings(self.vectors[mask], self.ids[mask], pick(self.node_names, mask))
+        return Embeddings(self.vectors[mask], self.ids[mask], pick(self.node_names, mask), self.model)
+
+    def rotation(self, onto: Embeddings) -> NDArray[np.float32]:
+        """The rotation ``[d, d]`` that brings these vectors nearest to others, over the nodes that both have.
+
+        It is the orthogonal matrix R with the least squared distances between V R and the others, by one SVD.
+        """
+        known, others = self._position, onto._position
+        pairs = np.array([(row, others[text]) for text, row in known.items() if text in others], np.int64)
+        if self.shape[1] != onto.shape[1] or not len(pairs):
+            found = f"{len(pairs):,} common nodes, {self.shape[1]:,} and {onto.shape[1]:,} dimensions"
+            raise InputError("vectors to align", "common nodes and as many dimensions", found)
+        product = np.zeros((self.shape[1], self.shape[1]))
+        for rows in np.array_split(pairs, 1 + len(pairs) // SAMPLE):
+            product += self.vectors[rows[:, 0]].T.astype(np.float64) @ onto.vectors[rows[:, 1]]
+        left, _, right = np.linalg.svd(product)
+        return np.asarray(left @ right, np.float32)
+
+    def align(self, onto: Embeddings) -> Embeddings:
+        """The same vectors, turned onto those of another model, such as yesterday's; see `rotation`."""
+        return replace(self, vectors=self.vectors @ self.rotation(onto), model="")
 
     def save(self, path: str | Path, kind: str = "") -> None:
         """Write a file in the format of its extension: parquet, npy, npz, csv, tsv or kv (word2vec text).
 
         ``kind``, such as ".csv", stands for the extension.
         """
-        files.write_vectors(self.ids, self.vectors, Path(path), kind, self.node_names)
+        files.write_vectors(self.ids, self.vectors, Path(path), kind, self.node_names, self.model)
 
     @classmethod
     def read(cls, path: str | Path) -> Embeddings:
         """Read a file that `save` wrote. An npy has no ids: row numbers are used."""
         ids, vectors, names = files.read_vectors(Path(path))
-        return cls(vectors, ids, names)
+        return cls(vectors, ids, names, files.model_of(Path(path)))
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """A frame of "pandas", "polars" or "arrow" (pyarrow) with the columns ``id, d0, d1, ...``, and ``name``."""

@@ -40,6 +40,7 @@ SURFACE = {
         *COLUMNS,
     },
     "embed": {"--out", "--attach", "--smooth", "--own", "--id", "--source", "--target", "--weight", "--features"},
+    "update": {"--out", "--vectors", "--train", "--align", "--labels", "--device"},
     "evaluate": {"--labels", "--id", "--dataset", "--probe", "--smooth", "--variants", "--edges", "--json"},
     "neighbours": {"-k", "--index"},
     "info": {"--labels", "--directed", "--groups", *COLUMNS},

@@ -61,6 +61,10 @@ class Table(ABC):
     def of_degrees(self, degrees: NDArray[np.int64]) -> Table:
         """The degree features of degrees ``[N]``, in memory where these are."""
 
+    def by_rows(self) -> Table:
+        """The same, read row by row as if it were on disk: where few rows are needed, the others are not touched."""
+        return self
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -123,6 +127,10 @@ class MemoryTable(Table):
         if not self.sparse:
             return MemoryTable(np.vstack([self.values, dense(rows)]))
         return MemoryTable(sparse.csr_array(sparse.vstack([self.values, rows])))
+
+    def by_rows(self) -> MappedTable:
+        """The same as a table that is scaled row by row, and dense."""
+        return MappedTable(_DenseRows(self.values) if self.sparse else self.values)
 
     def of_degrees(self, degrees: NDArray[np.int64]) -> MemoryTable:
         """The degree features of degrees."""
@@ -222,6 +230,21 @@ class Appended:
         """All rows, in memory."""
         rows: list[Any] = self[:].tolist()
         return rows
+
+
+@dataclass(frozen=True, eq=False)
+class _DenseRows:
+    """The rows of sparse features, dense when they are asked for."""
+
+    values: Features
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(N, F)``."""
+        return int(self.values.shape[0]), int(self.values.shape[1])
+
+    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
+        return dense(self.values[rows])
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,7 @@ from infomax.cli import (  # noqa: F401
     settings,
     show,
     train,
+    update,
 )  # fmt: skip
 from infomax.cli.app import app
 from infomax.cli.torchrun import first_here, started

@@ -109,7 +109,7 @@ def embed(
 
     with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
         with ranks.together():
-            model, source = _open(run, graph, attach, columns)
+            model, source = open_run(run, graph, columns, attach=attach)
             model.device = device
             in_parts = source.table.mapped and not attach and out.suffix.lower() in ("", ".parquet", ".npy")
             if ranks.count > 1 and (out.suffix or not in_parts):
@@ -129,7 +129,9 @@ def embed(
     show.wrote(f"{out} ({embeddings!r})", began)
 
 
-def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -> tuple[DGI, Graph]:
+def open_run(
+    run: Path, graph: str | None, columns: dict[str, Any], labels: list[str] | None = None, *, attach: bool = False
+) -> tuple[DGI, Graph]:
     """Read a run and the graph to embed: its own, another, or its own with new nodes."""
     from infomax.arrays.made import made
     from infomax.estimator import DGI
@@ -142,7 +144,7 @@ def _open(run: Path, graph: str | None, attach: bool, columns: dict[str, Any]) -
     elif graph is not None:
         try:
             known = source.table_columns
-            source = open_graph(graph, None, source.directed, columns, features=model.feature_names_, earlier=known)
+            source = open_graph(graph, labels, source.directed, columns, features=model.feature_names_, earlier=known)
         except InputError as error:
             known = source.ids.tolist() if not source.table.mapped else []
             if error.found in map(shorten, known):  # an edge to a node of the run's graph

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
@@ -22,6 +23,7 @@ from infomax.errors import InputError, whole
 from infomax.estimator.assembly import assemble, check_graph, suited
 from infomax.estimator.assembly import build as build
 from infomax.estimator.later import Known, Neighbours
+from infomax.estimator.updating import Update, update
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend, room
 from infomax.kernels.device import choose_device
@@ -32,6 +34,7 @@ from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import following
 from infomax.training import runs
 from infomax.training.embed import Embedder, InMemory, device_for_folder, embedder
+from infomax.training.fingerprints import encoder_hash, vectors_hash
 from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.health import course, health, spread
 from infomax.training.loop import Training
@@ -83,6 +86,9 @@ class DGI(Parameters):
     _course: dict[str, Any] | None = None  # of the training, without what needs the vectors
     _health: dict[str, Any] | None = None
     _known: Known | None = None  # to attach new nodes to
+    _start: DGI | None = None  # whose training goes on
+    _turn: Tensor | None = None  # a rotation of the vectors, onto those of an earlier model
+    _kept: Embeddings | None = None  # vectors that a run is to hold as they are
     _own: dict[tuple[int, int], Own]  # by the number of singular vectors and the hops of smoothing
 
     def __init__(
@@ -174,7 +180,7 @@ class DGI(Parameters):
         self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
         self._course, self._health = course(training), None
         self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
-        self._own = {}
+        self._own, self._turn, self._kept = {}, None, None
         with ranks.together():
             self._own_part(preset.own, preset.smooth)
             if folder is not None and config is not None:
@@ -188,7 +194,13 @@ class DGI(Parameters):
         device = choose_device(self.device)
         preset = self.suited(self.choose_preset(graph, device, folder)[0], graph)[0].fitted_to(graph)
         many = math.inf if self.one_of_many else None
-        training, scaler = assemble(graph, preset, self.seed, device, ranks, reported=folder is not None, numbers=many)
+        start = self._start
+        reported, scaler = folder is not None, None if start is None else start.scaler_
+        training, scaler = assemble(
+            graph, preset, self.seed, device, ranks, reported=reported, numbers=many, scaler=scaler
+        )
+        if start is not None:
+            training.model.load_state_dict(start.model_.state_dict())
         return training, preset, scaler
 
     @property
@@ -232,11 +244,56 @@ class DGI(Parameters):
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
         numbers, part = math.inf if self.one_of_many else None, self._own_part(own, hops)
         engine = embedder(
-            self.model_.encoder, graph, self.scaler_, self.device, smooth=hops, own=part, rows=rows, numbers=numbers
+            self.model_.encoder,
+            graph,
+            self.scaler_,
+            self.device,
+            smooth=hops,
+            own=part,
+            turn=self._turn if own is None else None,  # it is that of the model's own settings
+            rows=rows,
+            numbers=numbers,
         )
-        if rows is None:
-            return Embeddings(engine.all(), graph.ids[:], pick(graph.node_names, slice(None)))
-        return Embeddings(engine.of(rows), graph.ids[rows], pick(graph.node_names, rows))
+        some = slice(None) if rows is None else rows
+        vectors, made_by = engine.all() if rows is None else engine.of(rows), self._hash(part, hops, engine.turn)
+        return Embeddings(vectors, graph.ids[some], pick(graph.node_names, some), made_by)
+
+    @property
+    def hash_(self) -> str:
+        """The hash of all that the vectors depend on besides the graph; files of vectors in parquet hold it."""
+        return self._hash(self._own_part(None, self.preset_.smooth), self.preset_.smooth, self._turn)
+
+    def _hash(self, own: Own | None, smooth: int, turn: Tensor | None) -> str:
+        return vectors_hash(encoder_hash(self.model_.encoder, self.scaler_, own, turn), smooth)
+
+    def update(
+        self,
+        graph: Graph,
+        vectors: Embeddings | None = None,
+        *,
+        train: bool = False,
+        align: bool = False,
+        progress: bool | Callable[[Training], None] = False,
+    ) -> Update:
+        """Take the model to a later graph; nodes are compared by their ids with those of the graph it was fitted to.
+
+        Vectors that no change reaches are those of ``vectors``, byte for byte; the others are computed.
+
+        Args:
+            graph: the later graph, with the same features.
+            vectors: those of the graph before; None: all are computed.
+            train: go on training from these weights; then all vectors are computed.
+            align: turn the vectors after that onto the ones before by the best rotation, so that they are comparable;
+                the new model keeps the rotation.
+            progress: as in `fit`.
+
+        Returns:
+            the new ``model``, its ``embeddings``, the ``changes`` and the number of vectors ``computed``.
+        """
+        self._check_fitted()
+        check_graph(graph)
+        check_feature_names("features", graph.feature_names, self.feature_names_)
+        return update(self, graph, vectors, train=train, align=align, progress=progress)
 
     def vector(self, features: Any = None, neighbours: Neighbours = ()) -> NDArray[np.float32]:
         """Compute the vector ``[d]`` of a new node, as if it were attached to the graph that the model was fitted to.
@@ -265,7 +322,8 @@ class DGI(Parameters):
         scaled = dataclasses.replace(near, table=near.table.scaled(self.scaler_))
         part, source = self._own_part(None, smooth), InMemory(WholeView.of(scaled, encoder.rule, backend))
         first = near.num_nodes - len(neighbours)
-        return Embedder(encoder, source, smooth, part and part.of(scaled.table)).of(np.arange(first, near.num_nodes))
+        engine = Embedder(encoder, source, smooth, part and part.of(scaled.table), self._turn)
+        return engine.of(np.arange(first, near.num_nodes))
 
     def _own_part(self, own: int | None, hops: int) -> Own | None:
         """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""
@@ -299,8 +357,8 @@ class DGI(Parameters):
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
         options |= {"device": device_for_folder(graph, self.device), "smooth": hops, "half": half}
-        part = self._own_part(own, hops)
-        write_embedding(self.model_.encoder, graph, self.scaler_, Path(out), own=part, **options)
+        options |= {"own": self._own_part(own, hops), "turn": self._turn if own is None else None}
+        write_embedding(self.model_.encoder, graph, self.scaler_, Path(out), **options)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """Fit to a graph and return its vectors."""
@@ -332,11 +390,14 @@ class DGI(Parameters):
             held, count = run.own and (run.own.width, *run.own.centre.shape), min(preset.own, len(run.feature_names))
             if held != ((count, model.model_.encoder.out_dim + count) if count else None):
                 raise RuntimeError(f"the node's own part has {held[0] if held else 0} singular vectors")
+            if run.turn is not None and run.turn.shape != (width := model.model_.encoder.out_dim + count, width):
+                raise RuntimeError(f"the vectors are turned by a matrix {list(run.turn.shape)}")
         except (AttributeError, KeyError, TypeError, RuntimeError) as error:
             where, remedy = str(Path(folder) / runs.CONFIG), "Restore a copy, or train again."
             if own:
                 where, remedy = f"DGI.load(run, {'=..., '.join(own)}=...)", "Pass what it was trained with."
             raise InputError(where, "the settings of the model in the run", f"others ({error})", remedy) from error
+        model._turn = run.turn
         model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
         model._own = {} if run.own is None else {(preset.own, preset.smooth): run.own}
         moved = None if moved_to is None else Path(moved_to)
@@ -387,14 +448,22 @@ class DGI(Parameters):
         return dataclasses.replace(preset, **changes).checked()
 
     def _finish(self, folder: Path, config: str) -> None:
-        graph, vectors = self.graph_, None
-        if not graph.table.mapped and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
+        graph, vectors = self.graph_, self._kept
+        if vectors is None and not graph.table.mapped and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
             vectors = self.transform(graph)
             if self._health is None and self._course is not None:
                 self._health = self._report(graph, vectors.vectors)
         own = self._own_part(None, self.preset_.smooth)
         runs.finish(
-            folder, self.model_.state_dict(), self.scaler_, self.feature_names_, self.health_, config, vectors, own
+            folder,
+            self.model_.state_dict(),
+            self.scaler_,
+            self.feature_names_,
+            self.health_,
+            config,
+            vectors,
+            own,
+            self._turn,
         )
 
     def _check_fitted(self) -> None:

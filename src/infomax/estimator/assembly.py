@@ -32,6 +32,7 @@ def assemble(
     *,
     reported: bool = False,
     numbers: float | None = None,
+    scaler: Scaler | None = None,
 ) -> tuple[Training, Scaler]:
     """Make the model, the views and the training; raise InputError for settings that do not fit the graph.
 
@@ -43,6 +44,7 @@ def assemble(
         ranks: the processes that share every step.
         reported: whether a run folder is written, whose report needs the vectors of all nodes.
         numbers: how many numbers the training computes, which decides about kernels; None: by the preset.
+        scaler: that of a training that goes on; None: fitted to the graph.
     """
     room.require(preset.bytes(graph, device), device, ranks.on_this_host)
     if not graph.splits.get("seen", np.True_).any():
@@ -51,7 +53,7 @@ def assemble(
     model = build(preset, graph.num_features, first).to(device)
     replayable = is_replayable(preset.corruption, graph.table.sparse) and has_closed_form(model, preset.objective)
     source = graph if preset.regime.reads_folders else graph.loaded()
-    seen, scaler = source.seen(), source.scaler(preset.scale)
+    seen, scaler = source.seen(), scaler or source.scaler(preset.scale)
     if reported and not graph.table.mapped and ranks.rank == 0:  # the report needs all vectors
         room.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
     scaled = seen.scaled(scaler)

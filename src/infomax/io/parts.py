@@ -22,7 +22,8 @@ from infomax.io.json import read_json, to_json, write_json
 
 ABOUT, PARTS = "_parts.json", "part-*.parquet"  # readers of parquet folders skip names that begin with _
 _AGAIN = "Repeat the infomax embed that wrote it: it writes what lacks or is damaged."
-_KEY = b"infomax"
+_KEY, MODEL_KEY = b"infomax", b"infomax_model"
+"""Under which a footer says what a part is, and has the hash of the model that made the vectors."""
 
 
 @dataclass(frozen=True)
@@ -139,14 +140,23 @@ def check_columns(schema: Any, path: Path) -> tuple[Any, Any]:
     return schema.field("id").type, schema.field("vector").type
 
 
+def told_model(file: Any) -> str:
+    """The hash of the model that made the vectors, as the footer of a parquet file tells; "" where it does not."""
+    found: bytes = (file.metadata.metadata or {}).get(MODEL_KEY, b"")
+    return found.decode("ascii", "replace")
+
+
 def _read_notes(paths: list[Path]) -> list[Note | None]:
     """What the footers of parquet files say, all with ids and vectors of one type; None: written by others."""
-    notes, kinds = [], []
+    notes, kinds, models = [], [], []
     for path in paths:
         with parquet.opened(path) as file:
             kinds.append(check_columns(file.schema_arrow, path))
             if kinds[-1] != kinds[0]:
                 raise InputError(str(path), f"columns of the types of {paths[0]}", " and ".join(map(str, kinds[-1])))
+            models.append(told_model(file))
+            if models[-1] != models[0]:
+                raise _other(path)
             said, rows = (file.metadata.metadata or {}).get(_KEY), file.metadata.num_rows
             notes.append(None if said is None else Note(**json.loads(said)))
             if (note := notes[-1]) is not None and rows != note.stop - note.first:

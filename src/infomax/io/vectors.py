@@ -20,7 +20,7 @@ from infomax.io.blocks import typed
 from infomax.io.columns import Columns
 from infomax.io.features import finite
 from infomax.io.npz import read_arrays
-from infomax.io.parts import check_columns, has_parts, parquet_files
+from infomax.io.parts import MODEL_KEY, check_columns, has_parts, parquet_files, told_model
 from infomax.io.sources import Source
 from infomax.io.tables import read_nodes
 
@@ -33,14 +33,18 @@ _PLAIN = {"use_dictionary": False, "compression": "none", "write_statistics": ["
 
 
 def write_vectors(
-    ids: NDArray[Any], vectors: Vectors, path: Path, kind: str = "", names: NDArray[Any] | None = None
+    ids: NDArray[Any], vectors: Vectors, path: Path, kind: str = "", names: NDArray[Any] | None = None, model: str = ""
 ) -> None:
     """Write ids and names ``[N]`` and vectors ``[N, d]`` in the format of an extension, by default the path's.
 
     An npy holds no ids, and a kv no names. In csv, tsv and kv, numbers have the fewest digits that read back as the
-    same float32.
+    same float32. Only parquet holds the hash of the model.
     """
-    _by_extension(_WRITERS, Path(f"v{kind}") if kind else path)(ids, vectors, names, path)
+    write = _by_extension(_WRITERS, Path(f"v{kind}") if kind else path)
+    if write is _write_parquet:
+        write(ids, vectors, names, path, model)
+    else:
+        write(ids, vectors, names, path)
 
 
 def check_extension(path: Path) -> None:
@@ -87,6 +91,7 @@ def write_blocks(
     path: Path,
     blocks: Iterable[tuple[Any, NDArray[Any], Any]],
     seal: Callable[[Path], dict[bytes, bytes]] | None = None,
+    model: str = "",
 ) -> None:
     """Write a parquet file block by block: ``id`` (int64 or string), ``name`` if any, ``vector`` (fixed-size list).
 
@@ -94,6 +99,7 @@ def write_blocks(
         path: the file.
         blocks: ids ``[n]``, vectors ``[n, d]`` and names ``[n]`` or None, at least once.
         seal: gives the metadata for the footer, when the file lacks only that.
+        model: the hash of the model that made the vectors.
     """
     pyarrow, pyarrow_parquet = parquet.need_pyarrow(path)
     writer = None
@@ -103,17 +109,26 @@ def write_blocks(
             table = pyarrow.table({"id": pyarrow.array(ids), **named, "vector": parquet.arrow_column(vectors)})
             writer = writer or pyarrow_parquet.ParquetWriter(path, table.schema, **_PLAIN)
             writer.write_table(table)
-        if seal is not None and writer is not None:
-            writer.add_key_value_metadata(seal(path))
+        if writer is not None:
+            writer.add_key_value_metadata({**(seal(path) if seal else {}), **({MODEL_KEY: model} if model else {})})
     finally:
         if writer is not None:
             writer.close()
 
 
-def _write_parquet(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> None:
+def _write_parquet(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str) -> None:
     parquet.need_pyarrow(path)
     with replacing(path) as temporary:
-        write_blocks(temporary, [(ids, vectors, names)])
+        write_blocks(temporary, [(ids, vectors, names)], model=model)
+
+
+def model_of(path: Path) -> str:
+    """The hash of the model that made the vectors of a parquet file, or of a folder of parts; "" where none is told."""
+    files = parquet_files(path) if has_parts(path) else [path]
+    if files[0].suffix.lower() != ".parquet":
+        return ""
+    with parquet.opened(files[0]) as file:
+        return told_model(file)
 
 
 def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:

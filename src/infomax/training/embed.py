@@ -76,11 +76,13 @@ class Embedder:
     """Computes the vectors ``[N, d]`` of the nodes of a graph, exactly. Dropout is switched off.
 
     A pass is a layer of the encoder or a hop of smoothing: H + P^smooth H, with rows of length 1. With ``own``, the
-    node's own part stands beside them, ``[N, d + K]``.
+    node's own part stands beside them, ``[N, d + K]``. A ``turn`` ``[d + K, d + K]`` is a rotation of the result.
     """
 
-    def __init__(self, encoder: Encoder, source: Source, smooth: int = 0, own: Own | None = None) -> None:
-        self.source, self.smooth, self.own = source, smooth, own
+    def __init__(
+        self, encoder: Encoder, source: Source, smooth: int = 0, own: Own | None = None, turn: Tensor | None = None
+    ) -> None:
+        self.source, self.smooth, self.own, self.turn = source, smooth, own, turn
         if any(part.training for part in encoder.modules()) or _device(encoder) != source.device:
             encoder = deepcopy(encoder).to(source.device).eval()
         self.encoder, self.width = encoder, encoder.out_dim + (own.width if own else 0)
@@ -92,8 +94,12 @@ class Embedder:
     def rows(self, start: int, stop: int) -> Tensor:
         """The vectors of nodes start to stop; the first call computes all passes but the last."""
         with torch.no_grad():
-            vectors = self._last(start, stop)
-            return vectors if self.own is None else self.own.beside(vectors, slice(start, stop))
+            return self._ended(self._last(start, stop), slice(start, stop))
+
+    def _ended(self, vectors: Tensor, nodes: Any) -> Tensor:
+        """Vectors of some nodes, a slice or rows, from those of the encoder: with the own part, and turned."""
+        vectors = vectors if self.own is None else self.own.beside(vectors, nodes)
+        return vectors if self.turn is None else vectors @ self.turn.to(vectors)
 
     def all(self) -> NDArray[np.float32]:
         """The vectors of all nodes."""
@@ -115,9 +121,7 @@ class Embedder:
                 vectors = self.source.of(self.encoder, chosen)
                 if vectors is None:
                     break
-                if self.own is not None:
-                    vectors = self.own.beside(vectors, nodes[start : start + step])
-                out[start : start + step] = vectors.cpu().numpy()
+                out[start : start + step] = self._ended(vectors, nodes[start : start + step]).cpu().numpy()
             else:
                 if not self.smooth:
                     return out
@@ -261,6 +265,7 @@ def embedder(
     *,
     smooth: int = 0,
     own: Own | None = None,
+    turn: Tensor | None = None,
     rows: NDArray[np.int64] | None = None,
     numbers: float | None = None,
 ) -> Embedder:
@@ -276,13 +281,13 @@ def embedder(
         # Some rows are read by a CPU, which does not need the others.
         place = cpu if rows is not None and not smooth else device_for_folder(graph, device)
         on_disk = OnDisk(graph, encoder.rule, scaler, place)
-        return Embedder(encoder, on_disk, smooth, own and own.of(graph.table.scaled(scaler)))
+        return Embedder(encoder, on_disk, smooth, own and own.of(graph.table.scaled(scaler)), turn)
     where = choose_device(device)
     room.require(memory.embedding_bytes(graph, width), where)
     scaled = graph.scaled(scaler)
     backend = Backend.of_embedding(where, numbers or graph.num_nodes * encoder.out_dim)
     source = InMemory(whole_view(scaled, encoder.rule, backend))
-    return Embedder(encoder, source, smooth, own and own.of(scaled.table))
+    return Embedder(encoder, source, smooth, own and own.of(scaled.table), turn)
 
 
 def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> Tensor:

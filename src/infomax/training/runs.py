@@ -64,6 +64,7 @@ class Run:
     feature_names: tuple[str, ...]
     health: dict[str, Any]
     own: Own | None = None
+    turn: Tensor | None = None
 
 
 @contextmanager
@@ -135,6 +136,7 @@ def finish(
     config: str,
     vectors: Embeddings | None = None,
     own: Own | None = None,
+    turn: Tensor | None = None,
 ) -> None:
     """Write vectors and report, then the model, which marks the run as finished, and remove the checkpoint.
 
@@ -147,11 +149,13 @@ def finish(
         config: what `begin` returned.
         vectors: those of all nodes, as `DGI.transform` returns them.
         own: the node's own part of the vectors.
+        turn: a rotation ``[d, d]`` of them.
     """
     import torch
 
     write_json(folder / HEALTH, health)
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()} | (own.tensors() if own else {})
+    tensors |= {} if turn is None else {"turn": turn}
     values: dict[str, Any] = {"feature_names": list(feature_names), "config": config}
     for kind, one in (("", scaler), *scaler.others.items()):  # of the other types of nodes, too
         values[f"scaler{kind and ':'}{kind}"] = one.kind
@@ -160,7 +164,7 @@ def finish(
             tensors |= {f"scaler{kind and ':'}{kind}.{name}": vector for name, vector in vectors_of_one.items()}
     if vectors is not None:
         vectors.save(folder / VECTORS)
-        values["vectors"] = file_hash(folder / VECTORS)
+        values |= {"vectors": file_hash(folder / VECTORS), "made_by": vectors.model}
     checkpoints.save(folder / MODEL, tensors, values)
     (folder / CHECKPOINT).unlink(missing_ok=True)
 
@@ -210,6 +214,7 @@ def read(folder: Path) -> Run:
         config=config,
         scaler=replace(_scaler(folder / MODEL, values, tensors, "scaler", len(names)), others=others),
         own=Own.taken_from(folder / MODEL, tensors, len(names)),
+        turn=tensors.pop("turn", None),
         weights={name.removeprefix("model."): tensor for name, tensor in tensors.items()},
         feature_names=tuple(names),
         health=_read_health(folder / HEALTH),
@@ -249,7 +254,8 @@ def vectors_of_run(folder: Path) -> Embeddings | None:
             return None
         _read_health(folder / HEALTH)
         graph = read_training_graph(folder)
-        return Embeddings(Embeddings.read(folder / VECTORS).vectors, graph.ids, graph.node_names)
+        vectors = Embeddings.read(folder / VECTORS).vectors
+        return Embeddings(vectors, graph.ids, graph.node_names, str(values.get("made_by", "")))
     except (InputError, OSError):
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,13 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from infomax.arrays.scaling import Scaler
 from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Graph
 from infomax.io.atomic import make_folder, remove_leftovers, replacing
 from infomax.io.folder import ArrayWriter
-from infomax.io.json import to_json, write_json
+from infomax.io.json import write_json
 from infomax.io.locking import locked
 from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_parts, run_hash
 from infomax.io.vectors import write_blocks
@@ -29,7 +29,7 @@ from infomax.kernels.ranks import Ranks
 from infomax.parts.encoders import Encoder
 from infomax.progress import Progress, silent
 from infomax.training.embed import Embedder, OnDisk, blocks
-from infomax.training.fingerprints import graph_fingerprint
+from infomax.training.fingerprints import encoder_hash, graph_fingerprint, vectors_hash
 from infomax.training.own import Own
 
 PART = 1 << 20
@@ -51,6 +51,7 @@ def write_embedding(
     device: torch.device,
     smooth: int = 0,
     own: Own | None = None,
+    turn: Tensor | None = None,
     half: bool = False,
     check: bool = True,
     progress: Progress = silent,
@@ -68,12 +69,14 @@ def write_embedding(
         device: where to compute; a GPU must have room for the whole graph.
         smooth: number of hops to smooth the vectors over.
         own: the node's own part, to stand beside the encoder's.
+        turn: a rotation ``[d, d]`` of the vectors.
         half: whether to write in half precision.
         check: whether to read existing parts in whole; else those of a finished folder are checked by their footers.
         progress: called with the number of nodes done.
     """
-    n, ranks, described = graph.num_nodes, Ranks.current(), _described(encoder, graph, scaler, smooth, own, half)
+    n, ranks, described = graph.num_nodes, Ranks.current(), _described(encoder, graph, scaler, smooth, own, turn, half)
     run, own = run_hash(described), own and own.of(graph.table.scaled(scaler))
+    model = vectors_hash(described["encoder"], smooth)
     if out.suffix:
         if ranks.count > 1:
             remedy = "Leave out the extension: vectors/."
@@ -81,7 +84,7 @@ def write_embedding(
             raise InputError(str(out), found, "one file", remedy)
         work = out.with_name(f".{out.name}-layers")
         source = OnDisk(graph, encoder.rule, scaler, device, work / run)
-        writer = Writer(Embedder(encoder, source, smooth, own), source.work, graph, half, progress)
+        writer = Writer(Embedder(encoder, source, smooth, own, turn), source.work, graph, half, progress, model)
         with replacing(out) as temporary:
             (writer.parquet if out.suffix.lower() == ".parquet" else writer.npy)(temporary, 0, n)
         shutil.rmtree(work, ignore_errors=True)
@@ -99,7 +102,7 @@ def write_embedding(
             source = OnDisk(graph, encoder.rule, scaler, device, out / LAYERS / run)
             if ranks.rank:
                 ranks.wait()  # for the layers
-            writer = Writer(Embedder(encoder, source, smooth, own), source.work, graph, half, progress)
+            writer = Writer(Embedder(encoder, source, smooth, own, turn), source.work, graph, half, progress, model)
             if ranks.rank == 0:
                 ranks.wait()
             writer.done = n - sum(notes[name].stop - notes[name].first for name in missing)
@@ -149,8 +152,10 @@ def _in_threads(work: Callable[[str], None], parts: list[str], threads: int) -> 
 class Writer:
     """Writes the vectors of some nodes to files, block by block; several threads may do so at a time."""
 
-    def __init__(self, embedder: Embedder, work: Path, graph: Graph, half: bool, progress: Progress) -> None:
-        self.embedder = embedder
+    def __init__(
+        self, embedder: Embedder, work: Path, graph: Graph, half: bool, progress: Progress, model: str
+    ) -> None:
+        self.embedder, self.model = embedder, model
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
         if embedder.smooth or embedder.encoder.depth > 1:  # layers before the last are files
@@ -167,7 +172,7 @@ class Writer:
             (self.ids.arrow(first, last), block, self.names and self.names.arrow(first, last))
             for first, last, block in self._blocks(start, stop)
         )
-        write_blocks(path, parts, None if note is None else note.sealed)
+        write_blocks(path, parts, None if note is None else note.sealed, self.model)
 
     def npy(self, path: Path, start: int, stop: int) -> None:
         """Write the vectors of the nodes from start to stop."""
@@ -185,12 +190,10 @@ class Writer:
 
 
 def _described(
-    encoder: Encoder, graph: Graph, scaler: Scaler, smooth: int, own: Own | None, half: bool
+    encoder: Encoder, graph: Graph, scaler: Scaler, smooth: int, own: Own | None, turn: Tensor | None, half: bool
 ) -> dict[str, Any]:
     """Describe all that the vectors depend on, as JSON values."""
-    content = hashlib.sha256(to_json([scaler.kind, scaler.mean, scaler.deviation]).encode())
-    for name, weight in {**encoder.state_dict(), **(own.tensors() if own else {})}.items():
-        content.update(name.encode() + weight.cpu().numpy().tobytes())
-    made: dict[str, Any] = {"encoder": content.hexdigest(), "graph": graph_fingerprint(graph)["graph"]}
+    made: dict[str, Any] = {"encoder": encoder_hash(encoder, scaler, own, turn)}
+    made["graph"] = graph_fingerprint(graph)["graph"]
     made |= {"own": own.width} if own else {}
     return made | {"nodes": graph.num_nodes, "smooth": smooth, "half": half, "nodes_per_part": PART}

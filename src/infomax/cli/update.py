@@ -1,0 +1,65 @@
+"""infomax update."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import Grouped, app
+from infomax.cli.embed import open_run
+from infomax.cli.options import KNOWN_FEATURES, Device, GraphArgument, Labels, RunArgument, choosing
+from infomax.errors import InputError
+
+
+@app.command(cls=Grouped)
+@choosing(KNOWN_FEATURES)
+def update(
+    run: RunArgument,
+    graph: GraphArgument,
+    *,
+    out: Annotated[Path, typer.Option(metavar="RUN2", help="The run folder to write, with its vectors.")],
+    vectors: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The vectors of RUN, written by embed.  [default: those in RUN]"),
+    ] = None,
+    train: Annotated[
+        bool, typer.Option("--train", help="Go on training from the weights of RUN; then all vectors change.")
+    ] = False,
+    align: Annotated[
+        bool,
+        typer.Option(
+            "--align", help="After --train, turn the vectors onto those of RUN, by the best rotation over common nodes."
+        ),
+    ] = False,
+    labels: Labels = None,
+    device: Device = "auto",
+    columns: dict[str, Any],
+) -> None:
+    """Take a run to a later graph; compute only what has changed.
+
+    Nodes are compared by their ids: those that are new or have gone, their edges and their features. Vectors that no
+    change reaches stay as they are. The vectors are in the new run; embed writes them to a file.
+    """
+    from infomax.embeddings import Embeddings
+    from infomax.training import runs
+
+    began = time.monotonic()
+    runs.refuse_model(out)
+    if vectors is not None and vectors.suffix.lower() == ".npy":
+        raise InputError(str(vectors), "vectors with their ids", "an .npy, which holds none", "Embed to .parquet.")
+    before = runs.vectors_of_run(run) if vectors is None else Embeddings.read(vectors)
+    model, later = open_run(run, graph, columns, labels)
+    model.device = device
+    if before is None and not train:
+        show.log.print(f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote.")
+    with show.training_progress("epochs") if train else nullcontext(False) as progress:
+        found = model.update(later, before, train=train, align=align, progress=progress)
+    show.out.print(f"{found.changes}.")
+    show.out.print(f"{found.computed:,} of {len(found.embeddings):,} vectors were computed.")
+    found.model.save(out)
+    show.wrote(f"{out}/", began)

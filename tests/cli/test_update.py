@@ -1,0 +1,88 @@
+"""infomax update: a run on tomorrow's graph."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from shell import infomax, refused, write_table
+
+from infomax import DGI, Embeddings
+
+
+@pytest.fixture(scope="module")
+def tomorrow(folder, tmp_path_factory):
+    """The graph with a node less, a node more and other edges, in another order."""
+    path = tmp_path_factory.mktemp("tomorrow") / "small"
+    path.mkdir()
+    for name in ("nodes.csv", "edges.csv"):
+        with (folder / name).open(encoding="utf-8", newline="") as file:
+            head, *rows = csv.reader(file)
+        rows = [row for row in rows if "n30" not in row]
+        added = [["new", "1", "0", "2", "red"]] if name == "nodes.csv" else [["new", "n05"], ["n06", "n07"]]
+        write_table(path / name, [head, *rows[::-1], *added])
+    return path
+
+
+def update(*words):
+    outcome = infomax("update", *words)
+    assert outcome.code == 0, outcome.err
+    return outcome
+
+
+def test_a_run_on_a_later_graph_holds_its_vectors(run, tomorrow, tmp_path):
+    told = update(run, tomorrow, "--out", tmp_path / "run2", "--labels", "kind")
+    assert "1 nodes are new, 1 have gone" in told.out
+    computed = int(told.out.split(" of 60 vectors were computed")[0].split()[-1])
+    assert 2 < computed < 60
+    for where, graph in (("all.npz", (run, tomorrow)), ("kept.npz", (tmp_path / "run2",))):
+        assert infomax("embed", *graph, "--out", tmp_path / where).code == 0
+    expected, found = (Embeddings.read(tmp_path / name) for name in ("all.npz", "kept.npz"))
+    assert found.ids.tolist() == expected.ids.tolist()
+    np.testing.assert_allclose(found.vectors, expected.vectors, rtol=1e-4, atol=1e-6)
+    before = DGI.load(run).transform(DGI.load(run).graph_)
+    same = sum(np.array_equal(found[node], before[node]) for node in found if node in before)
+    assert same >= 60 - computed
+    assert infomax("evaluate", tmp_path / "run2", "--probe", "paper").code == 0  # it has the labels
+    again = update(tmp_path / "run2", tomorrow, "--out", tmp_path / "run3")
+    assert "0 of 60 vectors were computed" in again.out
+
+
+def test_vectors_of_a_file_are_those_of_the_run_or_refused(run, folder, tomorrow, tmp_path):
+    mine, others = tmp_path / "mine.parquet", tmp_path / "others.parquet"
+    assert infomax("embed", run, "--out", mine).code == 0
+    assert infomax("embed", run, "--smooth", 3, "--out", others).code == 0
+    (run / "vectors.npy").rename(tmp_path / "aside.npy")
+    try:
+        told = update(run, tomorrow, "--out", tmp_path / "a", "--vectors", mine)
+        none = update(run, tomorrow, "--out", tmp_path / "b")
+        refused(infomax("update", run, tomorrow, "--out", tmp_path / "c", "--vectors", others), "those of another")
+    finally:
+        (tmp_path / "aside.npy").rename(run / "vectors.npy")
+    assert "60 of 60 vectors were computed" not in told.out
+    assert "holds no vectors" in none.err
+    assert "60 of 60 vectors were computed" in none.out
+    assert not (tmp_path / "c").exists()
+
+
+def test_parts_of_two_models_are_refused(run, tmp_path):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for number, smooth in enumerate(("0", "2")):
+        assert infomax("embed", run, "--smooth", smooth, "--out", parts / f"part-{number}.parquet").code == 0
+    refused(infomax("neighbours", parts, "n05"), "part-1.parquet", "another run")
+    refused(infomax("evaluate", parts, "--labels", f"{run / 'graph.npz'}:kind"), "another run")
+
+
+def test_training_goes_on_and_vectors_are_aligned(run, tomorrow, tmp_path):
+    told = update(run, tomorrow, "--out", tmp_path / "run2", "--train", "--align")
+    assert "60 of 60 vectors were computed" in told.out
+    model = DGI.load(tmp_path / "run2")
+    kept = np.load(tmp_path / "run2/vectors.npy")
+    np.testing.assert_allclose(model.transform(model.graph_).vectors, kept, rtol=1e-4, atol=1e-5)
+    refused(infomax("update", run, tomorrow, "--out", tmp_path / "c", "--align"), "train as well")
+    words = ("--out", tmp_path / "c", "--vectors", run / "vectors.npy")
+    refused(infomax("update", run, tomorrow, *words), "vectors with their ids")
+    refused(infomax("update", run, tomorrow, "--out", tmp_path / "run2"), "a trained model")
+    refused(infomax("update", run, tomorrow / "edges.csv", "--out", tmp_path / "c"), "a node table")
