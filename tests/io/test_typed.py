@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from test_faults import told
@@ -14,9 +15,11 @@ from test_prepare import tabled
 from infomax import Graph, read_graph
 from infomax.arrays.made import made
 from infomax.arrays.positions import positions
+from infomax.arrays.sparsity import dense
 from infomax.errors import InputWarning
 from infomax.io.npz import read_npz, write_npz
 from infomax.io.prepare import prepare
+from infomax.io.writing import how_to_read
 from infomax.training.fingerprints import graph_fingerprint
 
 PAPERS = {"id": [7, 5, 3, 1], "x": [1, 2.5, -1, 0], "y": [0, 1, 0, 4], "field": ["a", "", "b", "a"]}
@@ -310,3 +313,76 @@ def test_a_relation_of_a_folder_becomes_nodes_with_ids_of_their_own(tmp_path: Pa
     assert (graph.target("pays").ids.tolist(), graph.target("pays").features.tolist()) == (["p", "q"], [[3], [4]])
     assert relations(graph) == {("a", "source", "pays"): [[1, 1]], ("pays", "target", "b"): [[1], [1]]}
     told(["edges_as", "pays"], read_graph, tmp_path, edges_as="buys")
+
+
+def same(graph: Graph, other: Graph) -> None:
+    """Refuse two graphs that differ in anything that tables hold; of tables, labels are text."""
+    assert graph.types == other.types
+    assert relations(graph) == relations(other)
+    for one, two in ((graph.target(kind), other.target(kind)) for kind in graph.types):
+        assert (one.ids.tolist(), one.feature_names) == (two.ids.tolist(), two.feature_names)
+        np.testing.assert_allclose(dense(one.features), dense(two.features), atol=1e-5)
+        assert sparse.issparse(one.features) == sparse.issparse(two.features)
+        columns = [{name: list(map(str, cells)) for name, cells in some.labels.items()} for some in (one, two)]
+        assert columns[0] == columns[1]
+        masks = [{name: mask.tolist() for name, mask in some.splits.items()} for some in (one, two)]
+        assert masks[0] == masks[1]
+
+
+@pytest.fixture(params=[False, True], ids=["undirected", "directed"])
+def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Graph:
+    """Papers with named features, authors without, and venues with a sparse matrix; weights and directions."""
+    edges = {"paper": [5, 5, 3], "author": ["ann", "ann", "bob"], "weight": [2, 0.5, 1]}
+    write(
+        tmp_path / "first",
+        nodes__paper=PAPERS | {"split:train": [1, 0, 0, 1]},
+        nodes__venue={"id": ["x", "y", "z"]},
+        **{"edges__author.writes.paper": edges, "edges__paper.venue": {"paper": [7, 5, 1], "venue": ["x", "x", "z"]}},
+    )
+    (tmp_path / "first" / "features").mkdir()
+    sparse.save_npz(tmp_path / "first" / "features" / "venue.npz", sparse.csr_matrix(np.eye(3)))
+    return read_graph(tmp_path / "first", labels="field", directed=request.param)
+
+
+def test_a_folder_gives_back_the_graph(graph: Graph, tmp_path: Path) -> None:
+    directed = how_to_read(graph, tmp_path / "out") == " --directed"
+    assert directed == any(len(one.to_source.indices) == 3 and one.name == "cites" for one in graph.relations)
+    graph.target("paper").save(tmp_path / "out")
+    assert (tmp_path / "out" / "nodes" / "author.csv").read_text() == "id\nann\nbob\n"
+    same(read_graph(tmp_path / "out", directed=directed), graph)
+    told([str(tmp_path / "out"), "one that exists"], graph.save, tmp_path / "out")
+    for name in ("g.graphml", "e.csv,n.csv"):
+        told([name, "for several types"], graph.save, tmp_path / name)
+
+
+def test_frames_give_back_the_graph(graph: Graph) -> None:
+    edges, nodes = graph.to_frames("arrow")
+    venues = nodes.pop("venue").drop_columns(["x0", "x1", "x2"])
+    directed = how_to_read(graph, "folder") != ""
+    back = Graph.from_frames(edges, nodes | {"venue": venues}, directed=directed)
+    assert made(back.target("venue").feature_names) == "positions"
+    assert relations(back) == relations(graph)
+    assert back.target("paper").feature_names == graph.target("paper").feature_names
+    told(["edges", "author"], Graph.from_frames, {"author": edges["author", "writes", "paper"]})
+    short = {(ends[0], ends[2]): frame for ends, frame in edges.items() if ends[1] == "to"}
+    assert relations(Graph.from_frames(short)).keys() == {("paper", "to", "venue")}
+
+
+def test_two_frames_may_have_columns_of_types() -> None:
+    edges, nodes = pa.table({"a": [0, 2], "b": [7, 0]}), pa.table({"id": [0, 2, 7], "kind": ["u", "u", "i"]})
+    assert relations(Graph.from_frames(edges, nodes, node_type="kind"))["u", "to", "i"] == [[1], [0]]
+
+
+def test_pyg_gives_back_the_graph(graph: Graph) -> None:
+    pytest.importorskip("torch_geometric")
+    from torch_geometric.transforms import ToUndirected
+
+    data = graph.to_pyg()
+    assert data["paper"].train_mask.tolist() == [True, False, False, True]
+    assert data["paper"].y.tolist() == [0, -1, 1, 0]
+    back = Graph.from_pyg(data, directed=how_to_read(graph, "folder") != "")
+    assert relations(back) == relations(graph)
+    for kind in graph.types:
+        np.testing.assert_array_equal(dense(back.target(kind).features), dense(graph.target(kind).features))
+    both_ways = relations(Graph.from_pyg(ToUndirected()(data.clone())))
+    assert both_ways.keys() == relations(graph).keys()

@@ -43,9 +43,14 @@ class Relation:
         return cls(source, name, target, back if symmetric else Senders.of_matrix(matrix.T.tocsr()), back)
 
     @property
+    def symmetric(self) -> bool:
+        """Whether it joins nodes of one type by edges without directions."""
+        return self.to_target is self.to_source
+
+    @property
     def count(self) -> int:
         """The number of edges; an undirected edge within one type counts once."""
-        return len(self.to_source.indices) // (2 if self.to_target is self.to_source else 1)
+        return len(self.to_source.indices) // (2 if self.symmetric else 1)
 
     def matrix(self) -> sparse.csr_array:
         """The matrix ``[S, T]``, in memory."""

@@ -125,15 +125,17 @@ class Graph(Record):
     def from_pyg(cls, data: Any, *, directed: bool = False, split: int | None = None) -> Graph:
         """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks; a ``Batch`` gives groups.
 
+        A ``HeteroData`` gives a graph of several types; a relation ``rev_NAME`` is left out where it is NAME backwards.
         Features are stored sparse where less than a tenth of them is not zero. Where masks have the shape ``[N, k]``,
         ``split`` names the column to take.
         """
-        return cls.from_arrays(**interchange.from_pyg(data, directed, split))
+        return cls.of(interchange.from_pyg(data, directed, split))
 
     def to_pyg(self) -> Any:
         """A PyG ``Data`` with dense x, edge_index in both directions, edge_weight, the first label as y, and masks.
 
-        Text labels are numbered in alphabetical order, unknown ones are -1; groups become ``batch``.
+        Text labels are numbered in alphabetical order, unknown ones are -1; groups become ``batch``. Of several types
+        of nodes it is a ``HeteroData``; edges between two types are there once.
         """
         return interchange.to_pyg(self)
 
@@ -147,17 +149,23 @@ class Graph(Record):
 
         The columns are those of tables, see `infomax.read_graph`; a named index of pandas is a column.
 
+        >>> Graph.from_frames({("author", "writes", "paper"): edges}, {"paper": papers})  # several types of nodes
+
         Args:
-            edges: the edge frame.
-            nodes: the node frame.
+            edges: the edge frame, or one for each relation.
+            nodes: the node frame, or one for each type.
             directed: keep the directions.
             features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
-            columns: labels, ignore, id, name, source, target, weight and groups as in `infomax.read_graph`.
+            columns: labels, ignore, id, name, source, target, weight, groups, types, edge_type, node_type and edges_as
+                as in `infomax.read_graph`.
         """
         return cls.of(read_frames(edges, nodes, directed=directed, features=features, **columns))
 
     def to_frames(self, kind: str = "pandas") -> tuple[Any, Any]:
-        """The edges and the nodes as two frames of "pandas", "polars" or "arrow", which `from_frames` reads back."""
+        """The edges and the nodes as two frames of "pandas", "polars" or "arrow", which `from_frames` reads back.
+
+        Of several types of nodes, a frame for each relation and one for each type.
+        """
         return write_frames(self, kind)
 
     def save(self, path: str | Path, progress: Progress = silent) -> None:

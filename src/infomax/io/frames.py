@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.parquet_columns import readable
-from infomax.errors import InputError
+from infomax.errors import InputError, shorten
 from infomax.io import parquet, tables
 from infomax.io.columns import Columns
 from infomax.io.features import check_rows, matrix_names, read_nodes
 from infomax.io.record import Record
-from infomax.io.rows import refuse_unwritable
+from infomax.io.rows import edge_columns, refuse_unwritable, relation_columns
 from infomax.io.sources import Source
+from infomax.io.type_columns import read_tables
+from infomax.io.typed import read_sources
+from infomax.io.unite import RELATION, check_names, without_made
 from infomax.io.writing import arrow_edges, arrow_nodes
 
 
@@ -24,6 +28,10 @@ def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **colu
     """What `Graph.from_frames` returns."""
     matrix = features if hasattr(features, "shape") else None
     chosen = Columns.of(features=None if matrix is not None else features, **columns)
+    if isinstance(edges, Mapping) or chosen.typed:
+        if matrix is not None:
+            raise InputError("features", "names of columns, for several types of nodes", "an array")
+        return _read_typed(edges, nodes, chosen, directed)
     node_table = None
     if nodes is None:
         chosen.refuse_without_nodes("that was given")
@@ -37,6 +45,25 @@ def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **colu
             check_rows(Path("features"), matrix, len(node_table.ids))
             node_table = replace(node_table, features=matrix, feature_names=matrix_names(matrix.shape[1]))
     return tables.build(tables.read_edges(frame_source(edges, "edges", chosen)), node_table, directed)
+
+
+def _read_typed(edges: Any, nodes: Any, columns: Columns, directed: bool) -> Record:
+    """The graph of frames by type and relation, or of two frames with columns of types."""
+    if not isinstance(edges, Mapping):
+        source = None if nodes is None else frame_source(nodes, "nodes")
+        return read_tables(frame_source(edges, "edges"), source, columns, directed=directed)
+    columns.refuse(("types", "edge_type", "node_type"), "one edge frame, rather than one for each relation")
+    found = {}
+    for key, frame in edges.items():
+        ends = (
+            (key[0], key[1] if len(key) == 3 else RELATION, key[-1]) if isinstance(key, tuple) and len(key) > 1 else ()
+        )
+        if len(ends) != 3:
+            raise InputError("edges", 'frames by relation, as in ("author", "writes", "paper")', shorten(str(key)))
+        check_names(f"edges[{key}]", ends)
+        found[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")
+    of_nodes = {kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()}
+    return read_sources(of_nodes, found, columns, directed=directed)
 
 
 def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, names: NDArray[Any] | None = None) -> Any:
@@ -55,8 +82,17 @@ def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
     """What `Graph.to_frames` returns."""
     parquet.need_pyarrow(Path("to_frames"))
     graph = graph.loaded()
-    refuse_unwritable(graph, "to_frames", "parquet")
-    return _from_arrow(arrow_edges(graph), kind), _from_arrow(next(arrow_nodes(graph, graph.num_nodes)), kind)
+    types = without_made(graph)
+    for one in types.values() if types else (graph,):
+        refuse_unwritable(one, "to_frames", "parquet")
+    if not types:
+        return _from_arrow(arrow_edges(edge_columns(graph)), kind), _of_nodes(graph, kind)
+    edges = {ends: _from_arrow(arrow_edges(columns), kind) for ends, columns in relation_columns(graph).items()}
+    return edges, {of_type: _of_nodes(one, kind) for of_type, one in types.items()}
+
+
+def _of_nodes(graph: Record, kind: str) -> Any:
+    return _from_arrow(next(arrow_nodes(graph, graph.num_nodes)), kind)
 
 
 def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Source:

@@ -147,7 +147,7 @@ def _read_typed(path: Path, owned: Mapping[str, Arrays], made: Any) -> Record:
 def _to_arrays(graph: Record) -> Arrays:
     arrays: Arrays = {}
     for relation in graph.relations:
-        of_edges = _edge_arrays(relation.matrix(), relation.to_source is not relation.to_target)
+        of_edges = _edge_arrays(relation.matrix(), not relation.symmetric)
         if relation.source != relation.target:
             del of_edges["directed"]
         arrays |= {

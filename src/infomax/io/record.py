@@ -131,6 +131,10 @@ class Record:
             here, **fields, kind=kind, others=others, relations=self.relations, folder=self.folder
         )
 
+    def by_type(self) -> dict[str, Self]:
+        """The same graph, seen from each of its types."""
+        return {kind: self.target(kind) for kind in self.types}
+
     def scaled(self, scaler: Scaler) -> Self:
         """The same graph with scaled features, those of the other types as well."""
         others = {kind: record.scaled(scaler.others[kind]) for kind, record in self.others.items()}

@@ -30,9 +30,28 @@ _ELSE = "Write an .npz."
 
 def edge_columns(graph: Record) -> dict[str, NDArray[Any]]:
     """The columns ``[E]`` of an edge table: ids of both ends and, where edges have weights, the weight."""
-    links = sparse.coo_array(graph.adjacency if graph.directed else sparse.triu(graph.adjacency))
-    columns = {"source": graph.ids[links.coords[0]], "target": graph.ids[links.coords[1]]}
-    return columns | ({"weight": links.data} if graph.weighted else {})
+    return _columns(graph.adjacency if graph.directed else sparse.triu(graph.adjacency), graph.ids, graph.ids)
+
+
+def relation_columns(graph: Record) -> dict[tuple[str, str, str], dict[str, NDArray[Any]]]:
+    """The columns of the edge table of each relation; with directions within types where any has them."""
+    directed, found = has_directions(graph), {}
+    for one in graph.relations:
+        matrix = one.matrix() if one.source != one.target or directed else sparse.triu(one.matrix())
+        ids = (graph.target(kind).ids for kind in (one.source, one.target))
+        found[one.source, one.name, one.target] = _columns(matrix, *ids)
+    return found
+
+
+def has_directions(graph: Record) -> bool:
+    """Whether there are edges within one type of nodes that have directions."""
+    return graph.directed or any(one.source == one.target and not one.symmetric for one in graph.relations)
+
+
+def _columns(matrix: Any, sources: NDArray[Any], targets: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    links = sparse.coo_array(matrix)
+    columns = {"source": sources[links.coords[0]], "target": targets[links.coords[1]]}
+    return columns | ({"weight": links.data} if (links.data != 1).any() else {})
 
 
 def annotation_columns(graph: Record) -> dict[str, NDArray[Any]]:

@@ -13,8 +13,9 @@ from scipy import sparse
 
 from infomax.arrays import checks
 from infomax.arrays.adjacency import MemoryAdjacency
-from infomax.arrays.made import MADE, Kind, make
+from infomax.arrays.made import MADE, Kind, made, make
 from infomax.arrays.relations import Relation
+from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError, shorten
 from infomax.io.record import Record
 
@@ -88,7 +89,23 @@ def _nodes(kind: str, columns: dict[str, Any]) -> Record:
         raise InputError(f"nodes of type {kind}, {error.where}", error.expected, error.found, error.remedy) from error
 
 
-def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[Relation], made: Kind) -> None:
+def without_made(graph: Record) -> dict[str, Record]:
+    """The graph seen from each type; without features where they are positions that are made again when it is read."""
+    if not (types := graph.by_type()):
+        return {}
+    columns: dict[str, dict[str, Any]] = {kind: {"ids": one.ids, "splits": one.splits} for kind, one in types.items()}
+    bare = [kind for kind, one in types.items() if made(one.feature_names) == "positions"]
+    _make(columns, bare, list(graph.relations), "positions")
+    anew = [kind for kind in bare if np.allclose(types[kind].features, columns[kind]["features"], atol=1e-5)]
+    return types | {kind: without_features(types[kind]) for kind in anew}
+
+
+def without_features(graph: Record) -> Record:
+    """The graph with no feature at all, as a table of nodes may be written."""
+    return replace(graph, table=MemoryTable(np.empty((graph.num_nodes, 0), np.float32)), feature_names=())
+
+
+def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[Relation], kind: Kind) -> None:
     """Give the types without features some that are made of the edges of all relations, in both directions."""
     kinds = list(columns)
     sizes = [len(columns[kind]["ids"]) for kind in kinds]
@@ -98,7 +115,7 @@ def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[R
         matrix = relation.matrix().tocoo()
         ends = (matrix.row + start[relation.source], matrix.col + start[relation.target])
         placed = sparse.csr_array((matrix.data, ends), shape=union.shape)
-        union = union + (placed if relation.to_target is relation.to_source else placed + placed.T)
+        union = union + (placed if relation.symmetric else placed + placed.T)
     ids = np.array([f"{kind}:{node}" for kind in kinds for node in columns[kind]["ids"]], dtype=object)
     checks.check_sums(union, ids.__getitem__)
     if not bare:
@@ -107,7 +124,7 @@ def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[R
         columns[kind].get("splits", {}).get("seen", np.ones(n, bool)) for kind, n in zip(kinds, sizes, strict=True)
     ]
     seen = np.concatenate([np.asarray(mask, bool) for mask in masks])
-    features = make(made, MemoryAdjacency(union), ids, None if seen.all() else seen)
-    for kind in bare:
-        rows = slice(start[kind], start[kind] + len(columns[kind]["ids"]))
-        columns[kind] |= {"features": features[rows], "feature_names": MADE[made]}
+    features = make(kind, MemoryAdjacency(union), ids, None if seen.all() else seen)
+    for of_type in bare:
+        rows = slice(start[of_type], start[of_type] + len(columns[of_type]["ids"]))
+        columns[of_type] |= {"features": features[rows], "feature_names": MADE[kind]}

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import gzip
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, shorten
 from infomax.io import folder as graph_folder
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, replacing, writable
+from infomax.io.features import matrix_names
 from infomax.io.graphml import write_graphml
 from infomax.io.interchange import GROUPS, NAME
 from infomax.io.npz import write_npz
@@ -26,11 +29,14 @@ from infomax.io.rows import (
     edge_columns,
     feature_names,
     flat_annotations,
+    has_directions,
     id_name,
     node_rows,
     refuse_too_many,
     refuse_unwritable,
+    relation_columns,
 )
+from infomax.io.unite import without_features, without_made
 from infomax.io.vectors import quoted
 from infomax.progress import Progress, followed, silent
 
@@ -48,9 +54,14 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
     graph = graph.loaded()
     if graph.held_out is not None and suffix != ".npz":
         raise InputError(name, "an .npz, for a graph with edges held out", f"the extension {shorten(place.suffix)}")
+    if graph.types and suffix not in ("", ".npz", ".graph"):
+        found = f"the extension {shorten(place.suffix)}"
+        raise InputError(name, "a folder for tables, an .npz or NAME.graph, for several types of nodes", found)
     if name.count(",") == 1:
         first, second = (Path(part.strip()) for part in name.split(","))
         _write_tables(graph, first, second, progress)
+    elif suffix == "" and graph.types:
+        _write_whole(place, lambda work: _write_typed(graph, work, progress))
     elif suffix == "":
         _write_in_folder(graph, place, progress)
     elif suffix in (".npz", ".graphml", ".graph"):
@@ -58,7 +69,7 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
         if suffix == ".npz":
             write_npz(graph, place)
         elif suffix == ".graph":
-            _write_folder(graph, place)
+            _write_whole(place, lambda work: graph_folder.finish(work, graph_folder.write_arrays(graph, work)))
         else:
             write_graphml(graph, place, progress)
     elif suffix in _TABLES:
@@ -88,20 +99,39 @@ def _write_in_folder(graph: Record, folder: Path, progress: Progress) -> None:
 def how_to_read(graph: Record, path: str | Path) -> str:
     """The option that a file needs to be read as the same graph, or nothing."""
     tells = Path(path).suffix.lower() in (".npz", ".graph", ".graphml") and "," not in str(path)
-    return " --directed" if graph.directed and not tells else ""
+    return " --directed" if has_directions(graph) and not tells else ""
 
 
-def _write_folder(graph: Record, place: Path) -> None:
+def _write_whole(place: Path, write: Callable[[Path], None]) -> None:
+    """Write a new folder, which appears when it is whole."""
     if place.exists():
         raise InputError(str(place), "a place for a new folder", "one that exists", "Remove it, or choose another.")
     work = place.with_name(f".{place.name}-write")
     make_folder(work)
     with writable(place, "a place where a folder can be written"):
         try:
-            graph_folder.finish(work, graph_folder.write_arrays(graph, work))
+            write(work)
             work.replace(place)
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def _write_typed(graph: Record, folder: Path, progress: Progress) -> None:
+    """Write ``nodes/TYPE.csv`` and ``edges/TYPE.RELATION.TYPE.csv``; unnamed features as ``features/TYPE.npz``."""
+    for part in ("nodes", "edges"):
+        (folder / part).mkdir()
+    for kind, one in without_made(graph).items():
+        if one.feature_names and list(one.feature_names) == matrix_names(one.num_features):
+            (folder / "features").mkdir(exist_ok=True)
+            whole = sparse.issparse(one.features)
+            save: Any = sparse.save_npz if whole else np.save
+            save(folder / "features" / f"{kind}.{'npz' if whole else 'npy'}", one.features)
+            one = without_features(one)
+        refuse_unwritable(one, str(folder), "text")
+        refuse_too_many(one, str(folder), "text")
+        _write_nodes(one, folder / "nodes" / f"{kind}.csv", ".csv", progress)
+    for ends, columns in relation_columns(graph).items():
+        _write_edges(columns, folder / "edges" / f"{'.'.join(ends)}.csv", ".csv")
 
 
 def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -> None:
@@ -117,12 +147,12 @@ def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -
         refuse_too_many(graph, str(nodes), "text")
     # Both are moved to their places only when both are whole.
     with replacing(edges) as first, replacing(nodes) as second:
-        _parquet_edges(graph, first) if kinds[0] == ".parquet" else _write_edges(graph, first, kinds[0])
+        _parquet_edges(graph, first) if kinds[0] == ".parquet" else _write_edges(edge_columns(graph), first, kinds[0])
         _parquet_nodes(graph, second) if kinds[1] == ".parquet" else _write_nodes(graph, second, kinds[1], progress)
 
 
-def _write_edges(graph: Record, path: Path, kind: str) -> None:
-    columns, delimiter = edge_columns(graph), text.DELIMITERS[kind]
+def _write_edges(columns: dict[str, NDArray[Any]], path: Path, kind: str) -> None:
+    delimiter = text.DELIMITERS[kind]
     with _opened(path, packed=kind.endswith(".gz")) as file:
         file.write(delimiter.join(columns) + "\n")
         # numpy's own text ends before a NUL character, but writes a float32 with the fewest digits that identify it.
@@ -151,13 +181,12 @@ def _opened(path: Path, *, packed: bool = False) -> Iterator[TextIO]:
         yield file
 
 
-def arrow_edges(graph: Record) -> Any:
-    """The edge table as a pyarrow table."""
+def arrow_edges(columns: dict[str, NDArray[Any]]) -> Any:
+    """The edge table of these columns as a pyarrow table."""
     import pyarrow as pa
 
     kinds = {"i": pa.int64(), "O": pa.string(), "f": pa.float32()}  # which a column without edges cannot tell
-    columns = edge_columns(graph).items()
-    return pa.table({name: pa.array(column, kinds[column.dtype.kind]) for name, column in columns})
+    return pa.table({name: pa.array(column, kinds[column.dtype.kind]) for name, column in columns.items()})
 
 
 def arrow_nodes(graph: Record, step: int) -> Iterator[Any]:
@@ -190,7 +219,7 @@ def _owners(names: Sequence[str], taken: set[str]) -> Iterator[tuple[str, int, i
 
 def _parquet_edges(graph: Record, path: Path) -> None:
     _, writer = parquet.need_pyarrow(path)
-    writer.write_table(arrow_edges(graph), path)
+    writer.write_table(arrow_edges(edge_columns(graph)), path)
 
 
 def _parquet_nodes(graph: Record, path: Path) -> None:
