@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 from scipy import sparse
 
 from infomax import Graph
+from infomax.arrays.relations import Relation
 
 
 def random_graph(
@@ -23,3 +26,31 @@ def random_graph(
         directed=directed,
         labels={"class": rng.integers(0, 3, n)},
     )
+
+
+SIZES = {"author": 17, "paper": 40, "subject": 4}
+
+
+def typed_graph(seed: int = 0, *, dense: bool = True, weighted: bool = False) -> Graph:
+    """Papers by authors on subjects; papers cite papers. Some papers have no author."""
+    draw = np.random.default_rng(seed)
+    widths = {"author": 5, "paper": 7, "subject": 3}
+
+    def nodes(kind: str) -> Graph:
+        x = draw.normal(size=(SIZES[kind], widths[kind])).astype(np.float32)
+        x = x if dense else sparse.csr_array(np.where(x > 1, x, 0))
+        return Graph.from_arrays(np.zeros((2, 0), int), x, num_nodes=SIZES[kind])
+
+    def relation(source: str, name: str, target: str, share: float) -> Relation:
+        there = draw.random((SIZES[source], SIZES[target])) < share
+        values = there * (draw.integers(1, 4, there.shape) if weighted else 1)
+        values = np.triu(values, 1) + np.triu(values, 1).T if source == target else values
+        return Relation.of(source, name, target, sparse.csr_array(values.astype(np.float32)))
+
+    relations = (
+        relation("paper", "by", "author", 0.1),
+        relation("paper", "on", "subject", 0.3),
+        relation("paper", "cites", "paper", 0.1),
+    )
+    others = {kind: nodes(kind) for kind in ("author", "subject")}
+    return dataclasses.replace(nodes("paper"), kind="paper", others=others, relations=relations)

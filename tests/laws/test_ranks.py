@@ -13,7 +13,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from processes import in_processes
-from sample_graphs import random_graph
+from sample_graphs import random_graph, typed_graph
 
 from infomax import DGI, Graph, InputError, kernels
 from infomax.kernels.ranks import SMALL, Portion, Ranks
@@ -38,6 +38,7 @@ SETTINGS = {
     "two layers, capped": {"views": partial(Batches, batch=10, cap=2), "encoder": partial(GCN, layers=2)},
     "early stop": {"epochs": 40, "patience": 2},
     "patches": PATCHES,
+    "several types": {"preset": "type-batches", "views": partial(Batches, batch=12)},
 }
 CASES = [(name, compiled) for name in SETTINGS for compiled in (False, True)]
 DIFFERS = "another on each rank"
@@ -57,7 +58,8 @@ def trained(name: str, compiled: bool) -> list[NDArray[np.float32]]:
     before, kernels.LARGE = kernels.LARGE, 0 if compiled else kernels.LARGE
     try:
         settings = {"dim": 8, "epochs": 6, "preset": "batches", "seed": 1} | SETTINGS[name]
-        model = DGI(**settings).fit(random_graph(NODES, dense=compiled))
+        graph = typed_graph(dense=compiled) if name == "several types" else random_graph(NODES, dense=compiled)
+        model = DGI(**settings).fit(graph)
     finally:
         kernels.LARGE = before
     return [weight.detach().numpy() for weight in model.model_.parameters()]

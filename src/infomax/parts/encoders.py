@@ -204,10 +204,12 @@ class PathMean(Encoder):
     def layer(self, k: int, view: Any, h: Tensor | None) -> Tensor:
         """The mean over the paths."""
         parts = zip(self.paths, self.weights, self.biases, self.slopes, strict=True)
-        vectors = [
+        total, *others = (
             view.backend.bias_prelu(bias, slope, view.along(path, weight)) for path, weight, bias, slope in parts
-        ]
-        return torch.stack(vectors).mean(0) if len(vectors) > 1 else vectors[0]
+        )
+        for other in others:
+            total = total + other
+        return total / (1 + len(others)) if others else total
 
 
 def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:
