@@ -148,3 +148,16 @@ def test_an_index_finds_names(run: Path, tmp_path: Path) -> None:
     shown = done("neighbours", run, "Newark Liberty Intl", "-k", 3, "--index").out
     assert shown.startswith(done("neighbours", run, 3, "-k", 3, "--exact").out)
     assert "index: recall@10" in shown
+
+
+def test_a_node_table_may_stand_beside_the_edge_table(run: Path, tmp_path: Path) -> None:
+    edges, nodes = (run.parent / "air" / name for name in ("edges.csv", "nodes.csv"))
+    one, two = (done("info", *words, "--name", "called").out for words in ((f"{edges},{nodes}",), (edges, nodes)))
+    assert one.splitlines()[1:] == two.splitlines()[1:]
+    done("convert", edges, nodes, "--name", "called", "--out", tmp_path / "g.npz")
+    done("train", edges, nodes, "--name", "called", "--out", tmp_path / "run", *TRAIN)
+    assert (tmp_path / "run" / "vectors.npy").read_bytes() == (run / "vectors.npy").read_bytes()
+    done("embed", tmp_path / "run", edges, nodes, "--out", tmp_path / "v.parquet")
+    assert Embeddings.read(tmp_path / "v.parquet").node_names[3] == "Newark Liberty Intl"
+    assert "nodes.csy" in refused("info", edges, run.parent / "air" / "nodes.csy")
+    assert "no node table" in refused("info", tmp_path / "g.npz", nodes)

@@ -12,7 +12,7 @@ import polars
 import pytest
 from test_faults import put, told
 
-from infomax import Embeddings, Graph, read_graph
+from infomax import DGI, Embeddings, Graph, read_graph
 
 NAMES = ["Newark, NJ", "", "é"]
 
@@ -122,3 +122,40 @@ def test_a_node_is_found_by_its_name_where_no_id_matches() -> None:
     told(["6 ids or names", 'Did you mean "Bergen"'], vectors.row, "Bregen")
     told(["6 ids or names"], vectors.row, "")
     told(["one of 3 ids,"], Embeddings(np.eye(3), np.arange(3)).row, "Oslo")
+
+
+LINKS = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+LETTERS = pd.Index(["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ids"),
+    [
+        (pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=LETTERS), ["a", "b", "c"]),
+        (pd.DataFrame({"x": [1, 2, 3]}, index=LETTERS.rename("code")), ["a", "b", "c"]),
+        (pd.DataFrame({"code": ["c", "b", "a"], "x": [1, 2, 3]}), ["c", "b", "a"]),  # the first column, as in tables
+        (pd.DataFrame({"code": ["z", "c", "b", "a"], "x": [0, 1, 2, 3]})[1:], ["c", "b", "a"]),
+        (pd.DataFrame({"x": [1, 2, 3], "ID": ["c", "b", "a"]}, index=LETTERS), ["c", "b", "a"]),
+        (pd.DataFrame(index=LETTERS), ["a", "b", "c"]),
+    ],
+)
+def test_the_index_of_pandas_holds_ids_where_no_column_does(nodes: Any, ids: list[str]) -> None:
+    graph = Graph.from_frames(LINKS, nodes)
+    assert graph.ids.tolist() == ids
+    assert graph.num_edges == 2
+    assert graph.feature_names == ("x",) or nodes.shape[1] == 0
+
+
+def test_numbers_of_rows_are_ids_only_where_nothing_else_can_be() -> None:
+    links = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
+    assert Graph.from_frames(links, pd.DataFrame({"x": [0.5, 1.5, 2.5]})).ids.tolist() == [0, 1, 2]
+    assert Graph.from_frames(links, pd.DataFrame({"n": [2, 1, 0], "x": [0.5, 1.5, 2.5]})).ids.tolist() == [2, 1, 0]
+
+
+def test_a_misspelt_argument_is_told() -> None:
+    told(["argument label", 'Did you mean "labels"'], Graph.from_frames, LINKS, label="x")
+    told(["argument weigth", 'Did you mean "weight"'], Graph.from_frames, LINKS, weigth="x")
+
+
+def test_a_frame_is_no_graph_and_the_message_says_what_makes_one() -> None:
+    told(["expected a Graph, found DataFrame", "Graph.from_frames"], DGI(dim=2).fit, LINKS)

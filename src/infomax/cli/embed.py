@@ -14,6 +14,7 @@ from infomax.cli.app import Grouped, app
 from infomax.cli.options import (
     KNOWN_FEATURES,
     Device,
+    NodesArgument,
     RunOfTypes,
     choosing,
     open_graph,
@@ -43,6 +44,7 @@ def embed(
         str | None,
         typer.Argument(metavar="GRAPH", help="A graph with the same features.  [default: the training graph]"),
     ] = None,
+    nodes: NodesArgument = None,
     *,
     out: Annotated[
         Path,
@@ -109,7 +111,7 @@ def embed(
 
     with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
         with ranks.together():
-            model, source = open_run(run, graph, columns, attach=attach)
+            model, source = open_run(run, graph, columns, nodes=nodes, attach=attach)
             model.device = device
             in_parts = source.table.mapped and not attach and out.suffix.lower() in ("", ".parquet", ".npy")
             if ranks.count > 1 and (out.suffix or not in_parts):
@@ -130,7 +132,13 @@ def embed(
 
 
 def open_run(
-    run: Path, graph: str | None, columns: dict[str, Any], labels: list[str] | None = None, *, attach: bool = False
+    run: Path,
+    graph: str | None,
+    columns: dict[str, Any],
+    labels: list[str] | None = None,
+    *,
+    nodes: str | None = None,
+    attach: bool = False,
 ) -> tuple[DGI, Graph]:
     """Read a run and the graph to embed: its own, another, or its own with new nodes."""
     from infomax.arrays.made import made
@@ -140,11 +148,13 @@ def open_run(
     model = DGI.load(run, moved_to=None if attach else graph)
     source = model.graph_
     if graph is not None and attach:
-        source = read_graph(graph, attach_to=source, **columns)
+        source = read_graph(graph, nodes, attach_to=source, **columns)
     elif graph is not None:
         try:
             known = source.table_columns
-            source = open_graph(graph, labels, source.directed, columns, features=model.feature_names_, earlier=known)
+            source = open_graph(
+                graph, labels, source.directed, columns, features=model.feature_names_, earlier=known, nodes=nodes
+            )
         except InputError as error:
             known = source.ids.tolist() if not source.table.mapped else []
             if error.found in map(shorten, known):  # an edge to a node of the run's graph

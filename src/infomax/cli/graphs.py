@@ -10,7 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import COLUMNS, GROUPS, Directed, GraphArgument, Labels, choosing, open_graph
+from infomax.cli.options import COLUMNS, GROUPS, Directed, GraphArgument, Labels, NodesArgument, choosing, open_graph
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ app.add_typer(datasets, name="datasets")
 @choosing(COLUMNS | GROUPS)
 def info(
     graph: GraphArgument,
+    nodes: NodesArgument = None,
     labels: Labels = None,
     directed: Directed = None,
     dim: Annotated[int, typer.Option(metavar="N", help="Width of the vectors, for the memory estimate.", min=1)] = 512,
@@ -46,7 +47,7 @@ def info(
                 graph, "a graph folder, for --check", "none", "Other graphs are checked when they are read."
             )
         check_hashes(Path(graph))
-    source = open_graph(graph, labels, directed, columns)
+    source = open_graph(graph, labels, directed, columns, nodes=nodes)
     degree = source.degrees()
     stored, filled = "sparse" if source.table.sparse else "dense", source.table.statistics.filled
     counted = f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} non-zero per node"
@@ -79,6 +80,7 @@ def info(
 @choosing(COLUMNS | GROUPS)
 def convert(
     graph: GraphArgument,
+    nodes: NodesArgument = None,
     *,
     out: Annotated[
         str,
@@ -96,7 +98,7 @@ def convert(
     from infomax.io.writing import how_to_read
 
     began = time.monotonic()
-    source = open_graph(graph, labels, directed, columns)
+    source = open_graph(graph, labels, directed, columns, nodes=nodes)
     with show.Steps("convert", source.num_nodes) as steps:
         source.save(out, progress=steps.at)
     if option := how_to_read(source, out):

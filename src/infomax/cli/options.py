@@ -33,6 +33,10 @@ GraphArgument = Annotated[
     ),
 ]
 
+NodesArgument = Annotated[
+    str | None, typer.Argument(metavar="NODES", help="The node table, where GRAPH is an edge table alone.")
+]
+
 
 def _finished(run: Path) -> Path:
     """Check that a run folder is one, before torch is loaded, which takes seconds."""
@@ -294,8 +298,9 @@ def open_graph(
     columns: Mapping[str, Any] = MappingProxyType({}),
     features: tuple[str, ...] | None = None,
     earlier: Mapping[str, str] = MappingProxyType({}),
+    nodes: str | None = None,
 ) -> Graph:
-    """Read the graph that a GRAPH argument names, with the columns that a person chose or the features of a model.
+    """Read the graph that GRAPH and NODES name, with the columns that a person chose or the features of a model.
 
     Columns of an ``earlier`` graph are taken where tables have them.
     """
@@ -305,9 +310,9 @@ def open_graph(
     from infomax.io.reading import read_record, with_labels
 
     path = Path(name)
-    if path.exists() or path.suffix or "," in name:
+    if path.exists() or path.suffix or "," in name or nodes is not None:
         chosen = Columns.of(labels or (), **{"features": features, "earlier": earlier, **columns})
-        graph = Graph.of(read_record(name, None, chosen, directed=directed))
+        graph = Graph.of(read_record(name, nodes, chosen, directed=directed))
     elif name.lower() not in DATASETS:
         raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")
     elif columns:

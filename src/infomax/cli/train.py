@@ -19,6 +19,7 @@ from infomax.cli.options import (
     Directed,
     GraphArgument,
     Labels,
+    NodesArgument,
     choosing,
     grouping,
     open_graph,
@@ -112,6 +113,8 @@ class Schedule:
 @grouping
 def train(
     graph: GraphArgument,
+    nodes: NodesArgument = None,
+    *,
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder to write.")],
     labels: Labels = None,
     dim: Annotated[
@@ -136,7 +139,6 @@ def train(
             rich_help_panel=GRAPH,
         ),
     ] = None,
-    *,
     method: Method,
     schedule: Schedule,
     device: Device = "auto",
@@ -151,7 +153,7 @@ def train(
             model = _model(dim, epochs, method, schedule, device)
             for folder in [out, *(out / kind for kind in method.type or ())]:
                 _refuse(folder, ranks.rank, resume)
-            source = open_graph(graph, labels, directed, columns)
+            source = open_graph(graph, labels, directed, columns, nodes=nodes)
             show.log.print(f"{source!r}, labels: {', '.join(source.labels) or 'none'}")
             if source.edge_columns:
                 show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")

@@ -109,5 +109,5 @@ def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
 def check_graph(graph: object) -> None:
     """Raise InputError if the argument is not a Graph."""
     if not isinstance(graph, Graph):
-        remedy = "Make one: Graph.from_arrays, from_scipy, from_networkx or from_pyg, or read_graph(path)."
+        remedy = "Make one: Graph.from_frames, from_arrays, from_scipy, from_networkx or from_pyg, or read_graph(path)."
         raise InputError("graph", "a Graph", type(graph).__name__, remedy)

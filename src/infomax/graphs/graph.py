@@ -147,7 +147,8 @@ class Graph(Record):
 
         >>> Graph.from_frames(edges, nodes, labels="section", ignore="name")
 
-        The columns are those of tables, see `infomax.read_graph`; a named index of pandas is a column.
+        The columns are those of tables, see `infomax.read_graph`. Where no column is called "id" and none is named, the
+        ids are the index of pandas, if it has a name or holds text, or if the first column cannot hold ids.
 
         >>> Graph.from_frames({("author", "writes", "paper"): edges}, {"paper": papers})  # several types of nodes
 

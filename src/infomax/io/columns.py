@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from infomax.arrays.made import Kind, asked
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, meant, shorten
 from infomax.io.interchange import GROUPS, LABEL, NAME, SPLIT, warn_unused
 
 MATRICES = (".npy", ".npz")
@@ -87,6 +88,10 @@ class Columns:
         kinds = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
         if len(kinds) not in (0, 2):
             raise InputError("types", "two, of the nodes where edges begin and end, as in user,item", listed(kinds))
+        known = [field.name for field in dataclasses.fields(cls) if field.name not in ("matrix", "earlier")]
+        for word in names:
+            if word not in (*known, "earlier"):
+                raise InputError(f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known))
         given = None if features is None else _several(features)
         files = [Path(name) for name in given or () if Path(name).suffix.lower() in MATRICES]
         if files and len(given or ()) > 1:

@@ -38,6 +38,7 @@ def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **colu
         if matrix is not None:
             raise InputError("features", "a node frame, to whose rows they belong", "none")
     else:
+        nodes = nodes.reset_index(names="id") if chosen.id is None and _has_ids_as_index(nodes) else nodes
         node_table = read_nodes(
             frame_source(nodes, "nodes", replace(chosen, features=()) if matrix is not None else chosen)
         )
@@ -64,6 +65,18 @@ def _read_typed(edges: Any, nodes: Any, columns: Columns, directed: bool) -> Rec
         found[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")
     of_nodes = {kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()}
     return read_sources(of_nodes, found, columns, directed=directed)
+
+
+def _has_ids_as_index(frame: Any) -> bool:
+    """Whether the ids of a frame of pandas, which has no column of that name, are its index.
+
+    An index of numbers without a name is that of the rows, unless the first column cannot hold ids.
+    """
+    if not hasattr(frame, "reset_index") or "id" in (str(name).lower() for name in frame.columns):
+        return False
+    index, first = frame.index, frame.iloc[:, 0].dtype if frame.shape[1] else None
+    of_rows = index.name is None and getattr(index.dtype, "kind", "O") in "iu"
+    return index.nlevels == 1 and (not of_rows or first is None or getattr(first, "kind", "O") in "fb")
 
 
 def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, names: NDArray[Any] | None = None) -> Any:
