@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,15 @@ class InputError(ValueError):
     def __str__(self) -> str:
         remedy = f" {self.remedy}" if self.remedy else ""
         return visible(f"{self.where}: expected {self.expected}, found {self.found}.{remedy}")
+
+
+@contextmanager
+def within(where: object) -> Iterator[None]:
+    """Say of an InputError in this context where it is, before what it says itself."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}, {error.where}", error.expected, error.found, error.remedy) from error
 
 
 class InputWarning(UserWarning):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from infomax.datasets import debian, generated, heco, planetoid, ppi, reddit
 from infomax.datasets.fetch import PublicFile, data_path, obtain
 from infomax.datasets.local_files import LocalFiles
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, meant, shorten
 from infomax.graphs.graph import Graph
 from infomax.progress import Progress, silent
 
@@ -77,7 +76,5 @@ def fetch_dataset(name: str, progress: Progress = silent) -> list[Path]:
 
 def _look_up(name: str) -> _Dataset:
     if name.lower() not in _TABLE:
-        close = get_close_matches(name.lower(), _TABLE, n=1)
-        remedy = f'Did you mean "{close[0]}"?' if close else ""
-        raise InputError("data set", f"one of {', '.join(_TABLE)}", shorten(name), remedy)
+        raise InputError("data set", f"one of {', '.join(_TABLE)}", shorten(name), meant(name.lower(), _TABLE, 1))
     return _TABLE[name.lower()]

@@ -41,7 +41,7 @@ from scipy import sparse
 from infomax import machine
 from infomax.arrays.checks import MOST_FEATURES, check_ends, count_nodes
 from infomax.arrays.table import Features
-from infomax.errors import InputError
+from infomax.errors import InputError, within
 from infomax.io.atomic import replacing
 from infomax.io.record import Record
 from infomax.io.unite import unite
@@ -95,7 +95,7 @@ def read_npz(path: str | Path, made: str | None = None) -> Record:
         owned[owner][word] = columns.pop(key)
     if ("edges" not in columns and not owned) or (columns and owned):
         raise InputError(str(path), 'a key "edges"', f"only {', '.join(arrays) or 'an empty file'}")
-    try:
+    with within(path):
         if owned:
             return _read_typed(path, owned, made)
         features = _read_features(path, columns)
@@ -108,8 +108,6 @@ def read_npz(path: str | Path, made: str | None = None) -> Record:
             held_out=columns.get("held_out"),
             **_of_nodes(columns),
         )
-    except InputError as error:
-        raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
 
 
 def _of_nodes(columns: Arrays) -> dict[str, Any]:

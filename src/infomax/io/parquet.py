@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -42,6 +42,20 @@ def opened(path: Path) -> Iterator[Any]:
         ) as file,
     ):
         yield file
+
+
+def write_tables(
+    path: Path, tables: Iterable[Any], seal: Callable[[Path], dict[bytes, bytes]] | None = None, **layout: Any
+) -> None:
+    """Write tables, at least one, below each other; ``seal`` gives metadata when the file lacks only its footer."""
+    _, parquet = need_pyarrow(path)
+    rest = iter(tables)
+    first = next(rest)
+    with parquet.ParquetWriter(path, first.schema, **layout) as writer:
+        for table in chain([first], rest):
+            writer.write_table(table)
+        if seal is not None:
+            writer.add_key_value_metadata(seal(path))
 
 
 class ArrowFile:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from infomax.errors import InputError, shorten
 from infomax.io.atomic import replacing
 from infomax.io.json import to_json
-from infomax.io.parquet import need_pyarrow
+from infomax.io.parquet import need_pyarrow, write_tables
 
 Blocks: TypeAlias = Iterable[Mapping[str, NDArray[Any]]]
 """Some rows of all columns ``[n]`` at a time, at least once."""
@@ -60,15 +60,13 @@ def _write_json(path: Path, temporary: Path, blocks: Blocks) -> None:
 
 
 def _write_parquet(path: Path, temporary: Path, blocks: Blocks) -> None:
-    pyarrow, parquet = need_pyarrow(path)
-    writer = None
-    for block in blocks:
-        kinds = {name: pyarrow.string() if cells.dtype == object else None for name, cells in block.items()}
-        table = pyarrow.table({name: pyarrow.array(cells, kinds[name]) for name, cells in block.items()})
-        writer = writer or parquet.ParquetWriter(temporary, table.schema)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
+    pyarrow, _ = need_pyarrow(path)
+
+    def column(cells: NDArray[Any]) -> Any:
+        return pyarrow.array(cells, pyarrow.string() if cells.dtype == object else None)
+
+    tables = (pyarrow.table({name: column(cells) for name, cells in block.items()}) for block in blocks)
+    write_tables(temporary, tables)
 
 
 _WRITERS = {".csv": _write_text, ".tsv": _write_text, ".parquet": _write_parquet, ".json": _write_json}

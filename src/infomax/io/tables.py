@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import pack, stack
 from infomax.arrays.table import Features
-from infomax.errors import InputError
+from infomax.errors import within
 from infomax.io.blocks import Ids, typed
 from infomax.io.interchange import number_groups
 from infomax.io.parquet import encode
@@ -159,7 +159,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
     else:
         ends = find_rows(edges, nodes, position, listed_in(nodes.source, integers=_integers(ids)))
     columns, names = edges.source.columns, edges.source.ends
-    try:
+    with within(edges.source.path):
         graph = Record.from_arrays(
             ends,
             columns.made if nodes is None or nodes.features is None else nodes.features,
@@ -173,8 +173,6 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
             groups=None if nodes is None else nodes.groups,
             node_names=None if nodes is None else nodes.names,
         )
-    except InputError as error:
-        raise InputError(f"{edges.source.path}, {error.where}", error.expected, error.found, error.remedy) from error
     named = columns.names_ends(names)
     return replace(graph, edge_columns=None if named else names, table_columns=columns.named())
 

@@ -16,7 +16,7 @@ from infomax.arrays.adjacency import MemoryAdjacency
 from infomax.arrays.made import MADE, Kind, made, make
 from infomax.arrays.relations import Relation
 from infomax.arrays.table import MemoryTable
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, shorten, within
 from infomax.io.record import Record
 
 Ends: TypeAlias = tuple[str, str, str]
@@ -73,20 +73,16 @@ def _matrix(ends: Ends, links: Links, sizes: list[int], directed: bool) -> tuple
     """The clean matrix ``[S, T]`` of a relation, and how many of its edges were left out."""
     where, one_type = f"relation {'.'.join(ends)}", ends[0] == ends[2]
     check_names(where, ends)
-    try:
+    with within(where):
         matrix = checks.check_links(*links, (sizes[0], sizes[1]))
         return checks.clean(matrix, directed or not one_type, links[1] is None, loops=not one_type)
-    except InputError as error:
-        raise InputError(f"{where}, {error.where}", error.expected, error.found, error.remedy) from error
 
 
 def _nodes(kind: str, columns: dict[str, Any]) -> Record:
     """The nodes of one type, without edges."""
     n = len(columns["ids"])
-    try:
+    with within(f"nodes of type {kind}"):
         return Record.from_scipy(sparse.csr_array((n, n), dtype=np.float32), **columns)
-    except InputError as error:
-        raise InputError(f"nodes of type {kind}, {error.where}", error.expected, error.found, error.remedy) from error
 
 
 def without_made(graph: Record) -> dict[str, Record]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.checks import check_ids
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError, place, shorten
+from infomax.errors import InputError, place, shorten, within
 from infomax.io import parquet, text
 from infomax.io.atomic import replacing
 from infomax.io.blocks import typed
@@ -74,10 +75,8 @@ def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise InputError(str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}")
     numbers = finite(path, vectors, copy=None)
-    try:
+    with within(path):
         return check_ids(ids, len(vectors)), numbers, names[0] if names else None
-    except InputError as error:
-        raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
 
 
 def _by_extension(formats: dict[str, Any], path: Path) -> Callable[..., Any]:
@@ -101,19 +100,16 @@ def write_blocks(
         seal: gives the metadata for the footer, when the file lacks only that.
         model: the hash of the model that made the vectors.
     """
-    pyarrow, pyarrow_parquet = parquet.need_pyarrow(path)
-    writer = None
-    try:
-        for ids, vectors, names in blocks:
-            named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}
-            table = pyarrow.table({"id": pyarrow.array(ids), **named, "vector": parquet.arrow_column(vectors)})
-            writer = writer or pyarrow_parquet.ParquetWriter(path, table.schema, **_PLAIN)
-            writer.write_table(table)
-        if writer is not None:
-            writer.add_key_value_metadata({**(seal(path) if seal else {}), **({MODEL_KEY: model} if model else {})})
-    finally:
-        if writer is not None:
-            writer.close()
+    pyarrow, _ = parquet.need_pyarrow(path)
+
+    def table(ids: Any, vectors: NDArray[Any], names: Any) -> Any:
+        named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}
+        return pyarrow.table({"id": pyarrow.array(ids), **named, "vector": parquet.arrow_column(vectors)})
+
+    def told(path: Path) -> dict[Any, Any]:
+        return {**(seal(path) if seal else {}), **({MODEL_KEY: model} if model else {})}
+
+    parquet.write_tables(path, starmap(table, blocks), told, **_PLAIN)
 
 
 def _write_parquet(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str) -> None:

@@ -6,7 +6,6 @@ import gzip
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -218,14 +217,10 @@ def _owners(names: Sequence[str], taken: set[str]) -> Iterator[tuple[str, int, i
 
 
 def _parquet_edges(graph: Record, path: Path) -> None:
-    _, writer = parquet.need_pyarrow(path)
-    writer.write_table(arrow_edges(edge_columns(graph)), path)
+    parquet.need_pyarrow(path)
+    parquet.write_tables(path, [arrow_edges(edge_columns(graph))])
 
 
 def _parquet_nodes(graph: Record, path: Path) -> None:
-    _, writer = parquet.need_pyarrow(path)
-    blocks = arrow_nodes(graph, max(1, _BLOCK_CELLS // graph.num_features))
-    first = next(blocks)
-    with writer.ParquetWriter(path, first.schema) as file:
-        for block in chain([first], blocks):
-            file.write_table(block)
+    parquet.need_pyarrow(path)
+    parquet.write_tables(path, arrow_nodes(graph, max(1, _BLOCK_CELLS // graph.num_features)))
