@@ -100,3 +100,18 @@ def test_an_interrupted_run_goes_on_with_the_types_that_lack(folder, tmp_path, r
 def test_options_for_several_types_need_them(tmp_path):
     result = infomax("train", "debian", "--out", str(tmp_path / "run"), "--type", "paper")
     assert "a graph of several types of nodes" in said(result)
+
+
+def test_info_draws_types_relations_and_paths(folder, tmp_path):
+    output = said(infomax("info", str(folder), "--labels", "topic"))
+    for row in ("author │ 20 │ positions │", "paper │ 60 │ 2 │ topic (2 classes) │", "paper ─ at ── venue │ 60 │"):
+        assert row in output
+    assert "paths from paper, up to 2 steps: paper-venue-paper, paper-author-paper" in output
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text("user,item,stars\n1,1,5\n1,1,3\n2,1,4\n")
+    output = said(infomax("info", str(ratings), "--types", "user,item", "--edges-as", "rating"))
+    for row in ("rating │ 3 │ 1 │", "user │ 2 │ positions │", "user ─ source ── rating │ 3 │"):
+        assert row in output
+    output = said(infomax("convert", str(ratings), "--types", "user,item", "--out", str(tmp_path / "out")))
+    assert 'edge columns that are not used: "stars"' in output
+    assert (tmp_path / "out" / "edges" / "user.to.item.csv").read_text() == "source,target\n1,1\n2,1\n"

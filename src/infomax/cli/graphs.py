@@ -16,6 +16,8 @@ from infomax.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from infomax.graphs.graph import Graph
+
 datasets = typer.Typer(help="List the data sets that infomax knows, or download one.", invoke_without_command=True)
 app.add_typer(datasets, name="datasets")
 
@@ -48,6 +50,9 @@ def info(
             )
         check_hashes(Path(graph))
     source = open_graph(graph, labels, directed, columns, nodes=nodes)
+    if source.types:
+        _show_types(graph, source)
+        return
     degree = source.degrees()
     stored, filled = "sparse" if source.table.sparse else "dense", source.table.statistics.filled
     counted = f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} non-zero per node"
@@ -74,6 +79,32 @@ def info(
         (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}, plus that of Python and torch"),
     ]
     show.table(graph, ("", ""), rows)
+
+
+def _show_types(title: str, graph: Graph) -> None:
+    """Print the types of nodes of a graph, the relations between them, and the paths from each type."""
+    from infomax.arrays.made import made
+
+    types, rows, lines = graph.by_type(), [], []
+    for kind, one in types.items():
+        degree, labels = one.degrees(), (f"{name} ({_classes(column)})" for name, column in one.labels.items())
+        features = made(one.feature_names) or f"{one.num_features:,}"
+        isolated = f"{int((degree == 0).sum()):,}"
+        rows.append((kind, f"{one.num_nodes:,}", features, ", ".join(labels), f"{degree.mean():.2f}", isolated))
+        if one.splits:
+            masks = ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in one.splits.items())
+            lines.append(f"split of {kind}: {masks}")
+        try:
+            lines.append(f"paths from {kind}, up to 2 steps: {', '.join(one.paths())}")
+        except InputError as error:
+            lines.append(str(error))
+    show.table(title, ("type", "nodes", "features", "labels", "edges per node", "isolated"), rows)
+    arrows = ((one, "─" if one.symmetric or one.source != one.target else ">") for one in graph.relations)
+    drawn = [(f"{one.source} ─ {one.name} ─{end} {one.target}", f"{one.count:,}") for one, end in arrows]
+    show.table("", ("relation", "edges"), drawn)
+    dropped = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in graph.dropped.items() if count)
+    for line in (*lines, f"edges dropped: {dropped or 'none'}"):
+        show.out.print(line)
 
 
 @app.command(cls=Grouped)
