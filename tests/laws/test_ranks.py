@@ -21,7 +21,7 @@ from infomax.parts.encoders import GCN, SkipMeanPool
 from infomax.training import writing
 from infomax.views import Batches, Patches
 from infomax.views import stored as tables
-from infomax.views.batches import Ahead
+from infomax.views.batches import NextPair
 
 RANKS, NODES = 3, 31
 PATCHES = {
@@ -161,7 +161,7 @@ def read_ahead(folder: Path) -> None:
     """A training on a graph folder ends in the same bits whether a thread reads the next batch or not."""
     found, ahead = [], []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Ahead, "_read", lambda self, read=Ahead._read: (ahead.append(self), read(self)))
+        patch.setattr(NextPair, "_read", lambda self, read=NextPair._read: (ahead.append(self), read(self)))
         for room in (1, 0):
             patch.setattr(tables, "ROOM", room)
             model = DGI(dim=8, epochs=6, preset="batches", views=partial(Batches, batch=20)).fit(Graph.open(folder))

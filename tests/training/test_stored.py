@@ -24,7 +24,7 @@ from infomax.parts.encoders import GCN, DenseSkipMeanPool, SkipMeanPool, TwoHops
 from infomax.training import embed as engine
 from infomax.training import runs, writing
 from infomax.views import stored as tables
-from infomax.views.batches import Ahead, Batches
+from infomax.views.batches import Batches, NextPair
 from infomax.views.operands import scaled
 
 ENCODERS = {
@@ -155,8 +155,8 @@ def test_a_run_names_its_graph_folder_and_resumes_in_the_same_bytes(
 ) -> None:
     disk = folder(tmp_path / "g.graph", random_graph(n=60, dense=True))
     model = DGI(4, epochs=6).fit(disk, run=tmp_path / "whole")
-    ahead: list[Ahead] = []
-    monkeypatch.setattr(Ahead, "_read", lambda self, read=Ahead._read: (ahead.append(self), read(self)))
+    ahead: list[NextPair] = []
+    monkeypatch.setattr(NextPair, "_read", lambda self, read=NextPair._read: (ahead.append(self), read(self)))
     monkeypatch.setattr(tables, "ROOM", 1 if fits else 0)
 
     def stop(training: Any) -> None:

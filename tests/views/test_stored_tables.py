@@ -123,12 +123,12 @@ def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):
 def test_a_process_ends_after_the_thread_that_reads_ahead():
     code = (
         "import time, torch\n"
-        "from infomax.views.batches import Ahead, BatchView\n"
+        "from infomax.views.batches import NextPair, BatchView\n"
         "class Slow(BatchView):\n"
         "    def __init__(self): pass\n"
         "    def read(self):\n"
         "        until = time.monotonic() + 0.5\n"
         "        while time.monotonic() < until: torch.ones(1000).sum()\n"
-        "Ahead(lambda generator: (Slow(), Slow()), torch.Generator().get_state())\n"
+        "NextPair(lambda generator: (Slow(), Slow()), torch.Generator().get_state())\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

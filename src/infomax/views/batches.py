@@ -177,7 +177,7 @@ def batch_source(graph: Record, rule: Rule, backend: Backend, cap: int | None = 
     return (PathSource if graph.relations else HopSource).of(graph, rule, backend, cap or max(most, 1))
 
 
-class Ahead:
+class NextPair:
     """A pair of views that is drawn from a copy of a generator, and read by a thread of its own."""
 
     def __init__(self, draw: Callable[[torch.Generator], tuple[View, View]], state: Tensor) -> None:
@@ -235,7 +235,7 @@ class Batches(Views):
         self.everything = torch.arange(self.n if self.batch == self.n else 0, device=device)
         self.turn = torch.zeros(1, dtype=torch.int64, device=device)
         self.ranks = ALONE
-        self.ahead: Ahead | None = None
+        self.ahead: NextPair | None = None
 
     @classmethod
     def bytes(
@@ -276,10 +276,10 @@ class Batches(Views):
             return self._draw(generator)
         state = generator.get_state()
         if self.ahead is None or not torch.equal(self.ahead.state, state):
-            self.ahead = Ahead(self._draw, state)
+            self.ahead = NextPair(self._draw, state)
         pair, after = self.ahead.result()
         generator.set_state(after)
-        self.ahead = Ahead(self._draw, after)
+        self.ahead = NextPair(self._draw, after)
         return pair
 
     def nodes(self, batch: Tensor, positive: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
