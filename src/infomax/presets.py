@@ -106,6 +106,10 @@ class Preset:
         epochs = self.epochs if self.patience is None else min(self.epochs, USUAL)
         return math.inf if self.regime.needs_kernels else nodes * self.dim * epochs
 
+    def per_step(self, nodes: int, features: int) -> float:
+        """Return how many numbers an operation of a step computes at most; infinite if it always needs kernels."""
+        return math.inf if self.regime.needs_kernels else max(nodes, features, self.dim) * self.dim
+
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON values; a part is its name and its bound arguments."""
         values = {field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ SURFACE = {
     },
     "embed": {"--out", "--attach", "--smooth", "--own", "--id", "--source", "--target", "--weight", "--features"},
     "update": {"--out", "--vectors", "--train", "--align", "--labels", "--device"},
-    "evaluate": {"--labels", "--id", "--dataset", "--probe", "--smooth", "--variants", "--edges", "--json"},
+    "evaluate": {"--labels", "--id", "--dataset", "--probe", "--smooth", "--variants", "--edges", "--json", "--raw"},
     "neighbours": {"-k", "--index"},
     "info": {"--labels", "--directed", "--groups", *COLUMNS},
     "convert": {"--out", "--labels", "--directed", "--groups", *COLUMNS},
@@ -133,6 +134,21 @@ def test_a_shell_completes_commands_and_options(typed, offered, monkeypatch):
     monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
     outcome = infomax()
     assert (outcome.code, outcome.out.split()) == (0, [offered])
+
+
+@pytest.mark.parametrize("command", ["train", "embed", "evaluate", "map", "cluster", "analyse", "demo"])
+def test_every_command_that_computes_takes_a_number_of_threads(command, monkeypatch):
+    """It holds for libraries that are loaded already and for those that will be, before anything else is read."""
+    import torch
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    before = torch.get_num_threads()
+    try:
+        infomax(command, "nowhere", "--threads", 3)
+        assert (torch.get_num_threads(), os.environ["OMP_NUM_THREADS"]) == (3, "3")
+    finally:
+        torch.set_num_threads(before)
+    refused(infomax(command, "nowhere", "--threads", 0), "--threads")
 
 
 def test_the_version_is_printed():

@@ -11,6 +11,7 @@ from sample_graphs import random_graph
 from infomax import DGI, kernels
 from infomax.kernels import Backend, plain
 from infomax.kernels.optimiser import Adam
+from infomax.presets import PRESETS
 from infomax.training.ledger import Ledger
 
 CPU = torch.device("cpu")
@@ -37,11 +38,30 @@ def test_kernels_are_chosen_by_the_work_and_the_device_alone():
         assert Backend.of_training(torch.device("cuda"), numbers).small == small
 
 
+def test_a_training_of_short_steps_uses_one_thread(monkeypatch):
+    """Whether they are short depends on nodes, features and width alone; all threads are there again after it."""
+    before, found = torch.get_num_threads(), []
+    torch.set_num_threads(3)
+    try:
+        for limit in (30 * 8 + 1, 30 * 8, 12 * 8):
+            monkeypatch.setattr(kernels, "LARGE", limit)
+            DGI(8, epochs=2, device="cpu").fit(
+                random_graph(30, f=12), progress=lambda training: found.append(torch.get_num_threads())
+            )
+            assert torch.get_num_threads() == 3
+        assert found == [1, 1, 3, 3, 3, 3]
+    finally:
+        torch.set_num_threads(before)
+    for preset in ("batches", "patches"):  # their steps do not grow with the graph
+        assert PRESETS[preset].per_step(30, 12) == math.inf
+    assert PRESETS["whole-graph"].per_step(30, 9000) == 9000 * 512
+
+
 def test_a_small_graph_counts_as_large_in_one_of_many_models(monkeypatch):
     """As in the paper's protocol, which trains a hundred encoders."""
     graph, numbers = random_graph(30), []
     for name in ("of_training", "of_embedding"):
-        monkeypatch.setattr(Backend, name, lambda device, work: numbers.append(work) or Backend(device))
+        monkeypatch.setattr(Backend, name, lambda device, work, *step: numbers.append(work) or Backend(device))
     model = DGI(dim=4, epochs=2, device="cpu")
     for model.one_of_many in (False, True):
         model.fit(graph).transform(graph)

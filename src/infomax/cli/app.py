@@ -54,6 +54,11 @@ class Grouped(TyperCommand):
                 formatter.write_dl(records)
 
 
+IDLE = {"GOMP_SPINCOUNT": "10000", "OPENBLAS_THREAD_TIMEOUT": "16"}
+"""For how long threads of torch and NumPy that wait for work keep their core busy: tenths of a millisecond.
+
+By default it is milliseconds, in which a small training beside other processes costs several times its own work.
+"""
 LIBRARIES_BYTES = 1_400_000_000
 """Address space that Python, torch, SciPy and numba take beside the data: 1.3 GB on two cores, and some to spare."""
 
@@ -95,4 +100,6 @@ def start(
     ] = False,
 ) -> None:
     """Deep Graph Infomax: learn one vector per node of a graph, without labels."""
+    for name, value in IDLE.items():
+        os.environ.setdefault(name, value)
     _prepare_for_limit()

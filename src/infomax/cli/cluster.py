@@ -12,7 +12,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, result_file, written_once
+from infomax.cli.options import Device, RunArgument, result_file, threaded, written_once
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ SAMPLE = 1000
 
 
 @app.command()
+@threaded
 def cluster(
     run: RunArgument,
     k: Annotated[

@@ -10,6 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
+from infomax.cli.options import threaded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +24,7 @@ DIM, EPOCHS, SAMPLE, COMMUNITIES = 256, 120, 4000, 10
 
 
 @app.command()
+@threaded
 def demo(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path("demo"),
     epochs: Annotated[int, typer.Option(metavar="N", help="Epochs to train.")] = EPOCHS,

@@ -19,6 +19,7 @@ from infomax.cli.options import (
     choosing,
     open_graph,
     per_type,
+    threaded,
     writable,
 )
 from infomax.errors import InputError, shorten
@@ -36,6 +37,7 @@ def _writable(path: Path) -> Path:
 
 
 @app.command(cls=Grouped)
+@threaded
 @per_type
 @choosing(KNOWN_FEATURES)
 def embed(

@@ -12,7 +12,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
-from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, SourceArgument, per_type
+from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, SourceArgument, per_type, threaded
 from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@threaded
 @per_type
 def evaluate(
     source: SourceArgument,

@@ -10,13 +10,14 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, in_memory, sampled_rows, writable
+from infomax.cli.options import Device, RunArgument, in_memory, sampled_rows, threaded, writable
 
 SAMPLE = 20_000
 """Nodes that the map of a graph folder shows."""
 
 
 @app.command("map")
+@threaded
 def draw_map(
     run: RunArgument,
     *,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import wraps
@@ -128,6 +130,26 @@ Directed = Annotated[
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MACHINE)]
 
 
+def _use_threads(count: int | None) -> None:
+    if count is not None:
+        os.environ["OMP_NUM_THREADS"] = str(count)  # for libraries that are loaded later
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(count)
+
+
+THREADS = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        callback=_use_threads,
+        is_eager=True,
+        help="Use at most so many CPU threads.  [default: OMP_NUM_THREADS, else one per core]",
+        rich_help_panel=MACHINE,
+    ),
+]
+
+
 def _column(*names: str, many: bool = False, metavar: str = "COLUMN", help: str) -> Any:
     """The type of an option that names a column of a table, or several."""
     return Annotated[
@@ -169,6 +191,17 @@ GROUPS = {
         help="Make every row of the edge table a node of this type, with the other columns as features.",
     ),
 }
+
+
+def threaded(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command ``--threads``, which it need not know: it holds for the whole process."""
+
+    @wraps(command)
+    def run(threads: int | None = None, **given: Any) -> None:
+        command(**given)
+
+    own = signature(command, eval_str=True).parameters.values()
+    return _taking(run, [*own, Parameter("threads", Parameter.KEYWORD_ONLY, default=None, annotation=THREADS)])
 
 
 def choosing(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

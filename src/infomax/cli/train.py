@@ -23,6 +23,7 @@ from infomax.cli.options import (
     choosing,
     grouping,
     open_graph,
+    threaded,
 )
 from infomax.errors import InputError
 
@@ -109,6 +110,7 @@ class Schedule:
 
 
 @app.command(cls=Grouped)
+@threaded
 @choosing(COLUMNS | GROUPS)
 @grouping
 def train(

@@ -58,7 +58,8 @@ def assemble(
         room.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
     scaled = seen.scaled(scaler)
     warn_if_zero(scaled.table, scaler)
-    backend = Backend.of_training(device, preset.work(seen.num_nodes) if numbers is None else numbers)
+    work = preset.work(seen.num_nodes) if numbers is None else numbers
+    backend = Backend.of_training(device, work, preset.per_step(seen.num_nodes, seen.num_features))
     views = preset.views(scaled, model.encoder.rule, preset.corruption, backend)
     views.prepare(model.encoder.depth)
     if ranks.count > 1:

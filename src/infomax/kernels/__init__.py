@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
@@ -48,6 +49,8 @@ class Backend:
         """Memory for large results, within `reusing`."""
         self.uses_numba = False
         """Whether a call has used numba's kernels, on whose threads those of torch would then be in the way."""
+        self.threads: int | None = None
+        """Threads of the training; None: as many as torch has."""
 
     @classmethod
     def of(cls, place: Place) -> Backend:
@@ -55,9 +58,15 @@ class Backend:
         return place if isinstance(place, Backend) else cls(place)
 
     @classmethod
-    def of_training(cls, device: torch.device, numbers: float) -> Backend:
-        """Choose the backend of a training that computes about so many numbers."""
-        return cls(device, small=device.type == "cuda" and numbers < TRAINING)
+    def of_training(cls, device: torch.device, numbers: float, per_step: float = math.inf) -> Backend:
+        """Choose the backend of a training that computes about so many numbers, and at most so many in an operation.
+
+        Where these are so few that a CPU takes less than a millisecond for a step, it uses one thread: a second would
+        wait longer than it works, and keep its core busy meanwhile.
+        """
+        backend = cls(device, small=device.type == "cuda" and numbers < TRAINING)
+        backend.threads = 1 if per_step < LARGE else None
+        return backend
 
     @classmethod
     def of_embedding(cls, device: torch.device, numbers: float) -> Backend:

@@ -6,8 +6,9 @@ import math
 import os
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from threading import Barrier, Lock
 from typing import Any, TypeVar
@@ -70,6 +71,17 @@ class _Loan:
 
     def __del__(self) -> None:
         self.returned.append(self.block)
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Let torch and our kernels use so many threads within this context; None: as many as they do."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:

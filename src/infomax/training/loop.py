@@ -12,6 +12,7 @@ from torch import Tensor
 
 from infomax.errors import InputError, whole
 from infomax.kernels import Backend
+from infomax.kernels.host import threads
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.kernels.replay import Replay
@@ -84,7 +85,7 @@ class Training:
         """Train to the end; ``pause`` is called whenever the history has been read back, and within long epochs."""
         self.began = time.perf_counter()
         gpu = self.device.type == "cuda"
-        with torch.enable_grad(), self.backend.reusing():
+        with torch.enable_grad(), self.backend.reusing(), threads(self.backend.threads):
             while not self.finished:
                 stop = min(len(self.history) + self.stride, self.epochs)
                 with tensor_cores() if gpu else nullcontext():
