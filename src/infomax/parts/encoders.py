@@ -204,12 +204,10 @@ class PathMean(Encoder):
     def layer(self, k: int, view: Any, h: Tensor | None) -> Tensor:
         """The mean over the paths."""
         parts = zip(self.paths, self.weights, self.biases, self.slopes, strict=True)
-        total, *others = (
+        means: list[Tensor] = [
             view.backend.bias_prelu(bias, slope, view.along(path, weight)) for path, weight, bias, slope in parts
-        )
-        for other in others:
-            total = total + other
-        return total / (1 + len(others)) if others else total
+        ]
+        return sum(means[1:], means[0]) / len(means)
 
 
 def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:
