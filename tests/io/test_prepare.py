@@ -179,10 +179,8 @@ def test_a_column_of_lists_holds_the_features(tmp_path: Path, kind: pa.DataType)
     ("vectors", "parts"),
     [
         ([[1.0, 2.0], [3.0]], ["row 2", 'column "v"', "a list of 2 numbers", "found 1 numbers"]),
-        ([[1.0, 2.0], [3.0, None]], ["row 2", "found null"]),
-        ([[1.0, 2.0], [3.0, float("nan")]], ["row 2", "found nan"]),
-        ([[1.0, 2.0], None], ["row 2", "null"]),
-        ([["a"], ["b"]], ['column "v"', "a column of numbers", "list"]),
+        ([[1.0, 2.0], [3.0, None]], ["row 2", "found [3.0, None]"]),
+        ([[1.0, 2.0], [3.0, float("nan")]], ["row 2", "found [3.0, nan]"]),
     ],
 )
 def test_a_fault_in_a_column_of_lists_is_told(tmp_path: Path, vectors: list[Any], parts: list[str]) -> None:

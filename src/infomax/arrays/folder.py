@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.adjacency import MappedAdjacency, Senders
+from infomax.arrays.encoding import Encoding
 from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.parquet_columns import StoredColumns, StoredIds, StoredRows
 from infomax.arrays.statistics import Statistics
@@ -72,6 +73,7 @@ def map_folder(path: Path) -> dict[str, Any]:
         "splits": StoredColumns(path / NODES, SPLIT, tuple(about["splits"])),
         "node_names": StoredRows(path / NODES, column=NAME) if NAME in ids.names else None,
         "dropped": about["dropped"],
+        "encoding": Encoding.from_json(about["encoding"], str(path / ABOUT)) if about.get("encoding") else None,
         "edge_columns": None if columns is None else tuple(columns),
         "table_columns": {word: str(name) for word, name in about["table_columns"].items()},
         "folder": path.resolve(),

@@ -13,8 +13,8 @@ SPARSE_BELOW = 0.1
 """Features are stored sparse where a smaller share of them than this is not zero."""
 
 
-def pack(block: NDArray[np.float32]) -> Any:
-    """A block of rows, sparse where most entries are zero."""
+def pack(block: Any) -> Any:
+    """A block of rows, sparse where most entries are zero, or where it was before."""
     return sparse.csr_array(block) if _mostly_zero([block]) else block
 
 

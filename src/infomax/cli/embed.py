@@ -153,10 +153,10 @@ def open_run(
         source = read_graph(graph, nodes, attach_to=source, **columns)
     elif graph is not None:
         try:
-            known = source.table_columns
             source = open_graph(
-                graph, labels, source.directed, columns, features=model.feature_names_, earlier=known, nodes=nodes
-            )
+                graph, labels, source.directed, columns,
+                features=model.feature_names_, earlier=source.table_columns, encoding=source.encoding, nodes=nodes,
+            )  # fmt: skip
         except InputError as error:
             known = source.ids.tolist() if not source.table.mapped else []
             if error.found in map(shorten, known):  # an edge to a node of the run's graph

@@ -16,7 +16,9 @@ from infomax.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from infomax.arrays.encoding import Column
     from infomax.graphs.graph import Graph
+    from infomax.io.record import Record
 
 datasets = typer.Typer(help="List the data sets that infomax knows, or download one.", invoke_without_command=True)
 app.add_typer(datasets, name="datasets")
@@ -79,6 +81,53 @@ def info(
         (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}, plus that of Python and torch"),
     ]
     show.table(graph, ("", ""), rows)
+    for record in (source, *source.others.values()):
+        _tell_columns(record)
+
+
+def _tell_columns(source: Record) -> None:
+    """What the columns of a node table are and become; of a wide table of numbers nothing."""
+    from importlib.util import find_spec
+
+    from infomax.arrays.made import made
+    from infomax.errors import place
+
+    encoding = source.encoding
+    if encoding is None:
+        if made(source.feature_names) or source.num_features > _MOST_COLUMNS or find_spec("pyarrow") is None:
+            return
+        import pyarrow as pa
+
+        from infomax.arrays.sparsity import dense
+        from infomax.arrays.survey import Survey
+
+        survey, block = Survey(source.feature_names, {}, list(source.labels)), dense(source.table[:_MOST_ROWS])
+        survey.add(dict(zip(source.feature_names, map(pa.array, block.T), strict=True)), lambda row, name: name)
+        encoding = survey.finish()[0]
+    show.table("Columns" + (f" of {source.kind}" if source.kind else ""), _HEADINGS, map(_told, encoding.columns))
+    for column in encoding.columns:
+        if column.note:
+            show.out.print(f"{place('warning', column=column.name)}: {column.note}.")
+
+
+_MOST_COLUMNS, _MOST_ROWS = 50, 1 << 17
+"""Of a table of numbers more columns are not told, and more rows are not looked at."""
+_HEADINGS = ("column", "kind", "distinct", "missing", "becomes")
+
+
+def _told(column: Column) -> tuple[str, ...]:
+    """A row of the table of columns."""
+    count, missing = len(column.features), ["missing"] * (column.missing > 0)
+    parts = {
+        "category": [f"{len(column.learnt.get('values', ()))} values", *["the rest"] * bool(column.learnt.get("rest"))],
+        "date": column.learnt.get("parts", []),
+        "text": ["hashed words"],
+        "tokens": ["hashed words"],
+    }.get(column.kind, ["value"])
+    becomes = f"{count:,} feature{'s'[: count != 1]}: {', '.join(parts + missing)}" if count else "nothing"
+    becomes = "the names of nodes" if column.kind == "name" else becomes
+    distinct = "many" if column.distinct is None else f"{column.distinct:,}"
+    return column.name, column.kind, distinct, f"{column.missing:,}", becomes
 
 
 def _show_types(title: str, graph: Graph) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from infomax.arrays.encoding import Encoding
     from infomax.embeddings import StoredEmbeddings
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
@@ -171,6 +172,13 @@ COLUMNS = {
         help="A column that is a feature; others are then ignored. May be repeated. Or a file with one row per node: "
         ".npy, or .npz of scipy. Or degrees or positions, made of the edges.  [default: all columns; where there are "
         "none, positions]",
+    ),
+    "columns": _column(
+        "--column",
+        many=True,
+        metavar="NAME=KIND",
+        help="What a column of the node table is: number, boolean, category, date, text, tokens, name, label, id or "
+        "ignore. May be repeated.  [default: found from its values]",
     ),
     "ignore": _column("--ignore", many=True, help="A column of the node table to ignore. May be repeated."),
 }
@@ -332,10 +340,11 @@ def open_graph(
     features: tuple[str, ...] | None = None,
     earlier: Mapping[str, str] = MappingProxyType({}),
     nodes: str | None = None,
+    encoding: Encoding | None = None,
 ) -> Graph:
     """Read the graph that GRAPH and NODES name, with the columns that a person chose or the features of a model.
 
-    Columns of an ``earlier`` graph are taken where tables have them.
+    Columns of an ``earlier`` graph are taken where tables have them, and features are made by its ``encoding``.
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.graphs.graph import Graph
@@ -344,7 +353,9 @@ def open_graph(
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name or nodes is not None:
-        chosen = Columns.of(labels or (), **{"features": features, "earlier": earlier, **columns})
+        chosen = Columns.of(labels or (), **{"earlier": earlier, **columns})
+        if features is not None and "features" not in columns:
+            chosen = chosen.like(features, encoding)
         graph = Graph.of(read_record(name, nodes, chosen, directed=directed))
     elif name.lower() not in DATASETS:
         raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")

@@ -157,8 +157,8 @@ class Graph(Record):
             nodes: the node frame, or one for each type.
             directed: keep the directions.
             features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
-            columns: labels, ignore, id, name, source, target, weight, groups, types, edge_type, node_type and edges_as
-                as in `infomax.read_graph`.
+            columns: labels, ignore, id, name, source, target, weight, groups, types, edge_type, node_type, edges_as and
+                columns, a mapping of names to kinds, as in `infomax.read_graph`.
         """
         return cls.of(read_frames(edges, nodes, directed=directed, features=features, **columns))
 

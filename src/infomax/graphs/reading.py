@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from infomax.graphs.graph import Graph
@@ -27,6 +27,7 @@ def read_graph(
     node_type: str | None = None,
     edges_as: str | None = None,
     name: str | None = None,
+    columns: Mapping[str, str] | Sequence[str] = (),
     directed: bool | None = None,
     attach_to: Graph | None = None,
 ) -> Graph:
@@ -44,9 +45,10 @@ def read_graph(
 
     Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; a
     warning names other columns, which are not used. Node tables: the column ``id``, else the first; every other column
-    is a feature and must be numeric, unless it is named in ``labels``. Features are stored sparse where less than a
-    tenth of them is not zero. Without a node table the nodes are the ids of the edges in order of first appearance;
-    without features they get positions in the graph, or with ``features="degrees"`` degree features.
+    becomes features by its kind, unless it is named in ``labels``: see `Graph.encoding`. A table of numbers is taken as
+    it is. Features are stored sparse where less than a tenth of them is not zero. Without a node table the nodes are
+    the ids of the edges in order of first appearance; without features they get positions in the graph, or with
+    ``features="degrees"`` degree features.
 
     Text tables are UTF-8 with commas (.csv) or tabs (.tsv, .txt). Their first line names the columns; a first line of
     numbers only, or of two node ids, is refused, since an edge or a node would be lost. Ids are integers where all of
@@ -83,12 +85,14 @@ def read_graph(
             a type is not a feature of these.
         edges_as: the type of nodes that the rows of the edge table become, with its other columns as their features. Of
             a folder of several types, the name of such a relation.
+        columns: what columns of the node table are, by their names: number, boolean, category, date, text, tokens,
+            name, label, id or ignore. Others are found from their values.
         directed: keep the directions; False: an edge runs both ways. None: as a GraphML file says; of tables, False.
             Not for an npz, which says so itself.
         attach_to: the graph that the tables' nodes are added to.
     """
-    columns = Columns.of(
-        labels, features, ignore, types, id=id, source=source, target=target, weight=weight, groups=groups, name=name,
-        edge_type=edge_type, node_type=node_type, edges_as=edges_as,
+    chosen = Columns.of(
+        labels, features, ignore, types, columns, id=id, source=source, target=target, weight=weight, groups=groups,
+        name=name, edge_type=edge_type, node_type=node_type, edges_as=edges_as,
     )  # fmt: skip
-    return Graph.of(read_record(edges, nodes, columns, directed=directed, attach_to=attach_to))
+    return Graph.of(read_record(edges, nodes, chosen, directed=directed, attach_to=attach_to))

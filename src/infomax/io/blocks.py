@@ -53,6 +53,10 @@ class Block(ABC):
         """
 
     @abstractmethod
+    def arrow(self) -> Any:
+        """The columns of features as a pyarrow table."""
+
+    @abstractmethod
     def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
         """A column ``[n]`` as str objects, "" where there is nothing; lists of C values 0 and 1 as ``[n, C]``."""
 
@@ -108,10 +112,8 @@ def check_column_names(where: str, names: Sequence[str]) -> None:
         raise InputError(where, "each column name once", f"{shorten(name)} {count} times", "Rename them.")
 
 
-def bad_feature(where: str, column: str, expected: str, found: str, remedy: str = "") -> InputError:
-    """The error for a feature column that holds something else than numbers; by default it suggests ``labels``."""
-    option = f'name it: --labels {column} or --ignore {column} (in Python: labels="{column}" or ignore="{column}").'
-    return InputError(where, expected, found, remedy or f"Correct it; or, if the column is not a feature, {option}")
+class NotNumbersError(InputError):
+    """Features that are no finite numbers: an encoding may make numbers of them."""
 
 
 def typed(ids: list[str]) -> Ids:

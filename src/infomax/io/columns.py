@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from infomax.arrays.encoding import CHOICES, FEATURES, Encoding
 from infomax.arrays.made import Kind, asked
 from infomax.errors import InputError, meant, shorten
 from infomax.io.interchange import GROUPS, LABEL, NAME, SPLIT, warn_unused
@@ -74,6 +75,12 @@ class Columns:
     """The type of nodes that the rows of the edge table become."""
     numbered: bool = False
     """Whether the ids of nodes are the numbers of their rows, rather than those of the column ``id``."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """What columns that become features are; other columns' kinds are found from their values."""
+    encoding: Encoding | None = None
+    """What was learnt from the columns of an earlier graph, and makes the features of this one."""
+    learns: bool = True
+    """Whether an encoding may be learnt; not where features are those of a model that has none."""
 
     @classmethod
     def of(
@@ -82,28 +89,45 @@ class Columns:
         features: str | Path | Sequence[str] | None = None,
         ignore: str | Sequence[str] = (),
         types: str | Sequence[str] = (),
+        columns: Mapping[str, str] | Sequence[str] = (),
         **names: Any,
     ) -> Self:
-        """The columns of these names; one name stands for a list of one, and one file for all features."""
-        kinds = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
-        if len(kinds) not in (0, 2):
-            raise InputError("types", "two, of the nodes where edges begin and end, as in user,item", listed(kinds))
-        known = [field.name for field in dataclasses.fields(cls) if field.name not in ("matrix", "earlier")]
+        """The columns of these names; one name stands for a list of one, and one file for all features.
+
+        ``columns`` says what a column is, as a mapping or as NAME=KIND.
+        """
+        ends = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
+        if len(ends) not in (0, 2):
+            raise InputError("types", "two, of the nodes where edges begin and end, as in user,item", listed(ends))
+        inner = ("matrix", "earlier", "kinds", "encoding", "learns")
+        known = [*(field.name for field in dataclasses.fields(cls) if field.name not in inner), "columns"]
         for word in names:
             if word not in (*known, "earlier"):
                 raise InputError(f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known))
+        kinds = _kinds(columns)
+        for word in ("id", "name"):
+            said = {name for name, kind in [*kinds.items(), (names.get(word), word)] if kind == word and name}
+            if len(said) > 1:
+                raise InputError(word, "one column", listed(sorted(said)))
+            names[word] = min(said, default=None)
         given = None if features is None else _several(features)
         files = [Path(name) for name in given or () if Path(name).suffix.lower() in MATRICES]
         if files and len(given or ()) > 1:
             raise InputError("features", f"names of columns, or one file {' or '.join(MATRICES)}", listed(given or ()))
         return cls(
-            labels=_several(labels),
+            labels=(*_several(labels), *(name for name, kind in kinds.items() if kind == "label")),
             features=None if files else given,
-            ignore=_several(ignore),
+            ignore=(*_several(ignore), *(name for name, kind in kinds.items() if kind == "ignore")),
+            kinds={name: kind for name, kind in kinds.items() if kind in FEATURES},
             matrix=files[0] if files else None,
-            types=tuple(kind.strip() for kind in kinds),
+            types=tuple(end.strip() for end in ends),
             **names,
         )
+
+    def like(self, names: Sequence[str], encoding: Encoding | None) -> Self:
+        """The columns that make the features of these names, as they were learnt from those of an earlier graph."""
+        used = names if encoding is None else [column.name for column in encoding.used]
+        return dataclasses.replace(self, features=tuple(used), encoding=encoding, learns=False)
 
     @property
     def made(self) -> Kind | None:
@@ -125,11 +149,12 @@ class Columns:
             given = getattr(self, word)
             # What a model was trained on may be positions or degrees, which are in no table.
             if given and not (word == "features" and self.made):
-                raise InputError("features" if word == "matrix" else word, expected, found or listed(_several(given)))
+                where = {"matrix": "features", "kinds": "columns"}.get(word, word)
+                raise InputError(where, expected, found or listed(_several(given)))
 
     def refuse_without_nodes(self, edges: str | Path) -> None:
         """Refuse choices of columns of a node table where there is none."""
-        choices = ("labels", "features", "matrix", "ignore", "id", "groups", "name")
+        choices = ("labels", "features", "matrix", "ignore", "id", "groups", "name", "kinds")
         self.refuse(choices, "a node table that they belong to", f"only the edge table {edges}")
 
     def of_edges(self, path: Path, names: Sequence[str]) -> EdgeColumns:
@@ -169,9 +194,9 @@ class Columns:
         Without ``features`` they are all remaining columns, else the columns of these names; those that are made
         of the edges need not be there.
         """
-        for name in self.ignore:
-            if name not in names:
-                raise InputError(str(path), f"a column {shorten(name)}, to ignore", f"the columns {listed(names)}")
+        for use, wanted in (("to ignore", self.ignore), ("whose kind was said", tuple(self.kinds))):
+            if missing := [name for name in wanted if name not in names]:
+                raise InputError(str(path), f"a column {listed(missing)}, {use}", f"the columns {listed(names)}")
         kept = [name for name in names if name not in self.ignore]
         if not kept:
             raise InputError(str(path), "a column of ids", "none that is not ignored")
@@ -219,8 +244,21 @@ class Columns:
         if missing and self.made:
             return ()
         if missing:
-            raise InputError(str(path), f"feature columns {listed(missing)}", f"the columns {listed(list(others))}")
+            remedy = "Add them; a cell may be empty." if self.encoding else ""
+            expected = f"feature columns {listed(missing)}"
+            raise InputError(str(path), expected, f"the columns {listed(list(others))}", remedy)
         return features
+
+
+def _kinds(columns: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    """The kind of each column that was told; all that are unknown are refused at once."""
+    if isinstance(columns, Mapping):
+        kinds = {str(name): str(kind) for name, kind in columns.items()}
+    else:
+        kinds = {name: kind for name, _, kind in (text.rpartition("=") for text in _several(columns))}
+    if wrong := [f"{name}={kind}" for name, kind in kinds.items() if kind not in CHOICES or not name]:
+        raise InputError("columns", f"NAME=KIND, with one of {', '.join(CHOICES)}", listed(wrong))
+    return kinds
 
 
 def _several(names: str | Path | Sequence[str]) -> tuple[str, ...]:

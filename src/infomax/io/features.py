@@ -79,7 +79,7 @@ def read_nodes(source: Source) -> NodeTable:
     nodes, columns = tables.read_nodes(source), source.columns
     if columns.matrix is not None:
         return _with_matrix(nodes, columns.matrix, columns.features)
-    if columns.features is None and nodes.features is not None:
+    if columns.features is None and source.columns.encoding is None and nodes.features is not None:
         warn_if_ids(source.path, nodes.feature_names, nodes.features)
     return nodes
 

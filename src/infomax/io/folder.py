@@ -142,6 +142,7 @@ def write_arrays(graph: Record, folder: Path, *, halved: bool = False) -> dict[s
         "dropped": dict(graph.dropped),
         "edge_columns": graph.edge_columns,
         "table_columns": dict(graph.table_columns),
+        **({} if graph.encoding is None else {"encoding": graph.encoding.to_json()}),
     }
 
 

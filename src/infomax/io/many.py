@@ -59,6 +59,7 @@ def join(graphs: Mapping[str, Record]) -> Record:
         dropped=dict(dropped),
         edge_columns=one.edge_columns,
         table_columns=one.table_columns,
+        encoding=one.encoding,
     )
 
 

@@ -14,6 +14,7 @@ key                 shape
 ``split:NAME``      ``[N]``      bool
 ``groups``          ``[N]``      integers, the graph of each node where there are several; one graph where missing
 ``held_out``        ``[2, H]``   row numbers, edges set aside to score vectors on; they are not among ``edges``
+``encoding``        ``[1]``      JSON: how the features were made of the columns of a table
 ``node_names``      ``[N]``      text, shown beside the ids ("" = none)
 ==================  ===========  =========================================================================
 
@@ -26,6 +27,7 @@ A text column KEY is a numpy array of strings. numpy stores every string as wide
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import zipfile
@@ -40,6 +42,7 @@ from scipy import sparse
 
 from infomax import machine
 from infomax.arrays.checks import MOST_FEATURES, check_ends, count_nodes
+from infomax.arrays.encoding import Encoding
 from infomax.arrays.table import Features
 from infomax.errors import InputError, within
 from infomax.io.atomic import replacing
@@ -68,6 +71,7 @@ _KINDS = {
     "split:": ("b", "bool"),
     "groups": _INTEGERS,
     "held_out": _INTEGERS,
+    "encoding": ("U", "text"),
     "node_names": ("U", "text"),
 }
 _OF_EDGES, _OF_GRAPH = ("edges", "directed", "weight"), ("groups", "held_out")
@@ -117,7 +121,16 @@ def _of_nodes(columns: Arrays) -> dict[str, Any]:
         "labels": _named(columns, "label:"),
         "splits": _named(columns, "split:"),
         "node_names": columns.get("node_names"),
+        "encoding": _read_encoding(columns["encoding"]) if "encoding" in columns else None,
     }
+
+
+def _read_encoding(texts: NDArray[Any]) -> Encoding:
+    """What was learnt of the columns of a table, as JSON."""
+    try:
+        return Encoding.from_json(json.loads(texts.tolist()[0]))
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise InputError("key encoding", "what was learnt of the columns of a table", str(error)) from None
 
 
 def _read_typed(path: Path, owned: Mapping[str, Arrays], made: Any) -> Record:
@@ -175,6 +188,8 @@ def _node_arrays(graph: Record) -> Arrays:
         arrays["held_out"] = _narrow(graph.held_out)
     if graph.node_names is not None:
         arrays |= _encode("node_names", graph.node_names)
+    if graph.encoding is not None:
+        arrays |= _encode("encoding", np.array([json.dumps(graph.encoding.to_json())], dtype=object))
     for name, column in graph.labels.items():
         arrays |= _encode(f"label:{name}", column)
     return arrays | {f"split:{name}": mask for name, mask in graph.splits.items()}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, place
-from infomax.io.blocks import FILL_IN, Block, bad_feature, check_column_names
+from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names
 
 INDEX = "__index_level_"
 """How pandas names the column of the row numbers of a filtered frame."""
@@ -162,8 +162,12 @@ class ArrowBlock(Block):
             value = self.data[owner][row].as_py()
             value = value[entry] if owner in widths else value
             found = "null" if value is None else str(value)
-            raise bad_feature(self.place(row, owner), owner, "a finite number (32-bit float)", found, remedy)
+            raise NotNumbersError(self.place(row, owner), "a finite number (32-bit float)", found, remedy)
         return block
+
+    def arrow(self) -> Any:
+        """The columns of features."""
+        return self.data.select(self.names)
 
     def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
         """A column as text; see `Block.words`."""
@@ -195,10 +199,12 @@ class ArrowBlock(Block):
         lists = is_list(values.type)
         if not _numeric(values.type.value_type if lists else values.type):
             where, recast = place(self.path, column=column), remedy and "Store it as numbers."
-            raise bad_feature(where, column, "a column of numbers", f"type {values.type}", recast)
+            raise NotNumbersError(where, "a column of numbers", f"type {values.type}", recast)
         if not lists:
             return _floats(values)
-        self.filled(column)
+        if values.null_count:
+            row = values.is_null().to_pylist().index(True)
+            raise NotNumbersError(self.place(row, column), "a list of numbers", "null", remedy)
         lengths = compute.list_value_length(values).to_numpy(zero_copy_only=False)
         width = widths.setdefault(column, int(lengths[0]) if len(lengths) else 0)
         if (lengths != width).any():

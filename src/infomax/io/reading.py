@@ -22,7 +22,7 @@ from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.type_columns import read_tables
 from infomax.io.typed import is_typed, read_folder
 
-_COLUMNS = ("id", "source", "target", "weight", "groups", "matrix", *TYPES)
+_COLUMNS = ("id", "source", "target", "weight", "groups", "matrix", "kinds", *TYPES)
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -46,7 +46,11 @@ def read_record(
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
         if attach_to is not None:
             raise InputError("attach_to", "tables of new nodes and their edges", "a folder of graphs")
-        graphs = {name: read_record(path, None, columns, directed=directed) for name, path in members.items()}
+        graphs = {}
+        for name, path in members.items():
+            graphs[name] = graph = read_record(path, None, columns, directed=directed)
+            if graph.encoding is not None:  # the first graph decides what columns become
+                columns = columns.like(graph.feature_names, graph.encoding)
         return join({name: graph.loaded() for name, graph in graphs.items()})
     edge_path, node_path, beside = _paths(edges, nodes)
     if columns.matrix is None:
@@ -89,10 +93,10 @@ def _members(folder: Path) -> dict[str, Path]:
 
 
 def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) -> Record:
-    columns.refuse(("labels", "ignore", "groups", *TYPES), "none where nodes are attached to a graph")
+    columns.refuse(("labels", "ignore", "groups", "kinds", *TYPES), "none where nodes are attached to a graph")
     if edges.suffix.lower() in (".npz", ".graphml"):
         raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})", "a whole graph")
-    columns = replace(columns, features=known.feature_names, earlier=known.table_columns)
+    columns = replace(columns.like(known.feature_names, known.encoding), earlier=known.table_columns)
     nodes_read = None if nodes is None else read_nodes(_source(nodes, columns))
     return attach(tables.read_edges(_source(edges, columns)), nodes_read, known)
 

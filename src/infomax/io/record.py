@@ -15,6 +15,7 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import Adjacency, MemoryAdjacency
 from infomax.arrays.blocks import require_room
+from infomax.arrays.encoding import Encoding
 from infomax.arrays.held_out import check_held_out
 from infomax.arrays.made import MADE, made, make, usual
 from infomax.arrays.relations import Relation
@@ -59,6 +60,8 @@ class Record:
     """The columns used as source and target, where the edge table has no columns of these names."""
     table_columns: Mapping[str, str] = field(default_factory=dict)
     """The columns that were named when its tables were read, by "id", "source", "target" and "weight"."""
+    encoding: Encoding | None = None
+    """How its features were made of the columns of a table; None: they were numbers, and are as they were."""
     kind: str = ""
     """The type of its nodes, where there are several types."""
     others: Mapping[str, Record] = field(default_factory=dict)
@@ -148,7 +151,7 @@ class Record:
             matrix = self.adjacency if adjacency is None else adjacency
             fields["edges"] = MemoryAdjacency(matrix, self.directed if directed is None else directed)
         if features is not None:
-            fields["table"] = MemoryTable(features)
+            fields |= {"table": MemoryTable(features), "encoding": None}
         return dataclasses.replace(self, **fields)
 
     def part(self, mask: NDArray[np.bool_]) -> Self:
@@ -184,9 +187,12 @@ class Record:
         return graph.target(self.kind)
 
     def scaler(self, kind: Scale = "auto") -> Scaler:
-        """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions alone."""
+        """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions and encoded
+        columns alone.
+        """
         others = {name: record.scaler(kind) for name, record in self.others.items()}
-        if kind == "auto" and made(self.feature_names) == "positions":
+        encoded = self.encoding is not None and not self.encoding.raw
+        if kind == "auto" and (encoded or made(self.feature_names) == "positions"):
             kind = "none"
         return dataclasses.replace(self.table.fit_scaler(kind, self.splits.get("seen")), others=others)
 
@@ -250,6 +256,7 @@ class Record:
         groups: ArrayLike | None = None,
         held_out: ArrayLike | None = None,
         node_names: ArrayLike | None = None,
+        encoding: Encoding | None = None,
     ) -> Self:
         """A graph from a scipy matrix ``[N, N]`` (``A[i, j]``: the edge i -> j); the rest as in `from_arrays`.
 
@@ -277,6 +284,8 @@ class Record:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
         if len(feature_names) != values.shape[1]:
             raise InputError("feature_names", f"{values.shape[1]} names", str(len(feature_names)))
+        if encoding is not None and encoding.feature_names != list(feature_names):
+            raise InputError("encoding", "the features of the graph", f"{len(encoding.feature_names)} others")
         return cls(
             edges=edges,
             table=MemoryTable(values),
@@ -288,6 +297,7 @@ class Record:
             held_out=None if held_out is None else check_held_out(held_out, matrix),
             node_names=None if node_names is None else checks.check_names(node_names, n),
             dropped=dropped,
+            encoding=encoding,
         )
 
 

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from glob import glob, has_magic
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.cells import UnreadableError
 from infomax.arrays.parquet_columns import readable
-from infomax.errors import InputError, place, shorten
+from infomax.arrays.survey import Survey
+from infomax.errors import InputError, InputWarning, place, shorten
 from infomax.io import parquet, text
-from infomax.io.blocks import FILL_IN, Block, are_integers
+from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.columns import Columns, NodeColumns
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
 ROWS = 1 << 17
 """Rows that are read at once; fewer of wide tables."""
 CELLS = 1 << 20
+_INSTALL = (
+    "Name the column as a label or ignore it; or install pyarrow, and it is encoded: pip install 'infomax[parquet]'."
+)
 FILE = 1 << 40
 """Each row has a number: that of its file times this, and its line or row. Rows in order have ascending numbers."""
 
@@ -51,7 +59,7 @@ class Nodes:
     Shapes:
         numbers: ``[n]`` int64; see `FILE`
         ids: ``[n]``; see `Block.ids`
-        features: ``[n, F]``; None where there is no feature column
+        features: ``[n, F]``, CSR where they are encoded; None where there is no feature column
         labels: ``[n]`` str objects or ``[n, C]`` 0/1 each
         splits: ``[n]`` bool each
         groups: n names
@@ -60,7 +68,7 @@ class Nodes:
 
     numbers: NDArray[np.int64]
     ids: Any
-    features: NDArray[np.float32] | None
+    features: Any
     labels: dict[str, NDArray[Any]]
     splits: dict[str, NDArray[np.bool_]]
     groups: list[str] | None
@@ -95,7 +103,7 @@ class Source:
     frame: Any = None
     """A pyarrow table, in place of a file."""
     remedy: str = ""
-    """What to do about features that are no numbers; "": see `bad_feature`."""
+    """What to do about features that are no numbers."""
     names: list[str] = field(default_factory=list)
     schema: Any = None
     """The types of the columns, of a parquet file."""
@@ -173,8 +181,7 @@ class Source:
 
     def _nodes(self, first: int, block: Block) -> Nodes:
         chosen, names = self.chosen, self.names
-        remedy = self.remedy or ("" if self.columns.features is None else FILL_IN)
-        features = block.features(self.widths, remedy) if chosen.features else None
+        features = self._features(block) if chosen.features else None
         ids = block.ids(names[chosen.identifier])
         self._same_kinds(block.path, ids, names[chosen.identifier])
         return Nodes(
@@ -187,6 +194,67 @@ class Source:
             names=None if chosen.name is None else block.node_names(names[chosen.name]),
         )
 
+    def _features(self, block: Block) -> Any:
+        """The features ``[n, F]`` of a block: numbers as they are, else what an encoding makes of the columns."""
+        columns = self.columns
+        if columns.encoding is None:
+            remedy = self.remedy or (_INSTALL if columns.features is None else FILL_IN)
+            if columns.kinds and columns.learns:
+                raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", _INSTALL)
+            return block.features(self.widths, remedy)
+        try:
+            return columns.encoding.transform(block.arrow())
+        except UnreadableError as error:
+            raise InputError(block.place(error.row, error.column), error.expected, error.found) from None
+
+    def learn(self) -> bool:
+        """Learn from all rows what the features are; False where it is known, or nothing else than numbers may be."""
+        columns = self.columns
+        if not columns.learns or columns.encoding is not None or find_spec("pyarrow") is None:
+            return False
+        encoding, faults = self._survey().finish()
+        if faults:
+            remedy = "Correct it, or say what the column is: --column NAME=KIND (in Python: columns={NAME: KIND})."
+            fault = faults[0]
+            if len(faults) > 1:
+                told = "; ".join(f"{where}: {found}, not {expected}" for where, expected, found in faults)
+                fault = str(self.path), "columns that become features", told.replace(f"{self.path}, ", "")
+            raise InputError(*fault, remedy) from None
+        for column in encoding.columns:
+            if column.looks_like_id:
+                where, name = place(self.path, column=column.name), column.name
+                remedy = f"If it is one: --column {name}=ignore (in Python: columns={{{name!r}: 'ignore'}})."
+                warnings.warn(f"{where}: {column.note}. {remedy}", InputWarning, stacklevel=2)
+        called = next((column.name for column in encoding.columns if column.kind == "name"), None)
+        called = columns.name_among(self.names) or called
+        used = {column.name for column in encoding.used}
+        unused = (column.name for column in encoding.columns if column.name not in {*used, called})
+        self.columns = replace(
+            columns,
+            name=called,
+            ignore=(*columns.ignore, *unused),
+            features=tuple(name for name in columns.features or () if name in used) or None,
+            kinds={},
+            encoding=encoding if used else None,
+            learns=False,
+        )
+        return True
+
+    def _survey(self) -> Survey:
+        """What the columns of features hold, of all rows, or of those that training sees."""
+        survey = Survey([], {})
+        for _, block in self._blocks(self._node_columns):
+            chosen, rows = self.chosen, np.arange(len(block.numbers))
+            if not survey.found:
+                names = [self.names[at] for at in chosen.features]
+                survey = Survey(names, self.columns.kinds, list(chosen.labels))
+            with self.readable(block.path):
+                if "seen" in chosen.splits:
+                    rows = np.flatnonzero(block.split(self.names[chosen.splits["seen"]]))
+                place = partial(_place_of, block, rows)
+                survey.add(block.arrow().take(rows) if "seen" in chosen.splits else block.arrow(), place)
+        return survey
+
     @property
     def ends(self) -> tuple[str, str]:
         """The names of the columns that hold the ends of edges."""
@@ -196,6 +264,8 @@ class Source:
     @property
     def feature_names(self) -> list[str]:
         """The names of the features; complete when all rows have been read."""
+        if self.columns.encoding is not None:
+            return self.columns.encoding.feature_names
         return parquet.feature_names([self.names[column] for column in self.chosen.features], self.widths)
 
     def _edge_columns(self) -> list[Any]:
@@ -261,6 +331,10 @@ class Source:
             if here != there:
                 expected, remedy = f"{there}, as in {first}", "Give the columns of all files one type."
                 raise InputError(place(path, column=column), expected, here, remedy)
+
+
+def _place_of(block: Block, rows: NDArray[np.int64], row: int, column: str) -> str:
+    return block.place(int(rows[row]), column)
 
 
 def no_edges(edges: Source) -> InputError:

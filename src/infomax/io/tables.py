@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from infomax.arrays.sparsity import pack, stack
 from infomax.arrays.table import Features
 from infomax.errors import within
-from infomax.io.blocks import Ids, typed
+from infomax.io.blocks import Ids, NotNumbersError, typed
 from infomax.io.interchange import number_groups
 from infomax.io.parquet import encode
 from infomax.io.record import Record
@@ -110,7 +110,16 @@ def read_edges(source: Source) -> EdgeTable:
 
 
 def read_nodes(source: Source) -> NodeTable:
-    """A node table in memory, each id once."""
+    """A node table in memory, each id once; columns that are no numbers are encoded."""
+    try:
+        return _read_nodes(source)
+    except NotNumbersError:
+        if not source.learn():
+            raise
+    return _read_nodes(source)
+
+
+def _read_nodes(source: Source) -> NodeTable:
     with source.readable():
         blocks, features, ids = [], [], list[Any]()
         for block in source.nodes():
@@ -158,7 +167,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
         refuse_two_kinds(edges.source, edges.source.ends, bool(np.intersect1d(*ends).size))
     else:
         ends = find_rows(edges, nodes, position, listed_in(nodes.source, integers=_integers(ids)))
-    columns, names = edges.source.columns, edges.source.ends
+    columns, names = (nodes or edges).source.columns, edges.source.ends
     with within(edges.source.path):
         graph = Record.from_arrays(
             ends,
@@ -174,7 +183,8 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
             node_names=None if nodes is None else nodes.names,
         )
     named = columns.names_ends(names)
-    return replace(graph, edge_columns=None if named else names, table_columns=columns.named())
+    guessed = None if named else names
+    return replace(graph, edge_columns=guessed, table_columns=columns.named(), encoding=columns.encoding)
 
 
 def find_rows(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int], listed: str) -> NDArray[np.int64]:

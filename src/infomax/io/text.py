@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError, place, shorten
-from infomax.io.blocks import Block, bad_feature, check_column_names
+from infomax.io.blocks import Block, NotNumbersError, check_column_names
 
 Row: TypeAlias = tuple[int, list[str]]
 
@@ -111,6 +111,13 @@ class TextBlock(Block):
         """A column as text; see `Block.words`."""
         return np.array(self.columns[column], dtype=object)
 
+    def arrow(self) -> Any:
+        """The columns of features, as text."""
+        import pyarrow as pa
+
+        width = len(self.names)
+        return pa.table({name: self.cells[at::width] for at, name in enumerate(self.names)})
+
     def features(self, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
         """Features ``[n, F]``; see `Block.features`."""
         values = numbers(self.cells)
@@ -119,7 +126,7 @@ class TextBlock(Block):
             at = int(np.argmin(good))
             row, feature = divmod(at, len(self.names))
             where, expected = self.place(row, self.names[feature]), "a finite number (32-bit float)"
-            raise bad_feature(where, self.names[feature], expected, written(self.cells[at]), remedy)
+            raise NotNumbersError(where, expected, written(self.cells[at]), remedy)
         return values.reshape(-1, len(self.names))
 
 

@@ -153,7 +153,10 @@ def read_sources(
 
 def refuse_missing(columns: Columns, nodes: Iterable[Source], edges: Iterable[Source]) -> None:
     """Refuse a column that was named and is in no table."""
-    for sources, words in ((nodes, ("id", "labels", "features", "ignore", "name", "node_type")), (edges, _OF_EDGES)):
+    for sources, words in (
+        (nodes, ("id", "labels", "features", "ignore", "name", "node_type", "kinds")),
+        (edges, _OF_EDGES),
+    ):
         sources = list(sources)
         there = {name for source in sources for name in source.header()}
         for word in words:
@@ -176,6 +179,8 @@ def of_table(columns: Columns, header: list[str], matrix: Path | None) -> Column
         features=features if features is None or columns.made else tuple(n for n in features if n in header),
         matrix=matrix,
         earlier={**columns.earlier, **columns.named()},
+        kinds={name: kind for name, kind in columns.kinds.items() if name in header},
+        learns=columns.learns,
     )
 
 
@@ -210,6 +215,7 @@ def _columns(table: NodeTable) -> dict[str, Any]:
         "labels": table.labels,
         "splits": table.splits,
         "node_names": table.names,
+        "encoding": None if table.features is None else table.source.columns.encoding,
     }
 
 

@@ -45,7 +45,7 @@ def prepare(
         half: store features in half precision.
         memory: bytes to work in, about.
         progress: called after each stage.
-        columns: labels, features, ignore, id, name, source, target and weight as in `infomax.read_graph`.
+        columns: labels, features, ignore, columns, id, name, source, target and weight as in `infomax.read_graph`.
     """
     place, chosen = Path(out), Columns.of(**columns)
     chosen.refuse(TYPES, "one type of nodes, to prepare a graph folder")

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders
+from infomax.arrays.blocks import row_blocks
 from infomax.arrays.checks import check_sums
 from infomax.arrays.made import usual
+from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
-from infomax.io.blocks import are_integers
+from infomax.io.blocks import NotNumbersError, are_integers
 from infomax.io.columns import Columns
 from infomax.io.features import warn_if_ids
 from infomax.io.folder import GROUP, ArrayWriter, FeatureWriter, finish
@@ -107,7 +109,8 @@ class Preparation:
             "splits": self._annotations(notes, "splits"),
             "dropped": {name: rows[name] for name in ("self_loops", "duplicates", "zero_weights")},
             "edge_columns": None if self.columns.names_ends(ends) else ends,
-            "table_columns": self.columns.named(),
+            "table_columns": notes["nodes"]["named"] if self.nodes else self.columns.named(),
+            **({"encoding": notes["nodes"]["encoding"]} if self.nodes and notes["nodes"]["encoding"] else {}),
         }
 
     def _annotations(self, notes: dict[str, Any], kind: str) -> list[str]:
@@ -134,9 +137,20 @@ class Preparation:
         return {"count": count, "weighted": weighted, "integers": integers, "ends": self.edges.ends}
 
     def _read_nodes(self) -> dict[str, Any]:
+        """Table nodes, see `_node_rows`; where features are no numbers, what they become is learnt first."""
+        assert self.nodes is not None  # noqa: S101  a stage of node tables
+        try:
+            return self._node_rows(self.nodes)
+        except NotNumbersError:
+            if not self.nodes.learn():
+                raise
+        self.database.execute("ROLLBACK")
+        self.database.execute("BEGIN")
+        return self._node_rows(self.nodes)
+
+    def _node_rows(self, source: Source) -> dict[str, Any]:
         """Table nodes: node, number, id, labels, splits and names as l0, l1, ...; and the features, in order."""
-        source, writer, integers = self.nodes, None, True
-        assert source is not None  # noqa: S101  a stage of node tables
+        writer, integers = None, True
         with ExitStack() as stack:
 
             def batches() -> Iterator[dict[str, Any]]:
@@ -147,12 +161,13 @@ class Preparation:
                     integers = integers and are_integers(rows.ids)
                     if rows.features is not None:
                         if writer is None:
-                            if self.columns.features is None:
+                            if self.columns.features is None and source.columns.encoding is None:
                                 warn_if_ids(source.path, source.feature_names, rows.features)
                             width, where = rows.features.shape[1], str(source.path)
                             opened = FeatureWriter(self.folder, width, where, halved=self.halved)
                             writer = stack.enter_context(opened)
-                        writer.append(rows.features)
+                        for block in row_blocks(rows.features):
+                            writer.append(dense(block))
                     numbers = {"node": np.arange(count, count + len(rows.numbers)), "number": rows.numbers}
                     others = [*map(text_column, rows.labels.values()), *rows.splits.values()]
                     others += [] if rows.names is None else [text_column(rows.names)]
@@ -164,7 +179,8 @@ class Preparation:
         names, chosen = source.feature_names if writer is not None else [], source.chosen
         found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": source.names[chosen.identifier]}
         found["names"] = [] if chosen.name is None else [layout.NAME]
-        return {"features": names, "integers": integers, **found}
+        encoding = source.columns.encoding and source.columns.encoding.to_json()
+        return {"features": names, "integers": integers, "named": source.columns.named(), "encoding": encoding, **found}
 
     def _find_ids(self) -> dict[str, Any]:
         """Without a node table: table first, where each id of the edges appears first."""

@@ -1,0 +1,243 @@
+"""Encoding: what the columns of a table become as features, by what was learnt from the table that it was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.arrays import cells
+from infomax.errors import InputError, shorten
+
+WIDTH = 256
+"""Columns that the words of a text are hashed into. The inner product of two texts is then off by about 1/16 of their
+lengths (the square root of 1/256), and in a graph folder, whose features are dense, a text takes 1 kB per node."""
+FINE = 4096
+"""Buckets in which the documents of a word are counted: more than columns, so that a rare word seldom shares one with
+a frequent word; few enough to be read in a JSON file."""
+FEATURES = ("number", "boolean", "category", "date", "text", "tokens", "numbers")
+"""The kinds of columns that become features."""
+CHOICES = ("number", "boolean", "category", "date", "text", "tokens", "name", "label", "id", "ignore")
+"""What a person can say that a column is."""
+_CIRCLES: dict[str, Callable[[Any], NDArray[np.float64]]] = {
+    "season": lambda when: _field("day_of_year", when) / 365.25,
+    "weekday": lambda when: _field("day_of_week", when) / 7,
+    "hour": lambda when: cells.days(when) % 1,
+}
+
+
+def _field(name: str, when: Any) -> NDArray[np.float64]:
+    from pyarrow import compute
+
+    found: NDArray[np.float64] = getattr(compute, name)(when).to_numpy().astype(np.float64)
+    return found
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, and the features that it becomes.
+
+    The squares of its features add up to 1 in a row, on average over the rows that it was fitted to. So a category of
+    200 values counts as much as a number.
+    """
+
+    name: str
+    kind: str
+    rows: int
+    missing: int
+    distinct: int | None
+    """The number of different values; None: too many to count, or lists."""
+    learnt: dict[str, Any] = field(default_factory=dict)
+    """Plain JSON: what the features need. Nothing where the column is no feature."""
+    note: str = ""
+    """What looks wrong about it."""
+
+    @property
+    def looks_like_id(self) -> bool:
+        """Whether its note says so."""
+        return self.note.startswith("it looks like an id")
+
+    @cached_property
+    def features(self) -> list[str]:
+        """The names of its features."""
+        if not self.learnt:
+            return []
+        name, names = self.name, [self.name]
+        if self.kind == "numbers":
+            names = [f"{name}[{at}]" for at in range(len(self.learnt["centre"]))]
+        elif self.kind == "category":
+            names = [f"{name}={value}" for value in self.learnt["values"]] + self.learnt["rest"] * [f"{name}: rest"]
+        elif self.kind == "date":
+            circles = [part for part in self.learnt["parts"] if part != "time"]
+            names = [f"{name}: time"] * ("time" in self.learnt["parts"])
+            names += [f"{name}: {part}, {side}" for part in circles for side in ("cosine", "sine")]
+        elif self.kind in ("text", "tokens"):
+            names = [f"{name}[{at}]" for at in range(WIDTH)]
+        return names + [f"{name}: missing"] * (self.missing > 0)
+
+    def encode(self, values: Any) -> sparse.csr_array:
+        """The features ``[n, F]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind."""
+        values = cells.plain(values)
+        unknown = ~values.is_valid().to_numpy(zero_copy_only=False)
+        block = sparse.csr_array(getattr(self, f"_{self.kind}")(values), dtype=np.float32)
+        if not self.missing:
+            return block
+        return sparse.hstack([block, sparse.csr_array(unknown[:, None], dtype=np.float32)], format="csr")
+
+    def _number(self, values: Any) -> NDArray[np.float32]:
+        return self._scaled(*(cells.truths if self.kind == "boolean" else cells.numbers)(values), values)
+
+    _boolean = _number
+
+    def _scaled(self, found: NDArray[np.float32], bad: NDArray[np.bool_], values: Any) -> NDArray[np.float32]:
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise cells.UnreadableError(row, EXPECTED[self.kind], cells.shown(values, row))
+        centre, deviation = (np.array(self.learnt[name], np.float64) for name in ("centre", "deviation"))
+        z = (found.reshape(len(found), -1) - centre) / deviation / np.sqrt(len(centre))
+        scaled: NDArray[np.float32] = np.nan_to_num(z).astype(np.float32)
+        return scaled
+
+    def _numbers(self, values: Any) -> NDArray[np.float32]:
+        return self._scaled(*lists(values, len(self.learnt["centre"])), values)
+
+    def _category(self, values: Any) -> sparse.csr_array:
+        import pyarrow as pa
+        from pyarrow import compute
+
+        known, words = pa.array(self.learnt["values"], pa.large_string()), cells.texts(values).dictionary_encode()
+        at = compute.fill_null(compute.index_in(words.dictionary, known), len(known))
+        at = compute.fill_null(at.take(words.indices), len(known) + 1).to_numpy(zero_copy_only=False)
+        width = len(known) + bool(self.learnt["rest"])
+        return _ones(np.flatnonzero(at < width), at[at < width], (len(values), width))
+
+    def _date(self, values: Any) -> NDArray[np.float64]:
+        when, bad = cells.times(values)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise cells.UnreadableError(row, EXPECTED["date"], cells.shown(values, row))
+        parts, there = self.learnt["parts"], when.is_valid().to_numpy(zero_copy_only=False)
+        when, found = when.drop_null(), []
+        if "time" in parts:
+            found.append((cells.days(when).astype(np.float32) - self.learnt["centre"]) / self.learnt["deviation"])
+        for part in parts:
+            if part != "time":
+                angle = 2 * np.pi * _CIRCLES[part](when)
+                found += [np.cos(angle), np.sin(angle)]
+        block = np.zeros((len(values), len(found)))
+        block[there] = np.column_stack(found or [np.empty((len(when), 0))]) / np.sqrt(max(1, len(parts)))
+        return block
+
+    def _text(self, values: Any) -> sparse.csr_array:
+        distinct = None if str(values.type).startswith("large_list") else values.dictionary_encode()
+        rows, found = cells.hashed(cells.word_lists(values if distinct is None else distinct.dictionary))
+        n = len(values) if distinct is None else len(distinct.dictionary)
+        frequency = np.array(self.learnt["frequency"], np.float64)
+        weight = np.log((1 + self.learnt["documents"]) / (1 + frequency)) + 1
+        entries = weight[found % FINE] * np.where(found >> 31, 1, -1)
+        block = sparse.csr_array((entries, (rows, (found % WIDTH).astype(np.int64))), shape=(n, WIDTH))
+        block.sum_duplicates()
+        length = np.sqrt(np.bincount(np.repeat(np.arange(n), np.diff(block.indptr)), block.data**2, n))
+        block.data /= np.repeat(np.where(length > 0, length, 1), np.diff(block.indptr))
+        if distinct is None:
+            return block
+        block = sparse.vstack([block, sparse.csr_array((1, WIDTH))], format="csr")  # what is missing has no words
+        codes = distinct.indices.fill_null(n).to_numpy(zero_copy_only=False)
+        return block[codes]
+
+    _tokens = _text
+
+
+EXPECTED = {
+    "type": "text, numbers, booleans, dates, times or lists",
+    "number": "a finite number (32-bit float)",
+    "boolean": "true or false, yes or no, 1 or 0",
+    "date": "a date or a time such as 2013-05-27 or 2013-05-27 08:30",
+    "numbers": "lists of numbers, all of one length",
+}
+
+
+def lists(values: Any, width: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Lists of numbers ``[n, W]``, NaN where there is none; and a mask ``[n]`` of lists of another length."""
+    from pyarrow import compute, types
+
+    known = values.is_valid().to_numpy(zero_copy_only=False)
+    found = np.full((len(values), width), np.nan, np.float32)
+    if not types.is_large_list(values.type) or types.is_large_string(values.type.value_type):
+        return found, known
+    lengths = compute.fill_null(compute.list_value_length(values), -1).to_numpy(zero_copy_only=False)
+    right = lengths == width
+    with np.errstate(over="ignore"):
+        entries = values.filter(right).flatten().to_numpy(zero_copy_only=False).astype(np.float32)
+    found[right] = entries.reshape(-1, width)
+    right[right] = np.isfinite(found[right]).all(axis=1)
+    found[~right] = np.nan
+    return found, known & ~right
+
+
+def _ones(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The columns of a table, and what they become."""
+
+    columns: tuple[Column, ...]
+    raw: bool = False
+    """Whether the features are numbers as they are, which are scaled later, as those of a table of numbers."""
+
+    @cached_property
+    def used(self) -> tuple[Column, ...]:
+        """The columns that become features."""
+        return tuple(column for column in self.columns if column.features)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the features."""
+        return [name for column in self.used for name in column.features]
+
+    def transform(self, table: Any) -> sparse.csr_array:
+        """The features ``[n, F]`` of rows of a pyarrow table; each row depends on that row alone."""
+        known = set(table.column_names if hasattr(table, "column_names") else table)
+        if missing := [column.name for column in self.used if column.name not in known]:
+            remedy = "Add them, or train without them: --column NAME=ignore."
+            raise InputError("table", f"the columns {', '.join(map(shorten, missing))}", "none of that name", remedy)
+        blocks = []
+        for column in self.used:
+            try:
+                blocks.append(column.encode(table[column.name]))
+            except cells.UnreadableError as error:
+                error.column = column.name
+                raise
+        return sparse.hstack(blocks, format="csr")
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values; `from_json` reads them back exactly."""
+        return {"raw": self.raw, "columns": [asdict(column) for column in self.columns]}
+
+    @classmethod
+    def from_json(cls, values: Any, where: str = "encoding") -> Encoding:
+        """Read what `to_json` wrote; refused where nothing can be encoded by it."""
+        try:
+            found = cls(tuple(Column(**column) for column in values["columns"]), bool(values["raw"]))
+            for column in found.used:
+                if column.kind not in FEATURES:
+                    raise ValueError(f"kind {column.kind}")
+                numbers = [column.learnt.get(name, 0) for name in ("centre", "deviation", "frequency", "documents")]
+                if not all(np.isfinite(np.array(number, np.float64)).all() for number in numbers):
+                    raise ValueError("what is not a number")
+                if not all(isinstance(value, str) for value in column.learnt.get("values", ())):
+                    raise TypeError("values that are no text")
+                if len(column.learnt.get("frequency", range(FINE))) != FINE or not {*_CIRCLES, "time"} >= {
+                    *column.learnt.get("parts", ())
+                }:
+                    raise ValueError("counts or parts of another kind")
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InputError(where, "what was learnt of the columns of a table", str(error)) from None
+        return found

@@ -1,0 +1,325 @@
+"""What the columns of a table are, found from their values in one pass over its rows, whatever their order."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.arrays import cells
+from infomax.arrays.encoding import EXPECTED, FEATURES, FINE, Column, Encoding, lists
+from infomax.errors import shorten
+
+DISTINCT = 100_000
+"""Different values that are counted; a column with more of them is no category."""
+RARE = 1000
+"""A category's value has its own column if one row in so many has it, and two rows have; so columns are no more."""
+LONG = 6
+"""Mean number of words from which text is never a category or a name."""
+SPARSE = 0.9
+"""A number that is zero in a larger share of rows is not centred, so that it stays sparse."""
+_SPAN, _LEAST = 280, 150
+_LEAKS = {"label", "labels", "target", "outcome"}
+
+
+Fault: TypeAlias = tuple[str, str, str]
+"""Where a cell is wrong, what is expected, and what is found there."""
+
+
+class Moments:
+    """Mean and deviation of float32 numbers ``[n, W]``, by sums that are exact: no order of rows changes a bit.
+
+    A number is k 2^e with k of 24 bits: sums of k and of the halves of k^2 are kept for each e, as float64 holds them.
+    """
+
+    def __init__(self, width: int = 1) -> None:
+        self.width, self.count, self.zeros = width, np.zeros(width, np.int64), np.zeros(width, np.int64)
+        self.sums = np.zeros((3, width * _SPAN))
+
+    def add(self, values: NDArray[np.float32], counts: NDArray[np.int64]) -> None:
+        """Add rows ``[n, W]``, each so often; NaN is left out."""
+        values = values.reshape(-1, self.width)
+        rows, columns = np.nonzero(~np.isnan(values))
+        often, found = counts[rows], values[rows, columns].astype(np.float64)
+        mantissa, exponent = np.frexp(found)
+        whole = mantissa * 2.0**24
+        high = np.floor(whole * whole / 2.0**24)
+        parts = (whole, high, whole * whole - high * 2.0**24)
+        at = columns * _SPAN + exponent + _LEAST
+        for sums, part in zip(self.sums, parts, strict=True):
+            sums += np.bincount(at, part * often, len(sums))
+        self.count += np.bincount(columns, often, self.width).astype(np.int64)
+        self.zeros += np.bincount(columns, often * (found == 0), self.width).astype(np.int64)
+
+    def scale(self) -> dict[str, list[float]]:
+        """The ``centre`` and the ``deviation`` of each column; 0 and the root of the mean square of sparse ones."""
+        centres, deviations = [], []
+        for column in range(self.width):
+            n, first, second = int(self.count[column]) or 1, 0, 0
+            for at in range(_SPAN):
+                whole, high, low = (int(part) for part in self.sums[:, column * _SPAN + at])
+                first += whole << at
+                second += ((high << 24) + low) << 2 * at
+            unit = _LEAST + 24
+            mean, square = Fraction(first, n << unit), Fraction(second, n << 2 * unit)
+            centre = Fraction(0) if self.zeros[column] > SPARSE * n else mean
+            variance = square - mean * mean if centre else square
+            # A column that is constant to float32 precision is centred only.
+            constant = variance <= square / 10**13
+            centres.append(float(centre))
+            deviations.append(1.0 if constant else math.sqrt(variance))
+        return {"centre": centres, "deviation": deviations}
+
+
+class _Found:
+    """What is known of one column."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        self.name, self.kind = name, kind
+        self.rows = self.missing = self.numeric = self.timed = self.documents = self.words = self.separated = 0
+        self.counts: list[Any] | None = []
+        self.pending = self.merged = 0
+        self.numbers, self.times = Moments(), Moments()
+        self.whole, self.least, self.is_list = True, math.inf, False
+        self.ranges = dict.fromkeys(("season", "weekday", "hour"), (math.inf, -math.inf))
+        self.frequency = np.zeros(FINE, np.int64)
+        self.bad: dict[str, tuple[str, str]] = {}
+
+    def add(self, values: Any, place: Callable[[int], str]) -> None:
+        """Look at some rows of the column; ``place`` names the place of one."""
+        try:
+            values = cells.plain(values)
+        except cells.UnreadableError as error:
+            self.bad.setdefault("type", (place(0), str(error.found)))
+            return
+        self.rows += len(values)
+        self.missing += values.null_count
+        if str(values.type).startswith("large_list"):
+            self._lists(values, place)
+            return
+        counted = values.drop_null().value_counts()
+        distinct, counts = counted.field(0), counted.field(1).to_numpy()
+        self._count(cells.texts(distinct), counts)
+        rest = self._numbers(distinct, counts)
+        self._remember("number", rest, lambda: cells.numbers(values)[1], values, place)
+        rest = self._times(distinct, counts, rest)
+        self._remember("date", rest, lambda: cells.times(values)[1], values, place)
+        if rest.any():
+            self._words(distinct.filter(rest), counts[rest])
+
+    def _remember(
+        self, kind: str, some: Any, find: Callable[[], Any], values: Any, place: Callable[[int], str]
+    ) -> None:
+        """Remember the first cell that is not of the kind, where there are some."""
+        if kind not in self.bad and some.any():
+            row = int(np.argmax(find()))
+            self.bad[kind] = place(row), cells.shown(values, row)
+
+    def _count(self, distinct: Any, counts: NDArray[np.int64]) -> None:
+        import pyarrow as pa
+
+        if self.counts is None:
+            return
+        self.counts.append(pa.table({"value": distinct, "count": pa.array(counts)}))
+        self.pending += len(distinct)
+        if self.pending > self.merged + DISTINCT:
+            self.merge()
+
+    def merge(self) -> None:
+        """Count each different value once."""
+        import pyarrow as pa
+
+        if not self.counts:
+            return
+        together = pa.concat_tables(self.counts).group_by("value").aggregate([("count", "sum")])
+        self.counts, self.pending, self.merged = [together.rename_columns(["value", "count"])], 0, len(together)
+        if self.merged > DISTINCT and self.kind != "category":
+            self.counts = None
+
+    def _numbers(self, distinct: Any, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        found, bad = cells.numbers(distinct)
+        good = found[~bad]
+        self.numbers.add(found, counts)
+        self.numeric += int(counts[~bad].sum())
+        self.whole &= bool((good % 1 == 0).all())
+        self.least = min(self.least, float(np.abs(good).min(initial=math.inf)))
+        return bad
+
+    def _times(self, distinct: Any, counts: NDArray[np.int64], rest: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        from pyarrow import compute
+
+        if not rest.any():
+            return rest
+        when, bad = cells.times(distinct)
+        there = ~bad & rest
+        when, often = when.filter(there), counts[there]
+        if len(when):
+            at = cells.days(when)
+            self.times.add(at.astype(np.float32), often)
+            self.timed += int(often.sum())
+            parts = {"season": compute.day_of_year(when), "weekday": compute.day(when)}
+            parts = {name: part.to_numpy() for name, part in parts.items()} | {"hour": at % 1}
+            for name, part in parts.items():
+                low, high = self.ranges[name]
+                self.ranges[name] = min(low, float(part.min())), max(high, float(part.max()))
+        return rest & bad
+
+    def _words(self, values: Any, counts: NDArray[np.int64]) -> None:
+        from pyarrow import compute, types
+
+        rows, found = cells.hashed(cells.word_lists(values))
+        self.documents += int(counts.sum())
+        self.words += int(counts[rows].sum())
+        pairs = np.unique(rows * FINE + found % FINE)
+        self.frequency += np.bincount(pairs % FINE, counts[pairs // FINE], FINE).astype(np.int64)
+        if types.is_large_string(values.type):
+            separated = compute.match_substring_regex(values, "[|;]").to_numpy(zero_copy_only=False)
+            self.separated += int(counts[separated].sum())
+
+    def _lists(self, values: Any, place: Callable[[int], str]) -> None:
+        from pyarrow import compute, types
+
+        present = values.drop_null()
+        tokens = self.kind == "tokens" or types.is_large_string(values.type.value_type)
+        if tokens or not len(present):
+            self._words(present, np.ones(len(present), np.int64))
+        else:
+            if not self.numeric:
+                self.numbers = Moments(max(1, int(compute.list_value_length(present)[0].as_py())))
+            found, bad = lists(values, self.numbers.width)
+            self.numbers.add(found, np.ones(len(found), np.int64))
+            self.numeric += int((~np.isnan(found)).all(axis=1).sum())
+            self._remember("numbers", bad, lambda: bad, values, place)
+        self.is_list = True
+
+    def guess(self) -> str:
+        """The kind of the column by its values."""
+        present = self.rows - self.missing
+        if not present:
+            return "ignore"
+        if self.is_list:
+            return "tokens" if self.documents else "numbers"
+        words = {value.lower() for value in self.values} if self.merged <= 3 else {""}
+        if any(words <= set(pair) for pair in cells.PAIRS):
+            return "boolean"
+        # Mostly numbers, or mostly dates: the others are faults, which are told.
+        if 2 * self.numeric >= present:
+            return "number"
+        if 2 * self.timed >= present:
+            return "date"
+        mean = self.words / max(1, self.documents)
+        if 2 * self.separated >= present:
+            return "tokens"
+        if mean >= LONG:
+            return "text"
+        if self.counts is None or self.merged > 0.95 * present:
+            return "name" if mean > 1.5 else "id"
+        return "category" if 2 * self.merged <= present or mean < 2 else "text"
+
+    @property
+    def values(self) -> dict[str, int]:
+        """Each different value and how often it is there, the most frequent first."""
+        if not self.counts:
+            return {}
+        pairs = zip(self.counts[0]["value"].to_pylist(), self.counts[0]["count"].to_pylist(), strict=True)
+        return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
+
+    def learn(self, kind: str) -> dict[str, Any]:
+        """What the features of the kind need; nothing for a single value, which would tell nothing."""
+        if kind not in FEATURES or (self.distinct == 1 and not self.missing) or self.rows == self.missing:
+            return {}
+        if kind in ("number", "numbers"):
+            return self.numbers.scale()
+        if kind == "boolean":
+            share, values = Moments(), self.values
+            share.add(cells.truths(list(values))[0], np.array(list(values.values())))
+            return share.scale()
+        if kind == "category":
+            often = [value for value, count in self.values.items() if count >= max(2, self.rows / RARE)]
+            return {"values": often, "rest": len(often) < self.merged}
+        if kind == "date":
+            scale, spread = self.times.scale(), {part for part, (low, high) in self.ranges.items() if low < high}
+            parts = [part for part in ("season", "weekday", "hour") if part in spread]
+            return {"parts": ["time", *parts], "centre": scale["centre"][0], "deviation": scale["deviation"][0]}
+        return {"documents": self.documents, "frequency": self.frequency.tolist()}
+
+    @property
+    def distinct(self) -> int | None:
+        """The number of different values; None where they are too many, or lists."""
+        return None if self.counts is None or self.is_list else self.merged
+
+    def fault(self, kind: str) -> Fault | None:
+        """The first cell that is not of the kind; None: there is none."""
+        if "type" in self.bad:
+            return self.bad["type"][0], EXPECTED["type"], self.bad["type"][1]
+        present = self.rows - self.missing
+        right = {"number": self.numeric, "numbers": self.numeric, "date": self.timed}.get(kind, present)
+        if kind == "boolean":
+            values = self.values
+            wrong = cells.truths(list(values))[1] if values else np.ones(1, bool)
+            right = 0 if wrong.any() else present
+            self.bad["boolean"] = "", shorten(list(values)[int(np.argmax(wrong))]) if values else "many values"
+        if self.is_list and kind not in ("numbers", "tokens", "text", "ignore", "name"):
+            right = -1
+        if right == present:
+            return None
+        where, found = self.bad.get(kind, ("", "lists" if self.is_list else "other values"))
+        return where or f'column "{self.name}"', EXPECTED.get(kind, f"a {kind}"), found
+
+    def note(self, kind: str, labels: Sequence[str]) -> str:
+        """What looks wrong about the column; nothing where nothing does."""
+        present = self.rows - self.missing
+        if self.missing >= 0.99 * self.rows:
+            return f"{100 * self.missing / max(1, self.rows):.0f} % of its values are missing"
+        if self.distinct == 1 and not self.missing:
+            return "it has one value only, so it is no feature"
+        ids = self.whole and (self.least >= 2**24 or self.distinct is None or self.distinct > 0.99 * present)
+        if kind == "number" and present >= 10 and ids and not self.is_list:
+            return "it looks like an id, with a different or huge number in every row"
+        parts = set(re.split(r"[^a-z0-9]+", self.name.lower()))
+        if kind in FEATURES and (parts & _LEAKS or any(label.lower() in parts for label in labels)):
+            return "by its name it may tell a label, which should not be a feature"
+        return ""
+
+
+class Survey:
+    """The columns of these names, of the kinds that a person said; the others are found."""
+
+    def __init__(self, names: Sequence[str], kinds: Mapping[str, str], labels: Sequence[str] = ()) -> None:
+        self.found = {name: _Found(name, kinds.get(name, "")) for name in names}
+        self.labels = labels
+
+    def add(self, table: Any, place: Callable[[int, str], str]) -> None:
+        """Look at some rows of a pyarrow table; ``place`` names the place of a row and a column."""
+        for name, found in self.found.items():
+            found.add(table[name], lambda row, name=name: place(row, name))  # type: ignore[misc]
+
+    def finish(self) -> tuple[Encoding, list[Fault]]:
+        """The encoding, and the faults, one per column."""
+        columns, faults, complete = [], [], True
+        for name, found in self.found.items():
+            found.merge()
+            kind = found.kind or found.guess()
+            if fault := found.fault(kind):
+                faults.append(fault)
+                continue
+            note = found.note(kind, self.labels)
+            columns.append(Column(name, kind, found.rows, found.missing, found.distinct, found.learn(kind), note))
+            if kind in FEATURES:
+                complete &= kind in ("number", "numbers", "boolean") and not found.missing
+        if complete:
+            columns = [_raw(column) if column.kind in FEATURES else column for column in columns]
+        return Encoding(tuple(columns), raw=complete), faults
+
+
+def _raw(column: Column) -> Column:
+    """A column of numbers as they are."""
+    width = len(column.learnt.get("centre", [0]))
+    # Divided by the root of the width, as all lists of numbers are.
+    return replace(column, learnt={"centre": [0.0] * width, "deviation": [width**-0.5] * width})

@@ -1,0 +1,370 @@
+"""Columns of any kind become features: alike by every door, in any order of the rows, and the same for new nodes."""
+
+from __future__ import annotations
+
+import datetime
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from test_faults import put, told
+from test_two_doors import put_table
+
+from infomax import DGI, Graph, read_graph
+from infomax.arrays import survey
+from infomax.arrays.encoding import WIDTH, Column, Encoding
+from infomax.arrays.sparsity import dense
+from infomax.arrays.survey import Moments, Survey
+from infomax.io import sources
+from infomax.io.prepare import prepare
+
+pytest.importorskip("duckdb", reason="prepare sorts with it")
+
+DAYS = [datetime.date(2013, 5, 27), datetime.date(1999, 12, 31), datetime.date(2024, 2, 29)]
+HOURS = [
+    datetime.datetime(2013, 5, 27, 8, 30),
+    datetime.datetime(2013, 5, 28),
+    datetime.datetime(1969, 7, 20, 20, 17, 40),
+]
+VALUES: dict[str, list[Any]] = {
+    "number": [0.0, 1.5, -3e38, 1e-45, 16777217.0, 0.1],
+    "whole": [0, 1, -7, 2**40],
+    "truth": [True, False],
+    "word": ["yes", "No", "YES"],
+    "city": ["Rome", "rome", "é", "New York", "x=y", "=", "a|b", "c007"],
+    "day": DAYS,
+    "hour": HOURS,
+    "text": [
+        "The quick brown fox jumps over it",
+        "a b c d e f g",
+        "one two three four five six",
+        "!!! ??? ... -- ++ ~~",
+    ],
+    "tags": ["a|b", "b;c|d", "e"],
+}
+MISSING = {"number": None, "city": "NA", "text": "", "word": "null"}
+
+
+@st.composite
+def odd_tables(draw: Any) -> dict[str, list[Any]]:
+    """The columns of a node table, some of their cells missing."""
+    n = draw(st.integers(2, 9))
+    names = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=4, unique=True))
+    columns = {}
+    for name in names:
+        cells = st.sampled_from(VALUES[name])
+        if draw(st.booleans()):
+            cells = st.one_of(cells, st.just(MISSING.get(name)))
+        columns[name] = draw(st.lists(cells, min_size=n, max_size=n))
+    return {"id": [f"n{row}" for row in range(n)]} | columns
+
+
+def arrow(columns: dict[str, list[Any]]) -> Any:
+    kinds = {
+        "number": pa.float64(),
+        "whole": pa.int64(),
+        "truth": pa.bool_(),
+        "day": pa.date32(),
+        "hour": pa.timestamp("us"),
+    }
+    return pa.table({name: pa.array(cells, kinds.get(name, pa.string())) for name, cells in columns.items()})
+
+
+def as_text(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
+    return {name: ["" if cell is None else str(cell) for cell in cells] for name, cells in columns.items()}
+
+
+def fitted(table: Any, kinds: dict[str, str] | None = None, step: int = 10**9) -> Encoding:
+    looked = Survey([name for name in table.column_names if name != "id"], kinds or {})
+    for first in range(0, len(table), step):
+        looked.add(table.slice(first, step), lambda row, name: name)
+    encoding, faults = looked.finish()
+    assert not faults
+    return encoding
+
+
+def alike(one: Graph, other: Graph) -> None:
+    assert one.feature_names == other.feature_names
+    np.testing.assert_array_equal(dense(one.features), dense(other.features))
+    # Where all columns are numbers, that is all there is to know; text is asked how it writes true and false.
+    first, second = (None if graph.encoding is None or graph.encoding.raw else graph.encoding for graph in (one, other))
+    assert first == second
+    assert one.scaler().kind == other.scaler().kind
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(odd_tables(), st.integers(1, 4), st.sampled_from(["csv", "parquet"]))
+def test_every_door_makes_the_same_features(columns: dict[str, list[Any]], rows: int, stored: str) -> None:
+    edges = {"source": ["n0"], "target": ["n1"]}
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        folder = Path(name)
+        put_table(folder / "edges.csv", edges)
+        put_table(folder / "nodes.csv", as_text(columns))
+        pa.parquet.write_table(arrow(columns), folder / "nodes.parquet")
+        graph = Graph.from_frames(pa.table(edges), arrow(columns))
+        alike(graph, Graph.from_frames(pd.DataFrame(edges), arrow(columns).to_pandas()))
+        alike(graph, Graph.from_frames(polars.DataFrame(edges), polars.from_arrow(arrow(columns))))
+        patch.setattr(sources, "ROWS", rows)
+        for suffix in ("csv", "parquet"):
+            alike(graph, read_graph(folder / "edges.csv", folder / f"nodes.{suffix}"))
+        prepare(folder / "edges.csv", folder / f"nodes.{stored}", out=folder / "g.graph")
+        alike(graph, Graph.open(folder / "g.graph"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(odd_tables(), st.randoms(use_true_random=False), st.integers(1, 3))
+def test_an_encoding_knows_no_order_and_no_other_row(columns: dict[str, list[Any]], draws: Any, step: int) -> None:
+    table = arrow(columns)
+    rows = list(range(len(table)))
+    draws.shuffle(rows)
+    encoding = fitted(table)
+    assert fitted(table.take(rows), step=step) == encoding
+    assert Encoding.from_json(encoding.to_json()) == encoding
+    if not encoding.used:
+        return
+    whole, some = encoding.transform(table).toarray(), rows[: len(rows) // 2 + 1]
+    np.testing.assert_array_equal(encoding.transform(table.take(some)).toarray(), whole[some])
+    if not encoding.raw:  # what one column becomes has length 1 in the mean
+        start = 0
+        for column in encoding.used:
+            block = whole[:, start : start + len(column.features)]
+            start += len(column.features)
+            varies = block[:, : -1 if column.missing else None].any()  # "yes" and "YES" are one value
+            if varies and column.kind not in ("text", "tokens"):  # what has no words is zero
+                assert (block.astype(np.float64) ** 2).sum() / len(table) == pytest.approx(1, abs=1e-5)
+
+
+def kinds_of(**columns: Any) -> dict[str, str]:
+    return {column.name: column.kind for column in fitted(pa.table(columns)).columns}
+
+
+def test_kinds_are_found_from_values() -> None:
+    many = range(40)
+    found = kinds_of(
+        age=[f"{row}.5" for row in many], year=[1990 + row % 7 for row in many], flag=["t", "F"] * 20, bit=[0, 1] * 20,
+        city=["Rome", "Paris", "NA", "Oslo"] * 10, born=[f"19{row + 10}-03-01" for row in many],
+        at=["08:30", "23:59"] * 20,
+        stamp=[f"2020-01-01T{row % 24:02d}:00:00Z" for row in many],
+        about=[f"this is the long description of number {row}" for row in many],
+        tags=[f"t{row % 3}|u{row}" for row in many], list=[["a", f"{row}"] for row in many],
+        v=[[1.0, row] for row in many],
+        title=[f"Name {row}" for row in many], code=[f"c{row}" for row in many], nothing=[None] * 40, m=["m", "f"] * 20,
+    )  # fmt: skip
+    assert found == {
+        "age": "number", "year": "number", "flag": "boolean", "bit": "boolean", "city": "category", "born": "date",
+        "at": "date", "stamp": "date", "about": "text", "tags": "tokens", "list": "tokens", "v": "numbers",
+        "title": "name", "code": "id", "nothing": "ignore", "m": "category",
+    }  # fmt: skip
+
+
+def test_numbers_and_booleans() -> None:
+    table = pa.table({"x": [1.0, 3.0, None, 5.0], "b": ["yes", "no", "no", "no"]})
+    encoding = fitted(table)
+    assert encoding.feature_names == ["x", "x: missing", "b"]
+    deviation, p = np.sqrt(8 / 3), 0.25
+    expected = [[-2 / deviation, 0, 0.75], [0, 0, -p], [0, 1, -p], [2 / deviation, 0, -p]]
+    found = encoding.transform(table).toarray()
+    np.testing.assert_allclose(found, np.array(expected) / [1, 1, np.sqrt(p * (1 - p))], rtol=1e-6)
+
+
+def test_categories_the_rest_and_the_unseen() -> None:
+    table = pa.table({"c": ["a"] * 3 + ["b"] * 2 + ["z", None]})
+    encoding = fitted(table)
+    assert encoding.feature_names == ["c=a", "c=b", "c: rest", "c: missing"]
+    found = encoding.transform(pa.table({"c": ["b", "never seen", "z", "NA"]})).toarray()
+    assert found.tolist() == [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    many = pa.table({"c": [f"v{row % 1500}" for row in range(6000)] + ["often"] * 6000})
+    assert fitted(many).feature_names == ["c=often", "c: rest"]  # 4 of 12,000 are too few
+
+
+def test_dates_have_the_parts_that_they_resolve() -> None:
+    def parts(*cells: str) -> list[str]:
+        return [name.split(": ")[1].split(",")[0] for name in fitted(pa.table({"d": [*cells, *cells]})).feature_names]
+
+    assert parts("2013-01-01", "2014-01-01", "2016-01-01") == ["time"]
+    assert parts("2013-01-01", "2013-06-01") == ["time", "season", "season"]
+    assert parts("2013-01-01", "2013-06-02") == ["time", *["season"] * 2, *["weekday"] * 2]
+    assert parts("2013-01-01 10:00", "2013-06-02 11:00") == ["time", *["season"] * 2, *["weekday"] * 2, *["hour"] * 2]
+    found = dense(
+        fitted(pa.table({"d": ["2013-01-01 00:00", "2013-01-01 06:00"]})).transform({"d": pa.array(["12:00"])})
+    )
+    np.testing.assert_allclose(found[0, 1:] * np.sqrt(2), [-1, 0], atol=1e-6)  # noon is opposite of midnight
+
+
+def test_words_are_hashed_and_rare_ones_count_more() -> None:
+    texts = [f"the airport of the town number{row} has a field" for row in range(50)]
+    encoding = fitted(pa.table({"t": texts}))
+    rows = encoding.transform(pa.table({"t": ["the", "number7 THE!", "number7", "number7 number7", "", None, "?"]}))
+    assert sparse.issparse(rows)
+    assert rows.shape == (7, WIDTH)
+    the, both, rare, twice, *none = rows.toarray()
+    np.testing.assert_allclose([np.linalg.norm(row) for row in (the, both, rare)], 1, rtol=1e-6)
+    assert both @ rare > 3 * both @ the > 0
+    np.testing.assert_array_equal(rare, twice)
+    assert not np.any(none)
+
+
+def test_moments_are_exact_in_any_order() -> None:
+    values = np.array([3e38, 1e-45, -3e38, 1.0, 1.0, np.nan, -2.5], np.float32)
+    counts = np.array([1, 2, 1, 3, 1, 9, 2])
+    once, twice = Moments(), Moments()
+    once.add(values, counts)
+    for at in np.random.default_rng(0).permutation(len(values)):
+        twice.add(values[[at]], counts[[at]])
+    assert once.scale() == twice.scale()
+    plain = Moments()
+    plain.add(np.arange(5, dtype=np.float32), np.ones(5, np.int64))
+    assert plain.scale() == {"centre": [2.0], "deviation": [np.sqrt(2)]}
+
+
+def test_a_table_of_numbers_is_taken_as_it_is(tmp_path: Path) -> None:
+    edges = put(tmp_path / "edges.csv", "source,target\na,b\n")
+    plain = read_graph(edges, put(tmp_path / "n.csv", "id,x,y\na,1,0\nb,2.5,1\nc,-3,0\n"))
+    assert plain.encoding is None
+    assert plain.features.tolist() == [[1, 0], [2.5, 1], [-3, 0]]
+    named = read_graph(edges, put(tmp_path / "m.csv", "id,x,code,y\na,1,q,0\nb,2.5,r,1\nc,-3,s,0\n"))
+    words = read_graph(edges, put(tmp_path / "w.csv", "id,x,y\na,1,False\nb,2.5,TRUE\nc,-3,False\n"))
+    for graph in (named, words):
+        np.testing.assert_array_equal(graph.features, plain.features)
+        assert graph.feature_names == plain.feature_names
+        np.testing.assert_array_equal(
+            graph.scaler().transform(graph.features), plain.scaler().transform(plain.features)
+        )
+
+
+def test_what_a_person_says_goes_first(tmp_path: Path) -> None:
+    edges = put(tmp_path / "edges.csv", "source,target\na,b\n")
+    nodes = put(
+        tmp_path / "n.csv",
+        "key,x,zip,who,kind,when\n" + "".join(f"{k},{k % 3},0{k % 2},Al {k},p,b\n" for k in range(6)),
+    )
+    said = {"zip": "category", "x": "category", "who": "name", "kind": "label", "when": "ignore", "key": "id"}
+    edges.write_text("source,target\n1,2\n")
+    graph = read_graph(edges, nodes, columns=said)
+    assert graph.feature_names == ("x=0", "x=1", "x=2", "zip=00", "zip=01")
+    assert list(graph.labels) == ["kind"]
+    assert graph.node_names.tolist() == [f"Al {k}" for k in range(6)]
+    alike(graph, read_graph(edges, nodes, columns=[f"{name}={kind}" for name, kind in said.items()]))
+    told(
+        ["columns: ", "NAME=KIND", '"x=numeric", "y=what"'],
+        read_graph,
+        edges,
+        nodes,
+        columns={"x": "numeric", "y": "what"},
+    )
+    told(["n.csv: ", 'a column "p", "q"'], read_graph, edges, nodes, columns={"p": "text", "q": "date"})
+    told(['column "who"', "a date or a time", 'found "Al 0"'], read_graph, edges, nodes, columns={"who": "date"})
+    told(["columns: ", "a node table"], read_graph, edges, columns={"x": "text"})
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_new_nodes_are_encoded_as_the_known_ones(tmp_path: Path, suffix: str) -> None:
+    draws = np.random.default_rng(0)
+    n = 60
+    columns = {
+        "id": [f"n{row}" for row in range(n)],
+        "x": [None if row % 9 == 0 else float(value) for row, value in enumerate(draws.normal(size=n))],
+        "city": [str(value) for value in draws.choice(["Rome", "Paris", "Oslo"], n)],
+        "since": [datetime.date(2010 + row % 9, 1 + row % 12, 1 + row % 28) for row in range(n)],
+        "about": [" ".join(draws.choice(["red", "green", "blue", "dog", "cat"], 7)) for _ in range(n)],
+    }
+    nodes = pa.table(columns)
+    edges = put_table(tmp_path / "edges.csv", {"source": columns["id"], "target": [*columns["id"][1:], "n0"]})
+    where = put_table(tmp_path / f"nodes.{suffix}", as_text(columns) if suffix == "csv" else nodes)
+    model = DGI(dim=8, epochs=3, seed=0).fit(read_graph(edges, where))
+    model.save(tmp_path / "run")
+    loaded = DGI.load(tmp_path / "run")
+    assert loaded.graph_.encoding == model.graph_.encoding
+    (tmp_path / "new").mkdir()
+    put_table(tmp_path / "new" / "edges.csv", {"source": ["m"], "target": ["n3"]})
+    row = {"city": ["Lima"], "about": ["a red horse"], "since": [None], "x": [None], "id": ["m"]}
+    put_table(tmp_path / "new" / "nodes.csv", as_text(row))
+    grown = read_graph(tmp_path / "new", attach_to=loaded.graph_)
+    new = dense(grown.table[[n]])[0]
+    expected = loaded.graph_.encoding.transform(pa.table({**row, "since": pa.nulls(1, pa.date32())})).toarray()[0]
+    np.testing.assert_array_equal(new, expected)
+    assert loaded.transform(grown).vectors.shape == (n + 1, 8)
+    put_table(tmp_path / "new" / "nodes.csv", {"id": ["m"], "x": ["1"], "about": ["a"]})
+    told(
+        ["nodes.csv: ", 'feature columns "city", "since"', "a cell may be empty"],
+        read_graph,
+        tmp_path / "new",
+        attach_to=loaded.graph_,
+    )
+    put_table(tmp_path / "new" / "nodes.csv", as_text({**row, "x": ["tall"]}))
+    told(['nodes.csv, line 2, column "x"', 'found "tall"'], read_graph, tmp_path / "new", attach_to=loaded.graph_)
+
+
+def test_training_that_sees_some_rows_learns_from_them_alone(tmp_path: Path) -> None:
+    edges = put(tmp_path / "edges.csv", "source,target\n0,1\n")
+    rows = [f"{k},{'ab'[k % 2] if k < 8 else 'late'},{int(k < 8)}" for k in range(16)]
+    graph = read_graph(edges, put(tmp_path / "n.csv", "id,c,split:seen\n" + "\n".join(rows)))
+    assert graph.feature_names == ("c=a", "c=b")
+    assert not dense(graph.features)[8:].any()
+
+
+def test_a_number_is_not_lost_beside_a_category_of_many_values() -> None:
+    """Two groups of nodes differ by one number alone; 200 random categories and as many words stand beside it."""
+    draws = np.random.default_rng(1)
+    n = 600
+    group = np.arange(n) % 2
+    table = pa.table(
+        {
+            "x": group * 2.0 + draws.normal(size=n) / 4,
+            "city": [f"c{value}" for value in draws.integers(200, size=n)],
+            "about": [" ".join(f"w{value}" for value in draws.integers(500, size=8)) for _ in range(n)],
+        }
+    )
+    encoding = fitted(table)
+    rows = encoding.transform(table).toarray()
+    assert 150 < len(encoding.used[1].features) <= 201
+    centres = rows[group == 0].mean(axis=0), rows[group == 1].mean(axis=0)
+    nearest = [int(((row - centres[1]) ** 2).sum() < ((row - centres[0]) ** 2).sum()) for row in rows[:, :]]
+    apart = (centres[1] - centres[0]) ** 2
+    assert apart[0] > 0.9 * apart.sum()  # the number tells the groups apart, not the many columns
+    assert np.mean(nearest == group) > 0.99
+
+
+def test_columns_that_look_wrong_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 200
+    table = pa.table(
+        {
+            "number": [10**8 + 7 * row for row in range(n)],
+            "same": ["x"] * n,
+            "rare": ["a", "b"] + [None] * (n - 2),
+            "kind_code": [f"k{row % 3}" for row in range(n)],
+            "good": [row % 5 / 2 for row in range(n)],
+        }
+    )
+    looked = Survey(table.column_names, {}, ["kind"])
+    looked.add(table, lambda row, name: name)
+    notes = {column.name: column.note for column in looked.finish()[0].columns}
+    assert "looks like an id" in notes["number"]
+    assert "one value only" in notes["same"]
+    assert "99 %" in notes["rare"]
+    assert "label" in notes["kind_code"]
+    assert notes["good"] == ""
+    monkeypatch.setattr(survey, "DISTINCT", 50)
+    found = fitted(
+        pa.table({"code": [f"c{row}" for row in range(n)], "pair": [f"c{row // 2}" for row in range(n)]}), step=9
+    )
+    assert [(column.kind, column.distinct) for column in found.columns] == [("id", None), ("id", None)]
+
+
+def test_what_was_learnt_is_checked_when_it_is_read() -> None:
+    good = fitted(pa.table({"c": ["a", "a", "b"], "t": ["a b c d e f g"] * 3, "x": [1, 2, None]})).to_json()
+    for change in ({"columns": 3}, {"columns": [{}]}, {"columns": [{**good["columns"][2], "kind": "strange"}]}, {}):
+        told(["encoding: ", "learnt"], Encoding.from_json, {"raw": False, **change})
+    broken = {**good["columns"][2], "learnt": {"centre": [float("nan")], "deviation": [1.0]}}
+    told(["encoding: "], Encoding.from_json, {"raw": False, "columns": [broken]})
+    assert Column(**good["columns"][0]).features == ["c=a", "c: rest"]
