@@ -160,10 +160,14 @@ class Searched:
         found = [pair for part in some for pair in nearest(queries[part], rows[part], self.blocks(), k)]
         return np.array([near for near, _ in found]), np.array([cosine for _, cosine in found]).clip(-1, 1)
 
+    def random_cosines(self) -> NDArray[np.float32]:
+        """The cosines of all pairs of a sample of nodes, ascending."""
+        sample = self.vectors_of(np.sort(np.random.default_rng(0).permutation(len(self))[:SAMPLE]))
+        return np.sort(cosines(sample, sample)[np.triu_indices(len(sample), 1)])
+
     def standing(self, similarity: Sequence[float]) -> NDArray[np.float64]:
         """The share ``[k]`` of random pairs of nodes that are less similar than each of ``[k]`` cosines."""
-        sample = self.vectors_of(np.sort(np.random.default_rng(0).permutation(len(self))[:SAMPLE]))
-        pairs = np.sort(cosines(sample, sample)[np.triu_indices(len(sample), 1)])
+        pairs = self.random_cosines()
         return np.searchsorted(pairs, np.asarray(similarity, np.float32)) / max(len(pairs), 1)
 
 

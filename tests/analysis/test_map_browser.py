@@ -9,6 +9,7 @@ import pytest
 from browser import Page, find_chromium
 
 from infomax.analysis.map import write_map
+from infomax.embeddings import Embeddings
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here: install Debian's package chromium")
 
@@ -100,6 +101,10 @@ def test_search_a_node_see_its_neighbours_and_go_on_to_one(page, nodes):
     assert page.value(PICKED) == "package-120"
     assert page.value(LISTED) == neighbours(ids, vectors, 120)
     assert page.value("document.querySelector('#details ol button').title") == page.value(LISTED)[0]
+    told = page.value("document.querySelector('#details ol small').textContent").removesuffix(" %").split(", ")
+    nearest = Embeddings(vectors, ids).neighbours("package-120", k=1)[0][1]
+    share = 100 * Embeddings(vectors, ids).standing([nearest])[0]
+    assert (float(told[0]), float(told[1])) == (pytest.approx(nearest, abs=1e-3), pytest.approx(share, abs=0.2))
     page.wait("view.scale > 3 * view.whole")  # it has flown there
     other = page.value(LISTED)[3]
     page.click_on("#details ol li:nth-child(4) button")

@@ -57,6 +57,12 @@ def test_raw_features_that_score_higher_are_told(model):
     assert [line.split()[0] for line in advice(model, plain, Path())] == ["Raw", "--variants"]
 
 
+def test_an_untrained_encoder_that_scores_higher_is_told(model):
+    untrained = Row("Random-Init", "accuracy", 31, 0, 1, None, 0)
+    for ours, told in ((30, "The encoder before training scores higher: 31.0 against 30.0."), (32, "--variants")):
+        assert advice(model, [Row("DGI", "accuracy", ours, 0, 1, None, 0), untrained], Path())[0].startswith(told)
+
+
 @pytest.mark.parametrize("probe", [validated_probe, paper_probe])
 def test_the_validation_score_is_that_of_the_validation_nodes(model, probe):
     codes, part = model.graph_.labels["class"], np.arange(40) % 4

@@ -16,8 +16,9 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from infomax import DGI, Graph
-from infomax.arrays.memory import embedding_bytes
+from infomax import DGI, Graph, InputError
+from infomax.arrays.memory import embedding_bytes, positions_bytes
+from infomax.arrays.positions import positions
 from infomax.kernels import LARGE
 from infomax.parts.encoders import GCN
 
@@ -73,3 +74,23 @@ def test_estimates_are_within_a_factor_of_two(name: str, tmp_path: Path) -> None
     embedding = asked_for(lambda: model.transform(graph), tmp_path)
     assert 0.5 < model.settings().bytes(graph, torch.device("cpu")) / training < 2
     assert 0.5 < embedding_bytes(graph, dim) / embedding < 2
+
+
+@pytest.mark.parametrize(
+    ("n", "degree", "entries"), [(30_000, 6, 1 << 12), (30_000, 6, 1 << 17), (3_000, 150, 1 << 17)]
+)
+def test_the_estimate_for_positions_is_within_a_factor_of_two(n, degree, entries, tmp_path, monkeypatch) -> None:
+    for module in ("memory", "positions"):
+        monkeypatch.setattr(f"infomax.arrays.{module}.ENTRIES", entries)
+    monkeypatch.setattr("infomax.arrays.positions.LAST", 2)  # hops take turns in the same tables
+    graph = graph_of(n, degree, 1)
+    asked = asked_for(lambda: positions(graph.edges, graph.ids), tmp_path)
+    assert 0.5 < positions_bytes(graph.edges) / asked < 2
+
+
+def test_positions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = np.array([[0, 1, 2], [1, 2, 3]])
+    monkeypatch.setattr("infomax.machine.free_bytes", lambda: 10_000)
+    assert Graph.from_arrays(edges, "degrees").num_features == 32
+    with pytest.raises(InputError, match=r"24.6 kB free, to make positions of 4 nodes, found 10.0 kB. Take --features"):
+        Graph.from_arrays(edges, "positions")

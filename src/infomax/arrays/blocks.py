@@ -19,8 +19,8 @@ def row_blocks(table: Any) -> Iterator[Any]:
     return (table[first : first + step] for first in range(0, table.shape[0], step))
 
 
-def require_room(needed: int, use: str, remedy: str = "") -> None:
-    """Refuse to read more of a graph folder into memory than is free."""
+def require_room(needed: int, use: str, remedy: str = "", where: str = "graph folder") -> None:
+    """Refuse to read more of a graph folder into memory than is free, or to make more of a graph in memory."""
     if needed and needed > (free := machine.free_bytes()):
         remedy = remedy or "Use --preset batches, which reads a graph folder row by row; or allow more memory."
-        raise InputError("graph folder", f"{size(needed)} free, to {use}", size(free), remedy)
+        raise InputError(where, f"{size(needed)} free, to {use}", size(free), remedy)

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.adjacency import Adjacency
+from infomax.arrays.blocks import require_room
 from infomax.arrays.degrees import DEGREE_NAMES, degree_features
+from infomax.arrays.memory import positions_bytes
 from infomax.arrays.positions import FIRST, LAST, POSITION_NAMES, WIDTH, positions
 
 Kind = Literal["degrees", "positions"]
@@ -43,4 +45,8 @@ def usual(several: bool) -> Kind:
 
 def make(kind: Kind, edges: Adjacency, ids: NDArray[Any], seen: NDArray[np.bool_] | None) -> Any:
     """The features ``[N, F]`` of the edges in memory; training sees the nodes of a mask ``[N]``, or all."""
-    return degree_features(edges.degrees())[0] if kind == "degrees" else positions(edges, ids, seen)
+    if kind == "degrees":
+        return degree_features(edges.degrees())[0]
+    remedy = "Take --features degrees; or infomax prepare, which makes them on disk."
+    require_room(positions_bytes(edges), f"make positions of {edges.n:,} nodes", remedy, "memory")
+    return positions(edges, ids, seen)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from infomax.arrays.adjacency import Adjacency
+from infomax.arrays.positions import ENTRIES, WIDTH
 from infomax.arrays.relations import Relation
 from infomax.arrays.table import Table
 
@@ -88,6 +89,11 @@ def embedding_bytes(graph: Graph, out_dim: int) -> int:
         for one in (graph, *graph.others.values())
     )
     return features + max(64 * edges, 28 * edges + 15 * n * out_dim)
+
+
+def positions_bytes(edges: Adjacency) -> int:
+    """Estimate the peak bytes of making positions in memory: three tables, and three of the rows of some edges."""
+    return 3 * 4 * WIDTH * (edges.n + min(edges.n, ENTRIES))
 
 
 def stored_bytes(graph: Graph) -> int:

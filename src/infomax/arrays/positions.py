@@ -27,7 +27,7 @@ ROUNDS = 4
 """A new node gets a position where a known one is at most so many edges away."""
 POSITION_NAMES = tuple(f"position {column} of {WIDTH}" for column in range(1, WIDTH + 1))
 """The names of the features of `fill_positions`."""
-_ENTRIES = 1 << 17
+ENTRIES = 1 << 17
 """Entries of the adjacency at a time: their rows take 128 MiB."""
 
 Rows = NDArray[np.float32]
@@ -119,8 +119,8 @@ def _entries(
     """The receivers, senders and weights of the edges among seen nodes, some at a time."""
     assert edges.senders is not None  # noqa: S101  of edges that have grown, only `attached` nodes get positions
     indptr, indices, data = edges.senders
-    for first in range(0, len(indices), _ENTRIES):
-        last = min(first + _ENTRIES, len(indices))
+    for first in range(0, len(indices), ENTRIES):
+        last = min(first + ENTRIES, len(indices))
         begin, end = np.searchsorted(indptr, [first, last - 1], side="right")
         counts = np.diff(np.clip(indptr[begin - 1 : end + 1], first, last))
         owner = np.repeat(np.arange(begin - 1, end), counts)

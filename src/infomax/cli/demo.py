@@ -37,6 +37,7 @@ def demo(
     from infomax.io.json import write_json
     from infomax.reports.comparison import compare, labelled
     from infomax.training.runs import refuse_model
+    from infomax.training.verdict import words
 
     began = time.monotonic()
     run, report = out / "run", out / "report.json"
@@ -62,6 +63,7 @@ def demo(
     model.save(run, overwrite=True)  # right after its report, by which the next demo recognises it
     _picture(graph, _map(graph, embeddings, out / "map.html"), out / "debian.png")
     show.wrote(f"{out}/: run/, embeddings.npz, report.json, debian.png, map.html", began)
+    show.out.print(words(model.health_["verdict"]))
     show.out.print(f"Open {out}/map.html in a browser: search for a package, click it, and see its neighbours.")
 
 

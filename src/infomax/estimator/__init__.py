@@ -181,6 +181,7 @@ class DGI(Parameters):
         self._course, self._health = course(training), None
         self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
         self._own, self._turn, self._kept = {}, None, None
+        del training  # its views hold the features; what follows computes vectors
         with ranks.together():
             self._own_part(preset.own, preset.smooth)
             if folder is not None and config is not None:

@@ -109,7 +109,7 @@ def variants(model: DGI, smooth: int | None = None) -> Variants:
 
 
 def advice(model: DGI, rows: Sequence[Row], run: Path, smooth: int | None = None) -> list[str]:
-    """What the rows of `compare` say to a user: which vectors to take, and whether raw features alone are better."""
+    """What the rows of `compare` say to a user: which vectors to take, and whether less than DGI scores higher."""
     lines, ours = [], rows[0]
     if chosen := [row for row in rows if row.validation is not None]:
         ours = max(chosen, key=lambda row: row.validation or 0.0)
@@ -118,10 +118,11 @@ def advice(model: DGI, rows: Sequence[Row], run: Path, smooth: int | None = None
         given = "".join(f" --{name} {value}" for name, value in options.items() if value != as_it_is[name])
         told = f"to write them: infomax embed {run}{given} --out vectors.parquet" if given else "as this run gives them"
         lines.append(f"Best on validation nodes: {ours.method}; {told}")
-    raw = next((row for row in rows if row.method == "Raw features"), ours)
-    if raw.mean > ours.mean:
-        scores = " against ".join(score_text(row.mean, None, row.metric) for row in (raw, ours))
-        lines.append(f"Raw features alone score higher: {scores}.")
+    for row in rows:
+        if row.method in ("Random-Init", "Raw features") and row.mean > ours.mean:
+            scores = " against ".join(score_text(one.mean, None, one.metric) for one in (row, ours))
+            told = "Raw features alone score" if row.method == "Raw features" else "The encoder before training scores"
+            lines.append(f"{told} higher: {scores}.")
     if not chosen:
         lines.append("--variants scores smoothed vectors as well, and those with the node's own features beside.")
     return lines

@@ -12,6 +12,7 @@ from infomax.analysis.map.columns import Columns, check_color, node_columns
 from infomax.analysis.map.document import page
 from infomax.analysis.map.neighbours import nearest
 from infomax.analysis.map.places import NEIGHBOURS, layout
+from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
 from infomax.progress import Progress, silent
@@ -51,8 +52,17 @@ def write_map(
     rows, cosines = nearest(vectors, max(k, NEIGHBOURS), device=device, progress=progress)
     places = layout(vectors, rows[:, :NEIGHBOURS], seed=seed, progress=progress)
     importance = "degree" if "degree" in columns else None
+    pairs = Embeddings(vectors, ids).random_cosines()
     shown = ids, places, rows[:, :k], cosines[:, :k], columns
-    text = page(*shown, title=title, drawn=drawn, first=first, importance=importance, names=names)
+    text = page(
+        *shown,
+        title=title,
+        drawn=drawn,
+        first=first,
+        importance=importance,
+        names=names,
+        pairs=np.quantile(pairs, np.linspace(0, 1, 1001)) if len(pairs) else (),
+    )
     with replacing(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return places

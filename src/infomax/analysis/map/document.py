@@ -13,6 +13,7 @@ import json
 import re
 from base64 import b64encode
 from collections import Counter
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -46,6 +47,7 @@ def page(
     first: str,
     importance: str | None,
     names: NDArray[Any] | None = None,
+    pairs: Sequence[float] | NDArray[Any] = (),
 ) -> str:
     """The page as text, coloured by the column ``first``; nodes with high ``importance`` (a column) are named first.
 
@@ -53,6 +55,7 @@ def page(
         ids, columns, names: ``[N]``; names are shown in place of ids where they are not "".
         places: ``[N, 2]``.
         neighbours, cosines: ``[N, k]``, the nearest first; k may be 0.
+        pairs: ``[q]``, cosines of random pairs, among which the page shows where a neighbour stands; none: it does not.
     """
     heads = list(columns)
     described = [_column(name, values) for name, values in columns.items()]
@@ -70,6 +73,7 @@ def page(
         "nodes": len(ids),
         "drawn": drawn or f"{len(ids):,} nodes",
         "neighbours": neighbours.shape[1],
+        "pairs": [round(float(cosine), 4) for cosine in pairs],
         "extent": from_corner.max(axis=0).clip(1e-3).tolist(),
         "columns": [description for description, _ in described],
         "first": heads.index(first),
