@@ -171,6 +171,8 @@ def train(
                 one = _hold_out(one, hold_out_edges, schedule.seed, out)
             if kind:
                 model = _model(dim, epochs, method, schedule, device, kind)
+            if method.preset == "auto" and schedule.of_batches:
+                show.log.print(f"preset {model.preset}: {schedule.of_batches} was given")
             _train(model, one, out / kind, resume, ranks)
 
 
