@@ -11,6 +11,7 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import DGI
+from infomax.estimator.together import fit_together, vectors_of
 from infomax.kernels import Backend
 from infomax.kernels.optimiser import Adam
 from infomax.kernels.random import Permutation, uniform
@@ -296,3 +297,14 @@ def test_early_stopping_needs_no_look_by_the_host():
     model = DGI(dim=16, lr=0.05, patience=5, device="cuda").fit(graph)
     curve = model.health_["curve"]["loss"]
     assert model.health_["epochs"] == int(np.argmin(curve)) + 1 + 5
+
+
+@pytest.mark.parametrize("patience", [None, 5])
+def test_encoders_side_by_side_are_those_trained_alone(patience):
+    graph, settings = random_graph(300, 40), {"dim": 16, "epochs": 150, "patience": patience, "device": "cuda"}
+    together = [DGI(seed=seed, **settings) for seed in range(5)]
+    fit_together(together, graph)
+    for model, vectors in zip(together, vectors_of(together, graph), strict=True):
+        alone = DGI(seed=model.seed, **settings).fit(graph)
+        assert len(alone.health_["curve"]["loss"]) == len(model.health_["curve"]["loss"])
+        np.testing.assert_allclose(vectors, alone.transform(graph).vectors, rtol=1e-4, atol=1e-5)

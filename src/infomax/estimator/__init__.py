@@ -163,7 +163,7 @@ class DGI(Parameters):
     def _fit(self, graph: Graph, folder: Path | None, progress: Callable[[Training], None], ranks: Ranks) -> Self:
         fingerprint: dict[str, str] = {}
         with ranks.together() as same:
-            training, preset, scaler = self._prepare(graph, folder, ranks)
+            training, preset, scaler = self.prepare(graph, folder, ranks)
             settings, resumed = preset.describe(), False
             if folder is not None or ranks.count > 1:
                 fingerprint = identify(graph, settings, self.seed, training.device.type)
@@ -177,10 +177,7 @@ class DGI(Parameters):
                 config = runs.begin(folder, graph, settings, self.seed, self.device, resumed=resumed)
         training.run(pausing(progress, folder, fingerprint, preset.name))
         # What an earlier fit has left remains valid until this one has succeeded.
-        self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
-        self._course, self._health = course(training), None
-        self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
-        self._own, self._turn, self._kept = {}, None, None
+        self.take(training, graph, preset, scaler)
         del training  # its views hold the features; what follows computes vectors
         with ranks.together():
             self._own_part(preset.own, preset.smooth)
@@ -188,7 +185,14 @@ class DGI(Parameters):
                 self._finish(folder, config)
         return self
 
-    def _prepare(self, graph: Graph, folder: Path | None, ranks: Ranks) -> tuple[Training, Preset, Scaler]:
+    def take(self, training: Training, graph: Graph, preset: Preset, scaler: Scaler) -> None:
+        """Take over what a finished training has made of a graph."""
+        self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
+        self._course, self._health = course(training), None
+        self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
+        self._own, self._turn, self._kept = {}, None, None
+
+    def prepare(self, graph: Graph, folder: Path | None, ranks: Ranks) -> tuple[Training, Preset, Scaler]:
         """Choose the preset and assemble the training; raise InputError for settings that do not fit the graph."""
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)

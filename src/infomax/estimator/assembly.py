@@ -21,6 +21,7 @@ from infomax.parts.corruptions import is_replayable
 from infomax.presets import HOPS, Preset
 from infomax.training.loop import Training
 from infomax.training.step import Model, has_closed_form
+from infomax.views import Views
 
 
 def assemble(
@@ -49,8 +50,7 @@ def assemble(
     room.require(preset.bytes(graph, device), device, ranks.on_this_host)
     if not graph.splits.get("seen", np.True_).any():
         raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
-    first, draws = generators(seed, device)
-    model = build(preset, graph.num_features, first).to(device)
+    model = build(preset, graph.num_features, generators(seed, device)[0]).to(device)
     replayable = is_replayable(preset.corruption, graph.table.sparse) and has_closed_form(model, preset.objective)
     source = graph if preset.regime.reads_folders else graph.loaded()
     seen, scaler = source.seen(), scaler or source.scaler(preset.scale)
@@ -67,19 +67,31 @@ def assemble(
         if not replayable:
             expected = "the paper's encoder, shuffle, readout, discriminator and objective"
             raise InputError(f"training in {ranks.count} processes", expected, "others", "Start it without torchrun.")
-    training = Training(
+    return _training(model, views, preset, seed, backend, ranks, replayable), scaler
+
+
+def another(training: Training, preset: Preset, seed: int, in_dim: int) -> Training:
+    """A training that differs from another in its seed only, and shares its views."""
+    model = build(preset, in_dim, generators(seed, training.device)[0]).to(training.device)
+    replayable = training.replay is not None
+    return _training(model, training.views, preset, seed, training.backend, training.ranks, replayable)
+
+
+def _training(
+    model: Model, views: Views, preset: Preset, seed: int, backend: Backend, ranks: Ranks, replayable: bool
+) -> Training:
+    return Training(
         model,
         views,
         preset.objective,
         lr=preset.lr,
         epochs=preset.epochs,
         patience=preset.patience,
-        generator=draws,
+        generator=generators(seed, backend.device)[1],
         replayable=replayable,
         backend=backend,
         ranks=ranks,
     )
-    return training, scaler
 
 
 def suited(preset: Preset, graph: Graph) -> tuple[Preset, str]:

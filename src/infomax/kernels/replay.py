@@ -22,9 +22,9 @@ class Replay:
     separate stream as recording requires.
     """
 
-    def __init__(self, function: Callable[[Tensor, bool], None], generator: torch.Generator) -> None:
-        self.function, self.generator = function, generator
-        self.stream, self.pool = torch.cuda.Stream(generator.device), torch.cuda.graph_pool_handle()
+    def __init__(self, function: Callable[[Tensor, bool], None], *generators: torch.Generator) -> None:
+        self.function, self.generators = function, generators
+        self.stream, self.pool = torch.cuda.Stream(generators[0].device), torch.cuda.graph_pool_handle()
         self.calls: Counter[tuple[int, bool]] = Counter()
         self.recordings: dict[tuple[int, bool], Recording] = {}
 
@@ -37,7 +37,8 @@ class Replay:
             return
         if kind not in self.recordings:
             recording = self.recordings[kind] = Recording(batch)
-            recording.graph.register_generator_state(self.generator)
+            for generator in self.generators:
+                recording.graph.register_generator_state(generator)
             record(recording.graph, self.stream, partial(self.function, recording.batch, last), self.pool)
         self.recordings[kind](batch)
 

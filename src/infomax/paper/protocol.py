@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
@@ -13,13 +13,18 @@ import numpy as np
 from infomax.datasets import load_dataset
 from infomax.errors import InputError
 from infomax.estimator import DGI
+from infomax.estimator.together import fit_together, vectors_of
 from infomax.evaluation.probes import Probe, Score, choose_probe
 from infomax.evaluation.results import Row, summarise
+from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
 from infomax.paper.experiments import EXPERIMENTS
 from infomax.paper.results import PAPER
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import chosen_costs, labelled, majority, raw_features
+
+SIDE_BY_SIDE = 25
+"""Encoders that a GPU trains at a time."""
 
 
 def score_dataset(
@@ -41,10 +46,7 @@ def score_dataset(
     for number, (method, change) in enumerate({"DGI": {}, "Random-Init": {"epochs": 0}}.items()):
         began = time.perf_counter()
         scores: dict[str, list[Score]] = {}
-        for seed in range(runs):
-            model = DGI(**(experiment.settings | change), seed=seed, device=device)
-            model.one_of_many = True
-            vectors = model.fit_transform(graph).vectors
+        for seed, vectors in _encoders(graph, experiment.settings | change, runs, device):
             for (name, split), (suffix, measure) in product(tests.items(), measures.items()):
                 score = measure(vectors, codes, split, seed=seed, device=place)
                 scores.setdefault(method + name + suffix, []).append(score)
@@ -65,6 +67,18 @@ def score_dataset(
     if probe == "validated":
         rows += [majority(codes, [split], f"Majority class{name}") for name, split in tests.items()]
     return {"dataset": dataset, "probe": probe, "rows": [row.to_dict() for row in rows]}
+
+
+def _encoders(graph: Graph, settings: dict[str, Any], runs: int, device: str) -> Iterator[tuple[int, Any]]:
+    """The seed and the vectors ``[N, d]`` of each encoder; a GPU trains `SIDE_BY_SIDE` of them at a time."""
+    together = SIDE_BY_SIDE if choose_device(device).type == "cuda" else 1
+    for start in range(0, runs, together):
+        seeds = range(start, min(start + together, runs))
+        models = [DGI(**settings, seed=seed, device=device) for seed in seeds]
+        for model in models:
+            model.one_of_many = True
+        fit_together(models, graph)
+        yield from zip(seeds, vectors_of(models, graph), strict=True)
 
 
 def probe_for(name: str, datasets: Iterable[str]) -> Probe:

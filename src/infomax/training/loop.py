@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -93,6 +93,10 @@ class Training:
                         self._epoch(pause)
                 self._read_back()
                 self._pause(pause)
+        self._end()
+
+    def _end(self) -> None:
+        """Take the kept weights; raise InputError where they are not finite."""
         self.replay = None  # it refers to this object
         if self.ledger.kept is not None:
             torch._foreach_copy_(self.optimiser.weights, self.ledger.kept)
@@ -195,6 +199,46 @@ class Training:
         rows = {f"{name}.{row}": value for name, values in lists.items() for row, value in enumerate(values)}
         ledger_tensors = {f"ledger.{name}": getattr(ledger, name) for name in ("sums", "lowest", "counts")}
         return rows | ledger_tensors | {"adam.count": adam.count}
+
+
+def run_together(trainings: Sequence[Training]) -> None:
+    """Train several models on the same views; a GPU does a step of all of them at once. Each ends as it would alone."""
+    first = trainings[0]
+    shared = all(training.replay is not None and training.views is first.views for training in trainings)
+    if not shared or first.stride == 1 or first.finished:
+        for training in trainings:
+            training.run()
+        return
+    alive, began = list(trainings), time.perf_counter()
+    with torch.enable_grad(), tensor_cores():
+        while alive:
+            step, count = _side_by_side(alive), len(alive)
+            while alive and 2 * len(alive) >= count:  # fewer than half of them left: record these anew
+                for _ in range(min(STRIDE, first.epochs - len(alive[0].history))):
+                    for batch in first.views.batches(first.generator):
+                        step(batch, True)
+                for training in alive:
+                    training._read_back()
+                alive = [training for training in alive if not training.finished]
+    for training in trainings:
+        training.seconds = (time.perf_counter() - began) / len(trainings)
+        training._end()
+
+
+def _side_by_side(trainings: Sequence[Training]) -> Replay:
+    """A step of several trainings, each on a stream of its own, recorded as one."""
+    streams = [torch.cuda.Stream(training.device) for training in trainings]
+
+    def step(batch: Tensor, last: bool) -> None:
+        here = torch.cuda.current_stream(trainings[0].device)
+        for training, stream in zip(trainings, streams, strict=True):
+            stream.wait_stream(here)
+            with torch.cuda.stream(stream):
+                training._step(batch, last)
+        for stream in streams:
+            here.wait_stream(stream)
+
+    return Replay(step, *(training.generator for training in trainings))
 
 
 @contextmanager

@@ -1,0 +1,39 @@
+"""Several encoders of one graph, which differ in their seeds: trained side by side, embedded one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.estimator import DGI
+from infomax.estimator.assembly import another
+from infomax.graphs.graph import Graph
+from infomax.kernels.ranks import Ranks
+from infomax.training.embed import Embedder, embedder
+from infomax.training.loop import run_together
+
+
+def fit_together(models: Sequence[DGI], graph: Graph) -> None:
+    """Fit models that differ in their seeds only; on a GPU, in one recorded step. Each is as if fitted alone."""
+    first, *others = models
+    training, preset, scaler = first.prepare(graph, None, Ranks.current())
+    trainings = [training, *(another(training, preset, model.seed, graph.num_features) for model in others)]
+    run_together(trainings)
+    for model, one in zip(models, trainings, strict=True):
+        model.take(one, graph, preset, scaler)
+
+
+def vectors_of(models: Sequence[DGI], graph: Graph) -> Iterator[NDArray[np.float32]]:
+    """The vectors ``[N, d]`` of each model, as `DGI.transform` computes them; the graph is read once."""
+    first = models[0]
+    if first.preset_.own or graph.table.mapped:
+        yield from (model.transform(graph).vectors for model in models)
+        return
+    numbers = graph.num_nodes * first.model_.encoder.out_dim * len(models)
+    engine = embedder(
+        first.model_.encoder, graph, first.scaler_, first.device, smooth=first.preset_.smooth, numbers=numbers
+    )
+    for model in models:
+        yield Embedder(model.model_.encoder, engine.source, first.preset_.smooth).all()
