@@ -106,7 +106,7 @@ def test_a_changed_folder_is_noticed_after_it_was_opened(folder: Path) -> None:
 
 def test_values_are_checked_once_in_a_state(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[Path] = []
-    monkeypatch.setattr(integrity, "check_values", lambda path, arrays: checked.append(path))
+    monkeypatch.setattr(integrity, "check_values", lambda path, *_: checked.append(path))
     monkeypatch.setattr(integrity, "_known", set())
     for _ in range(2):
         Graph.open(folder)

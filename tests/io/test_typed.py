@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ from infomax.arrays.made import made
 from infomax.arrays.positions import positions
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputWarning
+from infomax.io.folder import describe
 from infomax.io.npz import read_npz, write_npz
 from infomax.io.prepare import prepare
+from infomax.io.type_folder import check_graph_folder
 from infomax.io.writing import how_to_read
 from infomax.training.fingerprints import graph_fingerprint
 
@@ -386,3 +390,58 @@ def test_pyg_gives_back_the_graph(graph: Graph) -> None:
         np.testing.assert_array_equal(dense(back.target(kind).features), dense(graph.target(kind).features))
     both_ways = relations(Graph.from_pyg(ToUndirected()(data.clone())))
     assert both_ways.keys() == relations(graph).keys()
+
+
+def test_a_graph_folder_maps_the_graph(graph: Graph, tmp_path: Path) -> None:
+    graph.save(tmp_path / "g.graph")
+    stored = Graph.open(tmp_path / "g.graph")
+    same(stored.loaded(), read_npz_again(graph, tmp_path))
+    assert stored.folder == tmp_path / "g.graph"
+    assert graph_fingerprint(stored) == graph_fingerprint(stored.target("paper"))
+    for kind in graph.types:
+        assert stored.target(kind).table.mapped
+    for one in stored.relations:
+        assert isinstance(one.to_target.indices, np.memmap)
+        assert isinstance(one.to_source.indices, np.memmap)
+        assert one.loaded().symmetric == one.symmetric
+    assert read_graph(tmp_path / "g.graph").types == graph.types
+    check_graph_folder(tmp_path / "g.graph")
+
+
+def read_npz_again(graph: Graph, folder: Path) -> Graph:
+    """The graph with dense features, as those of a graph folder are."""
+    graph.save(folder / "again.npz")
+    again = read_graph(folder / "again.npz")
+    return Graph.of(
+        replace(again, others={kind: one.replace(features=dense(one.features)) for kind, one in again.others.items()})
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nodes/paper/graph.json",
+        "nodes/paper/features.npy",
+        "edges/author.writes.paper/to_source/indices.npy",
+        "graph.json",
+    ],
+)
+def test_a_changed_graph_folder_is_refused(graph: Graph, tmp_path: Path, name: str) -> None:
+    graph.save(tmp_path / "g.graph")
+    path = tmp_path / "g.graph" / name
+    content = bytearray(path.read_bytes())
+    at = content.index(b'"relations"') + 2 if name == "graph.json" else -2
+    content[at] ^= 1
+    path.write_bytes(content)
+    told([name], Graph.open, tmp_path / "g.graph")
+
+
+def test_an_array_of_a_relation_leads_nowhere_else(graph: Graph, tmp_path: Path) -> None:
+    graph.save(tmp_path / "g.graph")
+    place = tmp_path / "g.graph" / "edges" / "author.writes.paper" / "to_target"
+    np.save(place / "indices.npy", np.array([0, 2], np.int32))
+    about = json.loads((tmp_path / "g.graph" / "graph.json").read_text())
+    (files,) = (one["files"]["to_target"] for one in about["relations"] if one["name"] == "writes")
+    files["indices.npy"] = describe(place / "indices.npy")
+    (tmp_path / "g.graph" / "graph.json").write_text(json.dumps(about))
+    told(["to_target/indices.npy, entry 2", "a node, from 0 to 1"], Graph.open, tmp_path / "g.graph")

@@ -33,6 +33,11 @@ class Senders(NamedTuple):
         """Those of a matrix with a row per node that receives."""
         return cls(received.indptr, received.indices, received.data if (received.data != 1).any() else None)
 
+    def loaded(self) -> Senders:
+        """The same in memory."""
+        parts: Any = (np.array(part) if isinstance(part, np.memmap) else part for part in self)
+        return Senders(*parts)
+
     def matrix(self, width: int) -> sparse.csr_array:
         """The matrix ``[N, width]`` of them, in memory."""
         data = np.ones(len(self.indices), np.float32) if self.data is None else self.data

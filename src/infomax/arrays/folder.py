@@ -82,7 +82,11 @@ def map_folder(path: Path) -> dict[str, Any]:
 
 def check_hashes(path: Path) -> None:
     """Refuse a folder in which any file has another SHA-256 than graph.json says; all of it is read."""
-    files = _read_about(path)["files"]
+    compare_hashes(path, _read_about(path)["files"])
+
+
+def compare_hashes(path: Path, files: dict[str, dict[str, Any]]) -> None:
+    """Refuse a file with another SHA-256 than is told of it."""
     with ThreadPoolExecutor(len(files)) as pool:
         for name, found in zip(files, pool.map(lambda name: file_hash(path / name), files), strict=True):
             if found != files[name].get("sha256"):
@@ -103,17 +107,23 @@ def _read_about(path: Path) -> dict[str, Any]:
     if found != FORMAT:
         raise InputError(str(file), f"format {FORMAT}", f"format {found}", "Make the folder again: infomax prepare.")
     files = about["files"]
-    weighted = about.get("weighted") or WEIGHTS in files or (path / WEIGHTS).exists()
-    expected = {STARTS, NEIGHBOURS, FEATURES, NODES} | ({WEIGHTS} if weighted else set())
+    check_sizes(path, files, {STARTS, NEIGHBOURS, FEATURES, NODES}, weighted=bool(about.get("weighted")))
+    return about  # type: ignore[no-any-return]
+
+
+def check_sizes(path: Path, files: dict[str, Any], expected: set[str], *, weighted: bool = False) -> None:
+    """Refuse other files than are expected, or others in size than is told; weights may be among them."""
+    if weighted or WEIGHTS in files or (path / WEIGHTS).exists():
+        expected = expected | {WEIGHTS}
     if set(files) != expected:
         differ = ", ".join(sorted(expected ^ set(files)))
-        raise InputError(str(file), f"entries for {', '.join(sorted(expected))}", f"a difference in {differ}", AGAIN)
+        where, wanted = str(path / ABOUT), f"entries for {', '.join(sorted(expected))}"
+        raise InputError(where, wanted, f"a difference in {differ}", AGAIN)
     for name, entry in files.items():
         if not (path / name).is_file():
             raise InputError(str(path / name), "a file of the graph folder", "no such file", AGAIN)
         if (size := (path / name).stat().st_size) != entry["bytes"]:
             raise InputError(str(path / name), f"{entry['bytes']:,} bytes", f"{size:,}", AGAIN)
-    return about  # type: ignore[no-any-return]
 
 
 def _check_kinds(about: dict[str, Any]) -> None:
@@ -129,18 +139,25 @@ def _check_kinds(about: dict[str, Any]) -> None:
         raise TypeError(f"others for {', '.join(wrong) or 'feature_names'}")
 
 
+def sides(n: int, entries: int) -> dict[str, tuple[list[int], list[str]]]:
+    """The shapes and types of the arrays that tell who sends to each of n nodes."""
+    return {STARTS: ([n + 1], ["int64"]), NEIGHBOURS: ([entries], ["int32"]), WEIGHTS: ([entries], ["float32"])}
+
+
 def _map_arrays(path: Path, about: dict[str, Any]) -> dict[str, NDArray[Any]]:
     """The arrays of a folder by the names of their files, of the types and shapes that graph.json tells."""
     n, entries = about["nodes"], about["edges"] * (1 if about["directed"] else 2)
-    layout = {
-        STARTS: ([n + 1], ["int64"]),
-        NEIGHBOURS: ([entries], ["int32"]),
-        WEIGHTS: ([entries], ["float32"]),
-        FEATURES: ([n, len(about["feature_names"])], ["float32", "float16"]),
-    }
+    features = ([n, len(about["feature_names"])], ["float32", "float16"])
+    return map_files(path, about["files"], sides(n, entries) | {FEATURES: features})
+
+
+def map_files(
+    path: Path, files: dict[str, dict[str, Any]], layout: dict[str, tuple[list[int], list[str]]]
+) -> dict[str, NDArray[Any]]:
+    """Those of some arrays that are told of, mapped, by the names of their files, of these shapes and types."""
     arrays = {}
     for name, (shape, kinds) in layout.items():
-        if entry := about["files"].get(name):
+        if entry := files.get(name):
             array = arrays[name] = map_array(path / name)
             found = [list(array.shape), str(array.dtype)]
             told = [entry.get("shape", found[0]), entry.get("dtype", found[1])]

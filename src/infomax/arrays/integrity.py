@@ -40,10 +40,16 @@ def sample_hash(path: Path) -> str:
     return content.hexdigest()
 
 
-def check_once(folder: Path, files: dict[str, dict[str, Any]], arrays: dict[str, NDArray[Any]], described: str) -> None:
+def check_once(
+    folder: Path,
+    files: dict[str, dict[str, Any]],
+    arrays: dict[str, NDArray[Any]],
+    described: str,
+    width: int | None = None,
+) -> None:
     """Check the values of a graph folder, and compare samples of its files, unless both was done in this state.
 
-    ``files`` is what graph.json says of each file, ``described`` its hash; ``arrays`` are as in `check_values`.
+    ``files`` is what graph.json says of each file, ``described`` its hash; the others are as in `check_values`.
     """
     samples = {name: sample_hash(folder / name) for name in files}
     stats = {name: (folder / name).stat() for name in files}
@@ -52,7 +58,7 @@ def check_once(folder: Path, files: dict[str, dict[str, Any]], arrays: dict[str,
     with suppress(OSError):
         if state in _known or (folder / CHECKED).read_bytes() == state.encode():
             return
-    check_values(folder, arrays)
+    check_values(folder, arrays, width)
     for name, entry in files.items():
         if entry.get("sample", samples[name]) != samples[name]:
             raise InputError(str(folder / name), "the file that graph.json describes", "another", AGAIN)
@@ -61,14 +67,19 @@ def check_once(folder: Path, files: dict[str, dict[str, Any]], arrays: dict[str,
         (folder / CHECKED).write_text(state, encoding="utf-8")
 
 
-def check_values(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
+def check_values(folder: Path, arrays: dict[str, NDArray[Any]], width: int | None = None) -> None:
     """Refuse values that lead outside of an array, and weights that are negative or not finite.
 
     The arrays, by the names of their files, are starts ``[N + 1]``, neighbours ``[E]``, and weights ``[E]`` if any.
+    Neighbours are among N nodes, or where they are of another type, among ``width``.
     """
     (name, starts), *others = arrays.items()
     n, entries = len(starts) - 1, len(others[0][1])
-    limits = {np.dtype(np.int32): (n, f"a node, from 0 to {n - 1}"), np.dtype(np.float32): (FINITE, "a finite weight")}
+    most = n if width is None else width
+    limits = {
+        np.dtype(np.int32): (most, f"a node, from 0 to {most - 1}"),
+        np.dtype(np.float32): (FINITE, "a finite weight"),
+    }
 
     def falls(at: int) -> bool:
         part = starts[at : at + _PIECE + 1]

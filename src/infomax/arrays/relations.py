@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,11 @@ class Relation:
     def matrix(self) -> sparse.csr_array:
         """The matrix ``[S, T]``, in memory."""
         return self.to_source.matrix(len(self.to_target.indptr) - 1)
+
+    def loaded(self) -> Relation:
+        """The same relation with its arrays in memory."""
+        to_target = self.to_target.loaded()
+        return replace(self, to_target=to_target, to_source=to_target if self.symmetric else self.to_source.loaded())
 
     def part(self, kind: str, rows: NDArray[np.int64]) -> Relation:
         """The edges that are left of it when of a type only some nodes are, ascending."""

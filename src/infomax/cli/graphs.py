@@ -39,10 +39,11 @@ def info(
     """Describe a graph, and estimate the memory to train on it."""
     import numpy as np
 
-    from infomax.arrays.folder import check_hashes, is_folder
+    from infomax.arrays.folder import is_folder
     from infomax.arrays.made import told
     from infomax.arrays.memory import training_bytes
     from infomax.arrays.resemblance import in_words, resemblance
+    from infomax.io.type_folder import check_graph_folder
     from infomax.machine import size
 
     if check:
@@ -50,7 +51,7 @@ def info(
             raise InputError(
                 graph, "a graph folder, for --check", "none", "Other graphs are checked when they are read."
             )
-        check_hashes(Path(graph))
+        check_graph_folder(Path(graph))
     source = open_graph(graph, labels, directed, columns, nodes=nodes)
     if source.types:
         _show_types(graph, source)

@@ -19,9 +19,9 @@ from infomax.arrays.relations import find_paths, named_path, steps
 from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError, whole
 from infomax.io import interchange
-from infomax.io.folder import open_folder
 from infomax.io.frames import read_frames, write_frames
 from infomax.io.record import Record
+from infomax.io.type_folder import open_graph_folder
 from infomax.io.writing import write_graph
 from infomax.progress import Progress, silent
 
@@ -83,7 +83,7 @@ class Graph(Record):
 
         What trains and embeds in batches reads the rows that it needs; `loaded` reads all of it into memory.
         """
-        return cls.of(open_folder(Path(folder)))
+        return cls.of(open_graph_folder(Path(folder)))
 
     def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
         """The graph without a random share of its edges, which become ``held_out``.

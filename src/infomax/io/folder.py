@@ -90,18 +90,24 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
     files, arrays = dict[str, Any](), dict[str, NDArray[Any]]()
     weights = [layout.WEIGHTS] if about["weighted"] else []
     for name in (layout.STARTS, layout.NEIGHBOURS, *weights, layout.FEATURES, layout.NODES):
-        path = folder / name
-        size, sample = path.stat().st_size, sample_hash(path)
-        files[name] = {"bytes": size, "sha256": layout.file_hash(path), "sample": sample}
-        if path.suffix == ".npy":
-            array = arrays[name] = layout.map_array(path)
-            files[name] |= {"dtype": str(array.dtype), "shape": list(array.shape)}
+        files[name] = describe(folder / name)
+        if name.endswith(".npy"):
+            arrays[name] = layout.map_array(folder / name)
     features = MappedTable(arrays.pop(layout.FEATURES))
     check_values(folder, arrays)
     if "statistics" not in about:
         about = about | {"statistics": Statistics.of(features).to_json()}
     described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
     (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """What graph.json says of a file."""
+    told = {"bytes": path.stat().st_size, "sha256": layout.file_hash(path), "sample": sample_hash(path)}
+    if path.suffix == ".npy":
+        array = layout.map_array(path)
+        told |= {"dtype": str(array.dtype), "shape": list(array.shape)}
+    return told
 
 
 def open_folder(path: Path) -> Record:

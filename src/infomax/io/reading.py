@@ -14,12 +14,12 @@ from infomax.io import tables, text
 from infomax.io.attach import attach
 from infomax.io.columns import MATRICES, TYPES, Columns
 from infomax.io.features import read_nodes
-from infomax.io.folder import open_folder
 from infomax.io.many import join
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.type_columns import read_tables
+from infomax.io.type_folder import open_graph_folder
 from infomax.io.typed import is_typed, read_folder
 
 _COLUMNS = ("id", "source", "target", "weight", "groups", "matrix", "kinds", *TYPES)
@@ -39,7 +39,7 @@ def read_record(
     """Read a graph as `infomax.read_graph` does, with these columns."""
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
-        return with_labels(open_folder(Path(edges)), columns.labels, str(edges))
+        return with_labels(open_graph_folder(Path(edges)), columns.labels, str(edges))
     if nodes is None and attach_to is None and is_typed(Path(edges)):
         return read_folder(Path(edges), columns, directed=bool(directed))
     if nodes is None and (members := _members(Path(edges))):

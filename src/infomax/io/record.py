@@ -207,6 +207,7 @@ class Record:
             labels=dict(self.labels),
             splits=dict(self.splits),
             others={kind: record.loaded() for kind, record in self.others.items()},
+            relations=tuple(relation.loaded() for relation in self.relations),
             node_names=None if self.node_names is None else self.node_names[:],
             folder=None,
         )

@@ -15,7 +15,6 @@ from scipy import sparse
 
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, shorten
-from infomax.io import folder as graph_folder
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, replacing, writable
 from infomax.io.features import matrix_names
@@ -35,6 +34,7 @@ from infomax.io.rows import (
     refuse_unwritable,
     relation_columns,
 )
+from infomax.io.type_folder import write_graph_folder
 from infomax.io.unite import without_features, without_made
 from infomax.io.vectors import quoted
 from infomax.progress import Progress, followed, silent
@@ -68,7 +68,7 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
         if suffix == ".npz":
             write_npz(graph, place)
         elif suffix == ".graph":
-            _write_whole(place, lambda work: graph_folder.finish(work, graph_folder.write_arrays(graph, work)))
+            _write_whole(place, lambda work: write_graph_folder(graph, work))
         else:
             write_graphml(graph, place, progress)
     elif suffix in _TABLES:

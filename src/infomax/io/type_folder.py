@@ -1,0 +1,152 @@
+"""Graph folders of several types of nodes: a graph folder for the nodes of each type, and arrays for each relation.
+
+graph.json                            format 2; the hash of each type's own graph.json; of each relation, its files
+nodes/TYPE/                           a graph folder without edges, see `infomax.arrays.folder`
+edges/TYPE.RELATION.TYPE/to_target/   indptr.npy, indices.npy and weights.npy: who sends to each node of the target
+edges/TYPE.RELATION.TYPE/to_source/   the same for each node of the source; missing where both are one
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from infomax.arrays import folder as layout
+from infomax.arrays.adjacency import Senders
+from infomax.arrays.integrity import AGAIN, check_once
+from infomax.arrays.relations import Relation
+from infomax.errors import InputError
+from infomax.io.folder import ArrayWriter, describe, finish, open_folder, write_arrays
+from infomax.io.json import to_json
+from infomax.io.record import Record
+from infomax.io.unite import check_names
+from infomax.version import __version__
+
+FORMAT = 2
+_BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+def write_graph_folder(graph: Record, folder: Path, *, halved: bool = False) -> None:
+    """Write the files of a graph in memory into an existing folder."""
+    if graph.types:
+        write_types(graph, folder, halved=halved)
+    else:
+        finish(folder, write_arrays(graph, folder, halved=halved))
+
+
+def open_graph_folder(path: Path) -> Record:
+    """The graph of a folder, its arrays mapped."""
+    return open_types(path) if is_of_types(path) else open_folder(path)
+
+
+def write_types(graph: Record, folder: Path, *, halved: bool = False) -> None:
+    """Write the files of a graph of several types into an existing folder."""
+    for kind, one in graph.by_type().items():
+        (folder / "nodes" / kind).mkdir(parents=True)
+        bare = replace(one, kind="", others={}, relations=())
+        finish(folder / "nodes" / kind, write_arrays(bare, folder / "nodes" / kind, halved=halved))
+    relations = [_write_relation(folder, relation) for relation in graph.relations]
+    types = {kind: layout.folder_hash(folder / "nodes" / kind) for kind in graph.types}
+    about = {"format": FORMAT, "infomax": __version__, "types": types, "relations": relations}
+    (folder / layout.ABOUT).write_text(to_json(about, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_relation(folder: Path, relation: Relation) -> dict[str, Any]:
+    """Write the arrays of a relation; returns what graph.json says of it."""
+    about: dict[str, Any] = {"source": relation.source, "name": relation.name, "target": relation.target, "files": {}}
+    for side in ("to_target",) if relation.symmetric else ("to_target", "to_source"):
+        place = folder / "edges" / f"{relation.source}.{relation.name}.{relation.target}" / side
+        place.mkdir(parents=True)
+        starts, senders, weights = getattr(relation, side)
+        parts: dict[str, Any] = {layout.STARTS: (starts, np.int64), layout.NEIGHBOURS: (senders, np.int32)}
+        parts |= {} if weights is None else {layout.WEIGHTS: (weights, np.float32)}
+        for name, (array, dtype) in parts.items():
+            with ArrayWriter(place / name, dtype) as writer:
+                writer.append(array)
+        about["files"][side] = {name: describe(place / name) for name in parts}
+    return about
+
+
+def open_types(path: Path) -> Record:
+    """The graph of a folder of several types, its arrays mapped."""
+    about = _read(path)
+    records = {kind: Record(**layout.map_folder(path / "nodes" / kind)) for kind in about["types"]}
+    records = {kind: replace(record, folder=None) for kind, record in records.items()}
+    described, found = layout.folder_hash(path), []
+    for one in about["relations"]:
+        ends, sides = (one["source"], one["name"], one["target"]), dict[str, Senders]()
+        sizes = {"to_target": (ends[2], ends[0]), "to_source": (ends[0], ends[2])}
+        for side, files in one["files"].items():
+            place, (n, width) = _place(path, ends, side), (records[kind].num_nodes for kind in sizes[side])
+            arrays = layout.map_files(place, files, layout.sides(n, _entries(files)))
+            check_once(place, files, arrays, described, width)
+            sides[side] = Senders(arrays[layout.STARTS], arrays[layout.NEIGHBOURS], arrays.get(layout.WEIGHTS))
+        found.append(Relation(*ends, sides["to_target"], sides.get("to_source", sides["to_target"])))
+    first = min(records)
+    return replace(records.pop(first), kind=first, others=records, relations=tuple(found), folder=path.resolve())
+
+
+def check_graph_folder(path: Path) -> None:
+    """Refuse a folder in which any file has another SHA-256 than graph.json says; all of it is read."""
+    if not is_of_types(path):
+        layout.check_hashes(path)
+        return
+    about = _read(path)
+    for kind in about["types"]:
+        layout.check_hashes(path / "nodes" / kind)
+    for place, files in _sides(path, about):
+        layout.compare_hashes(place, files)
+
+
+def is_of_types(path: Path) -> bool:
+    """Whether a graph folder says that it holds several types of nodes."""
+    try:
+        return "types" in json.loads((path / layout.ABOUT).read_text(encoding="utf-8"))
+    except _BROKEN:
+        return False
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What graph.json says, refused where the files are others."""
+    file = path / layout.ABOUT
+    try:
+        about = json.loads(file.read_text(encoding="utf-8"))
+        if about["format"] != FORMAT:
+            raise ValueError(f"format {about['format']}")
+        for one in about["relations"]:
+            ends = (one["source"], one["name"], one["target"])
+            check_names(str(file), ends)
+            wanted = {"to_target"} | ({"to_source"} if ends[0] != ends[2] or len(one["files"]) > 1 else set())
+            if set(one["files"]) != wanted or not {ends[0], ends[2]} <= set(about["types"]):
+                raise ValueError(f"other files or types for {'.'.join(ends)}")
+        for kind in about["types"]:
+            check_names(str(file), (kind, "to", kind))
+        sides = list(_sides(path, about))
+        for place, files in sides:
+            layout.check_sizes(place, files, {layout.STARTS, layout.NEIGHBOURS})
+    except _BROKEN as error:
+        raise InputError(str(file), "the description of a graph folder", str(error), AGAIN) from None
+    for kind, told in about["types"].items():
+        if not layout.is_folder(path / "nodes" / kind) or layout.folder_hash(path / "nodes" / kind) != told:
+            raise InputError(str(path / "nodes" / kind / layout.ABOUT), f"the file that {file} tells", "another", AGAIN)
+    return about  # type: ignore[no-any-return]
+
+
+def _sides(path: Path, about: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The folder of each direction of each relation, and what graph.json says of its files."""
+    for one in about["relations"]:
+        for side, files in one["files"].items():
+            yield _place(path, (one["source"], one["name"], one["target"]), side), files
+
+
+def _place(path: Path, ends: tuple[str, ...], side: str) -> Path:
+    return path / "edges" / ".".join(ends) / side
+
+
+def _entries(files: Mapping[str, Any]) -> int:
+    return int(files[layout.NEIGHBOURS]["shape"][0])
