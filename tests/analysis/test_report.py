@@ -4,8 +4,7 @@ import re
 import numpy as np
 import pytest
 
-from infomax.analysis.chapter import Chapter
-from infomax.analysis.report import write_report
+from infomax.analysis.report import Chapter, write_report
 from infomax.analysis.style import panels
 from infomax.errors import InputError
 

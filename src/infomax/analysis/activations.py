@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.chapter import Chapter
 from infomax.analysis.pairs import Pairs
+from infomax.analysis.report import Chapter
 from infomax.analysis.style import DIVERGING, INK, PAPER, panels
 
 EXAMPLES = 100

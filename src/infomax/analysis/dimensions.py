@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.chapter import Chapter
 from infomax.analysis.pairs import Pairs
+from infomax.analysis.report import Chapter
 from infomax.analysis.style import BASELINE, BELOW, COLOURS, DASHED, DOTTED, panels
 
 POINTS = 16

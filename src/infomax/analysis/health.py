@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.chapter import Chapter
+from infomax.analysis.report import Chapter
 from infomax.analysis.style import BASELINE, COLOURS, DASHED, panels
 from infomax.arrays.resemblance import MEANING, in_words
 from infomax.evaluation.metrics import singular_values

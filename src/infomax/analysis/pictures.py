@@ -161,14 +161,12 @@ def write_legend(
     *,
     columns: int = 1,
     fontsize: float = 12,
-    markersize: float = 8,
 ) -> None:
     """Write a legend outside the axes: one dot and one text per entry."""
     from matplotlib.lines import Line2D
 
-    dots = [Line2D([], [], linestyle="", marker="o", color=colour, label=text) for colour, text in entries]
-    for dot in dots:
-        dot.set_markersize(markersize)
+    shape: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 8}
+    dots = [Line2D([], [], color=colour, label=text, **shape) for colour, text in entries]
     legend = figure.legend(
         handles=dots, loc=place, frameon=False, fontsize=fontsize, labelcolor=INK, handletextpad=0, ncols=columns
     )

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.chapter import Chapter
 from infomax.analysis.pictures import colour_groups, draw_points, write_legend
+from infomax.analysis.report import Chapter
 from infomax.analysis.style import COLOURS, panels
 from infomax.evaluation.metrics import silhouette
 

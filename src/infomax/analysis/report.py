@@ -7,16 +7,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from infomax.analysis.chapter import Chapter
 from infomax.analysis.style import in_style, settle, svg, write_png
 from infomax.io.atomic import write_text
 
 REPORT = "report.html"
+
+
+@dataclass(frozen=True, eq=False)
+class Chapter:
+    """A figure of the report, with its numbers and text.
+
+    Args:
+        name: of its files, without the extension.
+        title: its heading.
+        story: the paragraphs that explain the figure.
+        numbers: the data of the figure, as JSON values.
+        draw: makes the figure; called with True, in one column, for a phone.
+        facts: the rows of a small table, the first is its heading.
+    """
+
+    name: str
+    title: str
+    story: Sequence[str]
+    numbers: dict[str, Any]
+    draw: Callable[[bool], Any]
+    facts: Sequence[Sequence[str]] = ()
 
 
 def write_chapter(folder: Path, chapter: Chapter) -> str:

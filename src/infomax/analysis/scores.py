@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.chapter import Chapter
 from infomax.analysis.pairs import Pairs
 from infomax.analysis.pictures import draw_values, shorten_middle, write_names
+from infomax.analysis.report import Chapter
 from infomax.analysis.style import INK, panels
 
 HIGHEST = 8

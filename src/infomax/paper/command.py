@@ -21,7 +21,7 @@ from infomax.paper.experiments import EXPERIMENTS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from infomax.analysis.chapter import Chapter
+    from infomax.analysis.report import Chapter
     from infomax.evaluation.splits import Splits
     from infomax.graphs.graph import Graph
     from infomax.presets import Preset

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.chapter import Chapter
+from infomax.analysis.report import Chapter
 from infomax.analysis.style import BASELINE, COLOURS, DASHED, DOTTED, panels
 from infomax.errors import InputError
 from infomax.estimator import DGI

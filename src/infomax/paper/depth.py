@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.chapter import Chapter
+from infomax.analysis.report import Chapter
 from infomax.analysis.style import COLOURS, DOTTED, panels
 from infomax.datasets import load_dataset
 from infomax.estimator import DGI

@@ -10,7 +10,7 @@ from itertools import combinations, permutations
 from math import cos, log2, pi, sin
 from typing import Any, TypeAlias
 
-from infomax.analysis.chapter import Chapter
+from infomax.analysis.report import Chapter
 from infomax.analysis.style import BASELINE, BELOW, COLOURS, DASHED, INK, PAPER, panels
 
 SmallGraph: TypeAlias = frozenset[tuple[int, int]]

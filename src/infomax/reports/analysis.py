@@ -13,13 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from infomax.analysis.activations import activations
-from infomax.analysis.chapter import Chapter
 from infomax.analysis.dimensions import dimensions
 from infomax.analysis.health import health
 from infomax.analysis.pairs import Pairs
 from infomax.analysis.pictures import sample_rows, tsne, umap
 from infomax.analysis.projections import projections
-from infomax.analysis.report import write_report
+from infomax.analysis.report import Chapter, write_report
 from infomax.analysis.scores import scores
 from infomax.arrays.made import told
 from infomax.estimator import DGI
