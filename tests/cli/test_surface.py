@@ -59,6 +59,7 @@ SURFACE = {
     **{f"reproduce {name}": {"--runs", "--probe", "--json"} for name in ROWS},
     "reproduce corruption": {"--dataset", "--run", "--labels", "--runs", "--points", "--out", "--json"},
     "reproduce depth": {"--datasets", "--runs", "--layers", "--widths", "--out", "--json"},
+    "reproduce heterogeneous": {"--runs", "--json"},
     "reproduce theory": {"--out", "--json"},
     "reproduce figures": {"--runs", "--points", "--out", "--json"},
 }
@@ -99,7 +100,8 @@ def test_no_words_are_a_call_for_help():
 
 def test_commands_are_listed_in_the_order_of_use():
     assert tuple(listed(infomax("--help"))) == ORDER
-    assert list(listed(infomax("reproduce", "--help"))) == ["table", *ROWS, "corruption", "depth", "theory", "figures"]
+    commands = ["table", *ROWS, "corruption", "depth", "heterogeneous", "theory", "figures"]
+    assert list(listed(infomax("reproduce", "--help"))) == commands
 
 
 @pytest.mark.parametrize("words", ["", "reproduce", "datasets"])
