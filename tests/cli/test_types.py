@@ -115,3 +115,17 @@ def test_info_draws_types_relations_and_paths(folder, tmp_path):
     output = said(infomax("convert", str(ratings), "--types", "user,item", "--out", str(tmp_path / "out")))
     assert 'edge columns that are not used: "stars"' in output
     assert (tmp_path / "out" / "edges" / "user.to.item.csv").read_text() == "source,target\n1,1\n2,1\n"
+
+
+def test_several_encoders_are_scored_by_mean_and_spread(folder, tmp_path):
+    out = tmp_path / "run"
+    given = ["train", folder, "--out", out, "--epochs", "3", "--dim", "8", "--labels", "topic", "--type", "paper"]
+    assert infomax(*given, "--runs", "2", "--seed", "5").code == 0
+    assert sorted(path.name for path in (out / "paper").iterdir()) == ["seed-5", "seed-6"]
+    alone = infomax(*given[:3], tmp_path / "alone", *given[4:], "--seed", "6")
+    assert alone.code == 0
+    one, other = (
+        DGI.load(path).model_.state_dict() for path in (out / "paper" / "seed-6", tmp_path / "alone" / "paper")
+    )
+    assert all(bool((one[name] == other[name]).all()) for name in one)
+    assert "mean ± over 2 encoders" in said(infomax("evaluate", out / "paper", "--no-raw"))

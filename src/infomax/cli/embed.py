@@ -15,10 +15,10 @@ from infomax.cli.options import (
     KNOWN_FEATURES,
     Device,
     NodesArgument,
-    RunOfTypes,
+    RunOrRuns,
     choosing,
     open_graph,
-    per_type,
+    per_run,
     threaded,
     writable,
 )
@@ -38,10 +38,10 @@ def _writable(path: Path) -> Path:
 
 @app.command(cls=Grouped)
 @threaded
-@per_type
+@per_run
 @choosing(KNOWN_FEATURES)
 def embed(
-    run: RunOfTypes,
+    run: RunOrRuns,
     graph: Annotated[
         str | None,
         typer.Argument(metavar="GRAPH", help="A graph with the same features.  [default: the training graph]"),

@@ -12,7 +12,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
-from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, SourceArgument, per_type, threaded
+from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, SourceArgument, per_run, threaded
 from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @app.command()
 @threaded
-@per_type
+@per_run
 def evaluate(
     source: SourceArgument,
     labels: Annotated[
@@ -74,7 +74,7 @@ def evaluate(
         ),
     ] = False,
     json: Json = None,
-) -> None:
+) -> list[Any]:
     """Score vectors by a linear probe on labels, or by edges.
 
     With labels the score is accuracy, or micro-F1 where a node may have several labels. Without labels it is how well
@@ -101,7 +101,7 @@ def evaluate(
         raise InputError("evaluate", "--edges alone", "--labels, --dataset or --probe beside it")
     if edges or (isinstance(scored, DGI) and not scored.graph_.labels and not asked and not variants):
         _evaluate_edges(source, scored, smooth, json, began)
-        return
+        return []
     graph = scored.graph_ if isinstance(scored, DGI) else None
     named, sources = _sources(labels or [], dataset, graph, id)
     if isinstance(scored, StoredEmbeddings):
@@ -126,6 +126,7 @@ def evaluate(
         show.out.print(line)
     found = {"source": str(source), "labels": names, "probe": probe, "split": name, "rows": values}
     show.write_result(json, found | ({"advice": told} if variants else {}), began)
+    return rows
 
 
 def _evaluate_edges(

@@ -54,13 +54,14 @@ def _finished_or_vectors(source: Path) -> Path:
 
     if not source.exists():
         raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
-    return source if source.is_file() or has_parts(source) else _finished_types(source)
+    return source if source.is_file() or has_parts(source) else _finished_runs(source)
 
 
-def per_type(command: Callable[..., None]) -> Callable[..., None]:
-    """Do what a command does with a run for each type of nodes, where the graph of the run has several.
+def per_run(command: Callable[..., Any]) -> Callable[..., None]:
+    """Do what a command does with a run for each run in a folder: of types of nodes, or of several seeds.
 
-    Files that it writes then have the type in their names; of ``evaluate`` types without labels are left out.
+    Files that it writes then have the name of the run in their own. Where ``evaluate`` scores several encoders, means
+    and deviations over them come last; types without labels are left out.
     """
     own = signature(command, eval_str=True).parameters
     first = next(iter(own))
@@ -70,39 +71,44 @@ def per_type(command: Callable[..., None]) -> Callable[..., None]:
         from infomax.cli import show
         from infomax.training import runs
 
-        folder, kinds = given[first], runs.types_of(given[first])
-        for kind in kinds:
-            if command.__name__ == "evaluate" and not runs.check(folder / kind)["graph"]["labels"]:
-                continue
-            written = {name: _of_type(path, kind) for name in ("out", "json") if (path := given.get(name))}
-            show.log.print(f"{kind}:")
-            command(**{**given, **written, first: folder / kind})
-        if not kinds:
+        folder, names = given[first], runs.runs_in(given[first])
+        if not names:
             command(**given)
+        scored = []
+        for name in names:
+            if command.__name__ == "evaluate" and not runs.check(folder / name)["graph"]["labels"]:
+                continue
+            written = {option: _of_run(path, name) for option in ("out", "json") if (path := given.get(option))}
+            show.log.print(f"{name}:")
+            scored.append(command(**{**given, **written, first: folder / name}))
+        if len(scored) > 1 and all(name.parts[-1].startswith("seed-") for name in names) and all(scored):
+            from infomax.evaluation.results import Row, over_encoders
+
+            show.scores(f"{folder}: mean ± over {len(scored)} encoders", map(Row.to_dict, over_encoders(scored)))
 
     return _taking(run, list(own.values()))
 
 
-def _of_type(path: Path, kind: str) -> Path:
-    """The file or folder of one type: vectors.paper.parquet for vectors.parquet, vectors/paper for vectors/."""
-    return path.with_suffix(f".{kind}{path.suffix}") if path.suffix else path / kind
+def _of_run(path: Path, name: Path) -> Path:
+    """The file or folder of one run: vectors.paper.parquet for vectors.parquet, vectors/paper for vectors/."""
+    return path.with_suffix(f".{'.'.join(name.parts)}{path.suffix}") if path.suffix else path / name
 
 
-def _finished_types(run: Path) -> Path:
-    """As `_finished`, of a run that may be one for each type of nodes."""
+def _finished_runs(run: Path) -> Path:
+    """As `_finished`, of a run or a folder of runs."""
     from infomax.training import runs
 
-    for kind in runs.types_of(run) or [""]:
-        runs.check(run / kind)
+    for name in runs.runs_in(run) or [Path()]:
+        runs.check(run / name)
     return run
 
 
-RunOfTypes = Annotated[
+RunOrRuns = Annotated[
     Path,
     typer.Argument(
         metavar="RUN",
-        callback=_finished_types,
-        help="A run folder, written by train; of several types, all or RUN/TYPE.",
+        callback=_finished_runs,
+        help="A run folder, written by train; of several types or seeds, all or one: RUN/TYPE.",
     ),
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", callback=_finished, help="A run folder, written by train.")]

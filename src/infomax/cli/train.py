@@ -102,6 +102,14 @@ class Schedule:
         typer.Option(metavar="N", help="Nodes per step, in batches or patches.  [default: 16384 or 256]", min=1),
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Decides the first weights and every corruption.")] = 0
+    runs: Annotated[
+        int,
+        typer.Option(
+            metavar="R",
+            help="Train R encoders, with seeds from --seed on; evaluate shows mean and spread.",
+            min=1,
+        ),
+    ] = 1
 
     @property
     def of_batches(self) -> str:
@@ -149,6 +157,7 @@ def train(
     """Train on a graph; writes a run folder. Of several types of nodes, each is trained, into a folder of its own."""
     from infomax.arrays import made
     from infomax.cli.torchrun import joined
+    from infomax.kernels.device import choose_device
 
     with joined(device) as ranks:
         with ranks.together():
@@ -173,7 +182,39 @@ def train(
                 model = _model(dim, epochs, method, schedule, device, kind)
             if method.preset == "auto" and schedule.of_batches:
                 show.log.print(f"preset {model.preset}: {schedule.of_batches} was given")
-            _train(model, one, out / kind, resume, ranks)
+            models = _runs(model, out / kind, schedule.runs)
+            if len(models) > 1 and choose_device(device).type == "cuda" and ranks.count == 1 and not resume:
+                _train_together(models, one)
+                continue
+            for place, again in models.items():
+                _train(again, one, place, resume, ranks)
+
+
+def _train_together(models: dict[Path, DGI], graph: Graph) -> None:
+    """Train several encoders side by side on a GPU; write a run folder for each."""
+    from infomax.estimator.together import fit_together
+
+    began = time.monotonic()
+    for place in models:
+        _refuse(place, 0, resume=False)
+    with show.Steps("train", len(models)) as steps:
+        fit_together(list(models.values()), graph)
+        for done, (place, model) in enumerate(models.items(), start=1):
+            model.save(place)
+            steps.at(done, f"loss {model.health_['loss']:.4f}" if "loss" in model.health_ else "")
+    verdicts = {model.health_["verdict"]["verdict"] for model in models.values()}
+    show.wrote(f"{len(models)} runs, {next(iter(models))}/ and on; verdicts: {', '.join(sorted(verdicts))}", began)
+
+
+def _runs(model: DGI, out: Path, runs: int) -> dict[Path, DGI]:
+    """The run folder and the model of each encoder; several have seeds from that of the model on."""
+    from infomax.estimator import DGI
+
+    if runs == 1:
+        return {out: model}
+    given = model.get_params()
+    seeds = range(model.seed, model.seed + runs)
+    return {out / f"seed-{seed}": DGI(**{**given, "seed": seed}) for seed in seeds}
 
 
 def _refuse(out: Path, rank: int, resume: bool) -> None:

@@ -62,6 +62,16 @@ def summarise(
     return Row(method, metric, float(values.mean()), std, len(values), paper, seconds)
 
 
+def over_encoders(scored: Sequence[Sequence[Row]]) -> list[Row]:
+    """The rows of several encoders as one each: the mean of their means, the deviation over encoders."""
+    found = []
+    for rows in zip(*scored, strict=True):
+        means, first = np.array([row.mean for row in rows]), rows[0]
+        std, seconds = float(means.std(ddof=1)), sum(row.seconds for row in rows)
+        found.append(Row(first.method, first.metric, float(means.mean()), std, len(rows), None, seconds))
+    return found
+
+
 def score_text(mean: float, std: float | None, metric: str) -> str:
     """Format a score: accuracy as ``82.0 ± 0.7``, micro-F1 as ``0.638 ± 0.002``."""
     digits = 1 if metric == "accuracy" else 3

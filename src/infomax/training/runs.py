@@ -271,11 +271,17 @@ def _open_graph_folder(config: Path, path: Path, described: Any) -> Graph:
     return Graph.open(path).target(described.get("type", ""))
 
 
-def types_of(folder: Path) -> list[str]:
-    """The types of a run on a graph of several types, which holds a run folder for each; none for other folders."""
+def runs_in(folder: Path) -> list[Path]:
+    """The runs in a folder of runs, by type of nodes, seed, or both, as paths below it; none for other folders."""
     if (folder / CONFIG).exists() or not folder.is_dir():
         return []
-    return sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
+    found = [*folder.glob(f"*/{CONFIG}"), *folder.glob(f"*/*/{CONFIG}")]
+    return sorted(path.parent.relative_to(folder) for path in found)
+
+
+def types_of(folder: Path) -> list[str]:
+    """The types of a run on a graph of several types; none for other folders."""
+    return sorted({name.parts[0] for name in runs_in(folder) if not name.parts[0].startswith("seed-")})
 
 
 def refuse_busy(folder: Path) -> None:
