@@ -98,7 +98,7 @@ def test_what_neighbours_cannot_do_is_refused_at_once(
 
     monkeypatch.setattr(runs, "vectors_of_run", lambda run: None)
     monkeypatch.setattr(DGI, "transform", None)  # the work, which none of these may begin
-    assert "nodes, or --nodes FILE" in refused("neighbours", run)
+    assert "nodes, --nodes FILE, or --all" in refused("neighbours", run)
     assert "n.xls" in refused("neighbours", run, 3, "--out", tmp_path / "n.xls")
     assert "none.txt" in refused("neighbours", run, "--nodes", tmp_path / "none.txt")
     (tmp_path / "empty.txt").write_text("\n")
@@ -161,3 +161,27 @@ def test_a_node_table_may_stand_beside_the_edge_table(run: Path, tmp_path: Path)
     assert Embeddings.read(tmp_path / "v.parquet").node_names[3] == "Newark Liberty Intl"
     assert "nodes.csy" in refused("info", edges, run.parent / "air" / "nodes.csy")
     assert "no node table" in refused("info", tmp_path / "g.npz", nodes)
+
+
+def test_the_neighbours_of_all_nodes_are_written(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from infomax.cli import neighbours as command
+
+    vectors = DGI.load(run).transform(DGI.load(run).graph_)
+    exact = done("neighbours", run, "--all", "-k", 3, "--out", tmp_path / "exact.parquet").out
+    assert exact.startswith("all pairs compared: exact\n")
+    assert "(3 neighbours of 24 nodes)" in exact
+    rows = pyarrow.parquet.read_table(tmp_path / "exact.parquet").to_pylist()
+    assert [row["id"] for row in rows] == np.repeat(np.arange(N), 3).tolist()
+    for node in range(N):
+        found = [(row["neighbour"], pytest.approx(row["cosine"], abs=1e-5)) for row in rows if row["id"] == node]
+        assert [(other, cosine) for other, cosine in vectors.neighbours(node, 3)] == found
+    assert (rows[9]["name"], rows[9]["rank"]) == ("Newark Liberty Intl", 1)
+    monkeypatch.setattr(command, "EXACT", 10)
+    done("embed", run, "--out", tmp_path / "v.npz")
+    for source in (run, tmp_path / "v.npz"):
+        searched = done("neighbours", source, "--all", "-k", 3, "--out", tmp_path / "groups.csv").out
+        assert "10 groups of similar nodes" in searched
+        assert "recall@3" in searched
+        assert len((tmp_path / "groups.csv").read_text().splitlines()) == 1 + 3 * N
+    assert "both" in refused("neighbours", run, 3, "--all", "--out", tmp_path / "x.csv")
+    assert "no --out" in refused("neighbours", run, "--all")

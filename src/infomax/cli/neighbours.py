@@ -11,7 +11,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import SourceArgument, result_file, written_once
+from infomax.cli.options import Device, SourceArgument, result_file, written_once
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from infomax.estimator import DGI
     from infomax.index import NeighbourIndex
 
+EXACT = 100_000
+"""Up to this number of nodes ``--all`` compares all pairs, on a CPU."""
 _INSTALL = "Install it: pip install 'infomax[index]'."
 
 
@@ -39,6 +41,14 @@ def neighbours(
         Path | None,
         typer.Option("--nodes", metavar="FILE", help="A file of nodes: a line for each, or a table with a column id."),
     ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="The neighbours of all nodes, for --out: exact up to 100,000 nodes and on a GPU, else searched in "
+            "groups of similar nodes.",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", callback=result_file, help="Write them to a .csv, .tsv, .parquet or .json."),
@@ -52,6 +62,7 @@ def neighbours(
             show_default=False,
         ),
     ] = None,
+    device: Device = "auto",
 ) -> None:
     """Show the nodes nearest to a node, by cosine similarity."""
     from infomax import index
@@ -59,14 +70,18 @@ def neighbours(
 
     began = time.monotonic()
     wanted = [*(nodes or ()), *([] if file is None else _listed(file))]
-    if not wanted:
-        raise InputError("neighbours", "nodes, or --nodes FILE", "none")
-    if use_index and not index.installed():
+    if bool(wanted) == everything or (everything and out is None):
+        found = "both" if wanted else "no --out" if everything else "none"
+        raise InputError("neighbours", "nodes, --nodes FILE, or --all --out FILE", found)
+    if use_index and not everything and not index.installed():
         raise InputError("--index", "usearch, which builds indices", "none installed", _INSTALL)
     source, wanted = _of_one_type(source, wanted)
-    searched = _open(source, use_index, wanted)
-    rows = rows_of(searched.ids, searched.node_names, wanted)
-    blocks = iter([(rows, *searched.nearest(rows, k))])
+    searched = _open(source, False if everything else use_index, wanted)
+    if everything:
+        blocks = _all(searched, k, use_index, device)
+    else:
+        rows = rows_of(searched.ids, searched.node_names, wanted)
+        blocks = iter([(rows, *searched.nearest(rows, k))])
     if out is None:
         for part in blocks:
             _show(searched, *part)
@@ -74,7 +89,8 @@ def neighbours(
         from infomax.io.results import write_result
 
         write_result(out, _columns(searched, blocks))
-        show.wrote(f"{out} ({k} neighbours of {len(wanted):,} nodes)", began)
+        many = len(searched.ids) if everything else len(wanted)
+        show.wrote(f"{out} ({min(k, len(searched.ids) - 1)} neighbours of {many:,} nodes)", began)
     if isinstance(searched, index.NeighbourIndex):
         show.out.print(str(searched))
 
@@ -89,7 +105,8 @@ def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
     found = {kind for kind, colon, _ in (node.partition(":") for node in wanted) if colon}
     if len(found) != 1 or not found <= set(kinds) or not all(":" in node for node in wanted):
         remedy = "Vectors of two types cannot be compared: each type has weights of its own."
-        raise InputError("neighbours", f"TYPE:NODE, of one of {', '.join(kinds)}", ", ".join(wanted[:3]), remedy)
+        expected = f"TYPE:NODE, of one of {', '.join(kinds)}; for --all RUN/TYPE"
+        raise InputError("neighbours", expected, ", ".join(wanted[:3]) or "none", remedy)
     return source / found.pop(), [node.partition(":")[2] for node in wanted]
 
 
@@ -135,6 +152,31 @@ def _columns(searched: Searched, blocks: Iterator[tuple[NDArray[np.int64], Any, 
         near = {} if names is None else {"neighbour_name": names[other]}
         rank = np.tile(np.arange(1, k + 1), len(rows))
         yield {"id": ids[own], **called, "rank": rank, "neighbour": ids[other], **near, "cosine": cosines.ravel()}
+
+
+def _all(searched: Any, k: int, use_index: bool | None, device: str) -> Iterator[tuple[NDArray[np.int64], Any, Any]]:
+    """The neighbours of all nodes, some nodes at a time; says how they were searched."""
+    import numpy as np
+
+    from infomax.analysis.map.neighbours import Groups, nearest
+    from infomax.arrays.blocks import require_room
+    from infomax.arrays.parquet_columns import ID_ROWS
+    from infomax.kernels.device import choose_device
+
+    place, (n, width) = choose_device(device), searched.vectors.shape
+    require_room(12 * n * (width + k), "hold all of its vectors and neighbours")
+    vectors = searched.vectors[:]
+    with show.Steps("neighbours", n) as steps:
+        if use_index is False or (use_index is None and (n <= EXACT or place.type == "cuda")):
+            rows, cosines = nearest(vectors, k, device=place, progress=steps.at)
+            show.out.print("all pairs compared: exact")
+        else:
+            groups = Groups(vectors, k)
+            rows, cosines = groups.nearest(steps.at)
+            show.out.print(str(groups))
+    for first in range(0, n, ID_ROWS // 8):
+        some = np.arange(first, min(first + ID_ROWS // 8, n))
+        yield some, rows[some], cosines[some]
 
 
 def _percent(share: float) -> str:
