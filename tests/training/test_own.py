@@ -245,3 +245,16 @@ def test_a_training_that_auto_chose_goes_on(tmp_path):
         DGI(8, epochs=5).fit(graph, run=tmp_path, progress=stop)
     resumed = DGI(8, epochs=5).fit(graph, run=tmp_path)
     np.testing.assert_array_equal(resumed.transform(graph).vectors, DGI(8, epochs=5).fit_transform(graph).vectors)
+
+
+def test_many_graphs_have_it(tmp_path):
+    graphs = joined(like=False), joined(like=True)
+    ends = np.hstack([graphs[0].adjacency.nonzero(), np.array(graphs[1].adjacency.nonzero()) + 300])
+    features = np.vstack([graph.table[:300] for graph in graphs])
+    both = Graph.from_arrays(ends, features, groups=np.repeat([0, 1], 300))
+    model = DGI(8, epochs=1, own=4).fit(both, run=tmp_path)
+    vectors = model.transform(both).vectors
+    assert (model.preset_.name, vectors.shape) == ("many-graphs", (600, 12))
+    np.testing.assert_array_equal(DGI.load(tmp_path).transform(both).vectors, vectors)
+    alone = model.transform(Graph.from_arrays(graphs[1].adjacency.nonzero(), features[300:])).vectors
+    np.testing.assert_allclose(alone, vectors[300:], atol=1e-4)

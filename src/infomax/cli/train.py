@@ -53,7 +53,8 @@ class Method:
         int | None,
         typer.Option(
             metavar="HOPS",
-            help="Smooth the vectors of this run over so many hops, such as 5: helps where labels follow communities.",
+            help="Smooth the vectors of this run over so many hops, such as 5: helps where labels follow communities.  "
+            "[default: none; 5 where there are no features]",
             min=0,
         ),
     ] = None
@@ -62,7 +63,7 @@ class Method:
         typer.Option(
             metavar="K",
             help="Set K singular vectors of the node's own features beside its vector, such as 128: helps where "
-            "neighbours differ.",
+            "neighbours differ.  [default: none; 128 where neighbours are no more alike than random pairs]",
             min=0,
         ),
     ] = None

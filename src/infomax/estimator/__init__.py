@@ -65,9 +65,10 @@ class DGI(Parameters):
             epoch is one step. 0 is Random-Init: an encoder with its initial weights.
         patience: stop after this many epochs without a lower training loss; keep the weights with the lowest loss.
         smooth: number of hops over which `transform` smooths the vectors, H + P^smooth H with rows of length 1. It
-            helps where labels follow communities; 0, the default of all presets, switches it off.
+            helps where labels follow communities; 0 switches it off. None: none, but 5 for positions, with "auto".
         own: number of singular vectors of the node's own features that stand beside its vector, such as 128, which is
-            then so much wider. It helps where neighbours differ; 0, the default of all presets, switches it off.
+            then so much wider. It helps where neighbours differ; 0 switches it off. None: none, but with "auto"
+            128 where neighbours resemble each other no more than random pairs do.
         seed: seed of the initial weights and of all other random draws.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``...
 
