@@ -140,9 +140,19 @@ class Searched:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return positions(self.ids)
+
+    def _rows(self, node_id: Hashable) -> dict[str, int]:
+        return self._position if isinstance(self.ids, np.ndarray) else self.ids.find([node_id])
+
+    def __contains__(self, node_id: Hashable) -> bool:
+        return str(node_id) in self._rows(node_id)
+
     def row(self, node_id: Hashable) -> int:
         """The row of a node, by its id or else by its name; an integer and its text are the same id."""
-        return int(rows_of(self.ids, self.node_names, [node_id])[0])
+        return find_row(self._rows(node_id), node_id, self.ids, self.node_names)
 
     def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
         """The ``k`` nodes most similar to a node by cosine, without itself; ties in input order.
@@ -209,9 +219,6 @@ class Embeddings(Searched):
         """The vectors, so that embeddings can be passed to NumPy and scikit-learn."""
         return np.array(self.vectors, dtype, copy=copy)
 
-    def __contains__(self, node_id: Hashable) -> bool:
-        return str(node_id) in self._position
-
     def __repr__(self) -> str:
         return f"Embeddings({self.vectors.shape[0]:,} nodes, {self.vectors.shape[1]:,} dimensions)"
 
@@ -219,14 +226,6 @@ class Embeddings(Searched):
         """The vector ``[d]`` of a node."""
         vector: NDArray[np.float32] = self.vectors[self.row(node_id)]
         return vector
-
-    @cached_property
-    def _position(self) -> dict[str, int]:
-        return positions(self.ids)
-
-    def row(self, node_id: Hashable) -> int:
-        """The row of a node, by its id or else by its name; an integer and its text are the same id."""
-        return find_row(self._position, node_id, self.ids, self.node_names)
 
     def part(self, mask: NDArray[np.bool_]) -> Embeddings:
         """The embeddings of the nodes of a mask ``[N]``, such as a split of a graph."""

@@ -2,7 +2,7 @@
 
 A block that takes long says so in its first line, "Not run by the tests", and is not run. Commands of infomax in such
 blocks and in indented ones are still parsed: every option must exist. The commands in the README run as well, but for
-those in LONG.
+those in LONG. A block that begins with "# Needs faiss" is left out where that module is not installed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import re
 import shlex
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from infomax.cli import app
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCED = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NEEDS = re.compile(r"# Needs (\w+)\n")
 LEFT_OUT = "Not run by the tests"
 LONG = {"map", "analyse", "prepare"}
 """Commands of the README that take long, or need more than its two tables; they have tests of their own."""
@@ -30,7 +32,10 @@ LONG = {"map", "analyse", "prepare"}
 def blocks(path: Path) -> list[tuple[str, str]]:
     """The language and the code of each block to run."""
     found = FENCED.findall(path.read_text(encoding="utf-8"))
-    return [(language, code) for language, code in found if LEFT_OUT not in code.partition("\n")[0]]
+    needed = [NEEDS.match(code) for _, code in found]
+    there = [need is None or find_spec(need[1]) is not None for need in needed]
+    kept = (block for block, installed in zip(found, there, strict=True) if installed)
+    return [(language, code) for language, code in kept if LEFT_OUT not in code.partition("\n")[0]]
 
 
 def commands(code: str) -> list[list[str]]:

@@ -41,6 +41,7 @@ SURFACE = {
         *COLUMNS,
     },
     "embed": {"--out", "--attach", "--smooth", "--own", "--id", "--source", "--target", "--weight", "--features"},
+    "compare": {"--json"},
     "update": {"--out", "--vectors", "--train", "--align", "--labels", "--device"},
     "evaluate": {"--labels", "--id", "--dataset", "--probe", "--smooth", "--variants", "--edges", "--json", "--raw"},
     "neighbours": {"-k", "--index"},

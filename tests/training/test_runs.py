@@ -59,7 +59,7 @@ class TestOneWriter:
         loaded = DGI.load(tmp_path / "run")
         np.testing.assert_array_equal(loaded.transform(graph).vectors, first.transform(graph).vectors)
         assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
-            "config.json", "graph.npz", "health.json", "model.safetensors", "vectors.npy"
+            "README.md", "config.json", "graph.npz", "health.json", "metrics.jsonl", "model.safetensors", "vectors.npy"
         ]  # fmt: skip
 
     def test_saving_over_a_training_is_refused(self, tmp_path, graph):

@@ -17,6 +17,7 @@ import typer
 from infomax.cli import (  # noqa: F401
     analyse,
     cluster,
+    compare,
     demo,
     embed,
     evaluate,

@@ -16,8 +16,8 @@ from infomax.errors import InputError
 from infomax.version import __version__
 
 ORDER = (
-    "info", "train", "embed", "update", "evaluate", "neighbours", "map", "cluster", "analyse", "convert", "prepare",
-    "demo", "reproduce", "datasets",
+    "info", "train", "embed", "update", "evaluate", "compare", "neighbours", "map", "cluster", "analyse", "convert",
+    "prepare", "demo", "reproduce", "datasets",
 )  # fmt: skip
 """The commands in the order in which one uses them; others are listed last."""
 LATE = {"reproduce": "infomax.paper.command"}

@@ -87,6 +87,7 @@ def evaluate(
     from infomax.evaluation.splits import known, splits_for
     from infomax.io.parts import has_parts
     from infomax.reports.comparison import advice, compare, majority, vectors_row
+    from infomax.training.card import add_scores
 
     began = time.monotonic()
     scored: DGI | Embeddings | StoredEmbeddings
@@ -120,7 +121,11 @@ def evaluate(
         rows = [vectors_row(str(source), scored.vectors, codes, splits, measure, time.perf_counter())]
         rows.append(majority(codes, splits))
     values = [row.to_dict() for row in rows]
-    show.scores(f"{', '.join(names)}: {probe} probe, {name}, {int(known(codes).sum()):,} labelled nodes", values)
+    title = f"{', '.join(names)}: {probe} probe, {name}, {int(known(codes).sum()):,} labelled nodes"
+    show.scores(title, values)
+    if isinstance(scored, DGI):
+        unit = "accuracy in %" if rows[0].metric == "accuracy" else rows[0].metric
+        add_scores(source, f"{title}, {unit}", {row.method: row.mean for row in rows})
     told = advice(scored, rows, source, smooth) if isinstance(scored, DGI) else []
     for line in told:
         show.out.print(line)
@@ -135,13 +140,16 @@ def _evaluate_edges(
     """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
     from infomax.estimator import DGI
     from infomax.reports.comparison import compare_links
+    from infomax.training.card import add_scores
 
     if not isinstance(model, DGI):
         raise InputError("--edges", "a run folder, which holds the edges", f"the vectors {source}")
     rows, count = compare_links(model, smooth)
     held_out = model.graph_.held_out is not None
     kind = "held out from training" if held_out else "seen in training"
-    show.links(f"{source}: {count:,} edges, {kind}, against as many random pairs of nodes", rows)
+    title = f"{count:,} edges, {kind}, against as many random pairs of nodes"
+    show.links(f"{source}: {title}", rows)
+    add_scores(source, f"{title}, AUC", {f"{row['method']}, {row['score']}": row["auc"] for row in rows})
     if not held_out:
         show.out.print(
             "These edges were seen in training: scores of new edges are lower. For a fair figure, train with "

@@ -10,8 +10,8 @@ import numpy as np
 
 from infomax.arrays import checks
 from infomax.arrays.made import made
-from infomax.embeddings import find_row, positions
-from infomax.errors import InputError
+from infomax.embeddings import positions
+from infomax.errors import InputError, shorten
 from infomax.graphs.graph import Graph
 from infomax.io.around import attach_near
 from infomax.io.record import Record
@@ -24,7 +24,7 @@ class Known:
     """The graph of a model, to which new nodes are attached a few at a time."""
 
     def __init__(self, graph: Graph) -> None:
-        if graph.groups is not None:
+        if graph.groups is not None or graph.relations:
             remedy = "Embed new graphs whole, without attaching them."
             raise InputError("the graph of the model", "one graph, to attach nodes to", "several", remedy)
         self.graph, self.names = graph, dict.fromkeys(graph.feature_names)
@@ -46,7 +46,9 @@ class Known:
             edges += [(identifier, new, weight) for identifier, weight in weights.items()]
         ids, late, weighed = zip(*edges, strict=True) if edges else ((), (), ())
         known = self.rows if isinstance(graph.ids, np.ndarray) else graph.ids.find(ids)
-        rows = np.array([find_row(known, identifier, graph.ids) for identifier in ids], np.int64)
+        if unknown := [identifier for identifier in ids if str(identifier) not in known]:
+            raise InputError("neighbours", f"ids of the {graph.num_nodes:,} known nodes", shorten(unknown[0]))
+        rows = np.array([known[str(identifier)] for identifier in ids], np.int64)
         weight = checks.check_array("neighbours", weighed, checks.NUMBERS, "numbers", np.float32)
         if not (np.isfinite(weight) & (weight >= 0)).all():
             raise InputError("neighbours", "finite weights of zero or more", str(weight.min()))

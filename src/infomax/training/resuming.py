@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from infomax.graphs.graph import Graph
+from infomax.io.json import to_json
 from infomax.training import checkpoints, runs
 from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.fingerprints import refuse_other
@@ -39,13 +40,23 @@ def refuse_other_run(folder: Path, graph: Graph, settings: dict[str, Any], seed:
 
 
 def pausing(progress: Pause, folder: Path | None, fingerprint: dict[str, str], preset: str) -> Pause:
-    """Return a function for `Training.run` that calls ``progress`` and, on the first rank, writes checkpoints.
+    """Return a function for `Training.run` that calls ``progress``; on the first rank it writes a log and checkpoints.
 
     A checkpoint holds the name of the preset and the fingerprint of the training.
 
     If ``progress`` raises KeyboardInterrupt on any rank, a checkpoint is written and all ranks stop after this step.
     """
-    saved = time.monotonic()
+    saved, logged = time.monotonic(), 0
+
+    def log(training: Training) -> None:
+        """Append the epochs that metrics.jsonl lacks; the first call of a training, also a resumed one, writes all."""
+        nonlocal logged
+        if folder is not None and training.ranks.rank == 0 and len(training.history) > logged:
+            rows = enumerate(training.history[logged:], logged + 1)
+            lines = [to_json({"epoch": epoch, **record._asdict()}) + "\n" for epoch, record in rows]
+            with (folder / runs.METRICS).open("a" if logged else "w", encoding="utf-8") as file:
+                file.writelines(lines)
+            logged = len(training.history)
 
     def save(training: Training) -> None:
         nonlocal saved
@@ -57,6 +68,7 @@ def pausing(progress: Pause, folder: Path | None, fingerprint: dict[str, str], p
 
     def pause(training: Training) -> None:
         interruption = None
+        log(training)
         try:
             progress(training)
         except KeyboardInterrupt as interrupted:

@@ -5,6 +5,8 @@ graph.npz               the graph, its node ids, labels and splits; config.json 
 model.safetensors       the weights, the scaler, the own part, the feature names, hashed; it marks a finished run
 vectors.npy             the vectors of a graph of at most `STORED` nodes, so that showing them needs no model
 health.json             the report on the training
+metrics.jsonl           the loss of every epoch, one JSON object per line, written while it trains
+README.md               a page about the run; scores.json has the scores on it
 checkpoint.safetensors  the state of an unfinished training
 neighbours.*            the index of `infomax neighbours`, made when it is first needed
 .lock                   held while a process writes the folder
@@ -36,6 +38,7 @@ from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
+from infomax.training.card import CARD, SCORES, write_card
 from infomax.training.verdict import UNTOLD, words
 from infomax.version import __version__
 
@@ -47,6 +50,7 @@ if TYPE_CHECKING:  # torch is imported where it is needed: `vectors_of_run` does
 FORMAT = 2
 CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
 VECTORS, HEALTH, CHECKPOINT, LOCK = "vectors.npy", "health.json", "checkpoint.safetensors", ".lock"
+METRICS = "metrics.jsonl"
 STORED = 50_000
 """Nodes up to which a run holds its vectors: at most 100 MB at the usual width."""
 
@@ -101,7 +105,7 @@ def begin(
     described |= {"type": graph.kind} if graph.kind else {}
     to_json(settings)  # raises for settings that cannot be written, before anything is removed
     make_folder(folder)
-    old = () if resumed else (MODEL, VECTORS, CHECKPOINT)
+    old = () if resumed else (MODEL, VECTORS, CHECKPOINT, METRICS, CARD, SCORES)
     for name in old:  # first, so that an old model is never beside a new graph
         (folder / name).unlink(missing_ok=True)
     if graph.folder is None:
@@ -165,6 +169,7 @@ def finish(
     if vectors is not None:
         vectors.save(folder / VECTORS)
         values |= {"vectors": file_hash(folder / VECTORS), "made_by": vectors.model}
+    write_card(folder, read_json(folder / CONFIG), health)
     checkpoints.save(folder / MODEL, tensors, values)
     (folder / CHECKPOINT).unlink(missing_ok=True)
 

@@ -1,0 +1,68 @@
+"""The page about a run in its folder, README.md, and the scores that `infomax evaluate` adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from infomax.errors import InputError
+from infomax.io.atomic import write_text
+from infomax.io.json import read_json, write_json
+from infomax.training.verdict import UNTOLD, words
+
+CARD, SCORES = "README.md", "scores.json"
+
+
+def flat(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings without nesting: ``{"encoder": {"part": "GCN", "layers": 2}}`` is encoder, and encoder.layers."""
+    out = {}
+    for name, value in values.items():
+        inner = dict(value) if isinstance(value, dict) else {"part": value}
+        out[name] = inner.pop("part", "")
+        out |= {f"{name}.{key}": one for key, one in flat(inner).items()}
+    return out
+
+
+def read_scores(folder: Path) -> dict[str, dict[str, float]]:
+    """The scores of a run by what was scored, then by method; none where there are none, or the file is damaged."""
+    try:
+        found = read_json(folder / SCORES)
+        return {title: {method: float(score) for method, score in rows.items()} for title, rows in found.items()}
+    except (InputError, AttributeError, TypeError, ValueError):
+        return {}
+
+
+def add_scores(folder: Path, title: str, scores: dict[str, float]) -> None:
+    """Keep the scores of an evaluation in the run folder and on its page, unless the folder cannot be written."""
+    try:
+        write_json(folder / SCORES, read_scores(folder) | {title: scores})
+        write_card(folder, read_json(folder / "config.json"), read_json(folder / "health.json"))
+    except (InputError, OSError):
+        return
+
+
+def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> None:
+    """Write the page: what the run was trained on, its settings, its health, its scores, how to load it."""
+    graph = {name: value for name, value in config["graph"].items() if name != "sha256"}
+    columns = ", ".join(f"{name}: {column}" for name, column in graph.pop("columns", {}).items())
+    graph |= {"labels": ", ".join(graph["labels"]), "named columns": columns}
+    numbers = {name: value for name, value in health.items() if isinstance(value, int | float)}
+    parts = [
+        f"# {folder.resolve().name}",
+        "A run of infomax: Deep Graph Infomax, which learns one vector per node of a graph without labels.",
+        _table("Trained on", graph.items()),
+        _table("Settings", {"seed": config["seed"], **flat(config["settings"])}.items()),
+        _table("Health", numbers.items()),
+        words(health.get("verdict") or UNTOLD),
+        *(_table(title, ((name, f"{score:.4g}") for name, score in rows.items()))
+          for title, rows in read_scores(folder).items()),
+        f'## To load it\n\n```python\nfrom infomax import DGI\n\nmodel = DGI.load("{folder.resolve().name}")\n'
+        "embeddings = model.transform(model.graph_)\n```",
+    ]  # fmt: skip
+    write_text(folder / CARD, "\n\n".join(parts) + "\n")
+
+
+def _table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
+    cells = [f"| {name} | {value} |".replace("\n", " ") for name, value in rows if value not in ("", None)]
+    return "\n".join([f"## {title}", "", "| | |", "|---|---|", *cells])

@@ -1,0 +1,41 @@
+"""infomax compare: runs side by side."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from shell import infomax, refused
+
+
+@pytest.fixture(scope="module")
+def other(folder, tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "other"
+    words = ("--labels", "kind", "--dim", 8, "--epochs", 3, "--seed", 4, "--set", "layers=2")
+    assert infomax("train", folder, *words, "--out", path).code == 0
+    return path
+
+
+def test_settings_that_differ_health_and_scores_stand_side_by_side(run, other, tmp_path, quick_probe):
+    assert "No scores" in infomax("compare", run, other).err
+    for one in (run, other):
+        assert infomax("evaluate", one).code == 0
+    assert infomax("evaluate", other, "--edges").code == 0
+    outcome = infomax("compare", run, other, "--json", tmp_path / "found.json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["runs"] == [str(run), str(other)]
+    settings = found["settings"]
+    assert (settings["seed"], settings["epochs"], settings["encoder.layers"]) == ([0, 4], [20, 3], [None, 2])
+    assert "dim" not in settings
+    assert not [name for name in settings if name.startswith("graph.")]
+    assert found["health"]["epochs"] == [20, 3]
+    labelled = [values for name, values in found["scores"].items() if name.startswith("kind: ") and "DGI" in name]
+    assert len(labelled) == 1
+    assert all(0 < score <= 100 for score in labelled[0])
+    edges = [values for name, values in found["scores"].items() if "edges" in name and "DGI, cosine" in name]
+    assert [values[0] for values in edges] == [None]
+    for words in ("encoder.layers", "effective_rank", "verdict", "scores"):
+        assert words in outcome.out, words
+    assert "Raw features" in (run / "README.md").read_text()
+    refused(infomax("compare", run, tmp_path), "a run folder")

@@ -1,0 +1,132 @@
+"""The server to copy: it gives what the library gives, and refuses the rest in words."""
+
+from __future__ import annotations
+
+import gc
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import quote
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+from sample_graphs import random_graph
+
+from infomax import DGI, Graph
+
+pytest.importorskip("fastapi", reason="the server is made with it")
+pytest.importorskip("httpx", reason="requests are made with it")
+pytest.importorskip("usearch", reason="neighbours are found with it")
+from fastapi.testclient import TestClient
+from recipes.serve import MOST_BYTES, MOST_NEIGHBOURS, MOST_NODES, make_app
+
+ROOT = Path(__file__).parents[2]
+IDS = ["a/b", "é:ü", "?k=1", *(f"n{row}" for row in range(37))]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    graph = random_graph(dense=True)
+    graph = Graph.from_scipy(graph.adjacency, graph.features, ids=np.array(IDS, dtype=object))
+    path = tmp_path_factory.mktemp("served") / "run"
+    DGI(8, epochs=5).fit(graph).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def client(run):
+    return TestClient(make_app(run))
+
+
+@pytest.fixture(scope="module")
+def model(run):
+    return DGI.load(run)
+
+
+def test_nodes_and_their_neighbours_are_those_of_the_library(client, model):
+    embeddings = model.transform(model.graph_)
+    for node in IDS:
+        place = f"/nodes/{quote(node, safe='')}"
+        np.testing.assert_allclose(client.get(place).json()["vector"], embeddings[node], rtol=1e-5, atol=1e-7)
+        found, expected = client.get(f"{place}/neighbours?k=3").json(), embeddings.neighbours(node, 3)
+        assert [one["cosine"] for one in found] == pytest.approx([cosine for _, cosine in expected], abs=1e-5)
+    assert client.get("/health").json() == {"status": "ok", "nodes": 40, "model": model.hash_}
+
+
+def test_new_nodes_have_the_vectors_of_the_library(client, model):
+    row = np.arange(12.0).tolist()
+    named = dict(zip(model.feature_names_, row, strict=True))
+    asked = [{"features": row, "neighbours": ["n1", "a/b"]}, {"features": row, "neighbours": {"n2": 2}}]
+    expected = model.vectors([row, row], [["n1", "a/b"], {"n2": 2}])
+    np.testing.assert_allclose(client.post("/vectors", json=asked).json(), expected, rtol=1e-4, atol=1e-6)
+    one = client.post("/vectors", json=[{"features": named, "neighbours": ["n1"]}]).json()
+    np.testing.assert_allclose(one, [model.vector(row, ["n1"])], rtol=1e-4, atol=1e-6)
+
+
+def malformed(rng: np.random.Generator) -> dict[str, object]:
+    """A request that the server must refuse."""
+    wrong = [None, "x", 1e999, -1, 10**400, [], {}, [[]], "\ud800", True, [1] * 12, {"x0": 1}]
+    body = [{"features": wrong[rng.integers(12)], "neighbours": wrong[rng.integers(12)]}] * int(rng.integers(0, 3))
+    text = json.dumps(body).encode()
+    bodies = [b"", b"{", b"\xff\xfe", b"[" * 5000, b"null", text, text[: rng.integers(len(text) + 1)] + b"}"]
+    if rng.random() < 0.5:
+        return {"method": "POST", "url": "/vectors", "content": bodies[rng.integers(len(bodies))]}
+    paths = ["/nodes/nobody", "/nodes/%ff", "/nodes/n1/neighbours?k=0", "/nodes/n1/neighbours?k=1e9", "/nodes/", "/%00"]
+    url = paths[rng.integers(len(paths))] + "x" * int(rng.integers(3))
+    return {"method": str(rng.choice(["GET", "PUT", "DELETE"])), "url": url}
+
+
+def test_malformed_requests_are_refused_and_leave_nothing_behind(client):
+    rng, counts = np.random.default_rng(0), []
+    for _ in range(3):
+        for _ in range(60):
+            answer = client.request(**malformed(rng))
+            assert 400 <= answer.status_code < 500, answer.text
+            assert isinstance(answer.json()["detail"], str)
+            assert "Traceback" not in answer.text
+        gc.collect()
+        counts.append(len(gc.get_objects()))
+    assert counts[2] - counts[1] < 200
+
+
+def test_mistakes_are_named_and_sizes_are_limited(client):
+    row = [0.0] * 12
+    assert 'found "nobody"' in client.get("/nodes/nobody").json()["detail"]
+    unknown = client.post("/vectors", json=[{"features": row, "neighbours": ["nobody"]}])
+    assert (unknown.status_code, "ids of the 40 known nodes" in unknown.json()["detail"]) == (422, True)
+    assert "12 numbers per node" in client.post("/vectors", json=[{"features": [1.0]}]).json()["detail"]
+    assert client.get(f"/nodes/n1/neighbours?k={MOST_NEIGHBOURS + 1}").status_code == 422
+    assert client.post("/vectors", json=[{"features": row}] * (MOST_NODES + 1)).status_code == 422
+    assert client.post("/vectors", content=b" " * (MOST_BYTES + 1)).status_code == 413
+    assert client.post("/vectors", content=iter([b"[", b"]"])).status_code == 413  # of unknown length
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
+def test_it_listens_here_only_and_ends_when_it_is_told_to(run):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, ROOT / "recipes/serve.py", run, "--port", str(port)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(600):
+            try:
+                with urlopen(f"http://127.0.0.1:{port}/health") as answer:
+                    assert json.load(answer)["status"] == "ok"
+                    break
+            except URLError:
+                assert process.poll() is None, process.stderr.read()
+                time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert f"http://127.0.0.1:{port}" in told
+    assert "Finished server process" in told
+    assert "Traceback" not in told

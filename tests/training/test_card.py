@@ -1,0 +1,83 @@
+"""What others read in a run folder: the log of the training, and the page about the run."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from sample_graphs import random_graph
+
+from infomax import DGI
+from infomax.training.card import add_scores, flat, read_scores
+
+
+def lines(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_the_log_has_every_epoch_once_also_after_an_interruption(tmp_path, monkeypatch):
+    monkeypatch.setattr("infomax.training.resuming.CHECKPOINT_SECONDS", 0)
+    graph, seen = random_graph(), []
+
+    def stop(training):
+        seen.append(len(lines(tmp_path / "run")))
+        if len(training.history) == 7:
+            raise KeyboardInterrupt
+
+    def die(training):
+        if len(training.history) == 9:
+            raise RuntimeError("killed")
+
+    settings = {"dim": 8, "epochs": 12}
+    with pytest.raises(KeyboardInterrupt):
+        DGI(**settings).fit(graph, run=tmp_path / "run", progress=stop)
+    assert seen == list(range(1, 8))  # the log is as far as the training
+    with pytest.raises(RuntimeError):  # its last checkpoint is of epoch 8, its log of epoch 9
+        DGI(**settings).fit(graph, run=tmp_path / "run", progress=die)
+    model = DGI(**settings).fit(graph, run=tmp_path / "run")
+    found = lines(tmp_path / "run")
+    assert [row["epoch"] for row in found] == list(range(1, 13))
+    assert [round(row["loss"], 6) for row in found] == model.health_["curve"]["loss"]
+    assert set(found[0]) == {"epoch", "loss", "accuracy", "spread"}
+    DGI(**settings).fit(graph, run=tmp_path / "whole")
+    assert (tmp_path / "whole/metrics.jsonl").read_bytes() == (tmp_path / "run/metrics.jsonl").read_bytes()
+
+
+def test_the_page_says_what_the_run_is_and_how_to_load_it(tmp_path, monkeypatch):
+    graph, run = random_graph(), tmp_path / "run"
+    DGI(8, epochs=3, seed=5).fit(graph, run=run)
+    text = (run / "README.md").read_text()
+    for words in (
+        "| nodes | 40 |",
+        "| labels | class |",
+        "| seed | 5 |",
+        "| encoder | GCN |",
+        "| epochs | 3 |",
+        "Verdict",
+    ):
+        assert words in text, words
+    assert str(tmp_path) not in text  # it can be shown to others
+    add_scores(run, "class", {"DGI": 0.5, "Raw features": 0.25})
+    add_scores(run, "edges", {"DGI": 0.75})
+    assert read_scores(run) == {"class": {"DGI": 0.5, "Raw features": 0.25}, "edges": {"DGI": 0.75}}
+    text = (run / "README.md").read_text()
+    assert "## class" in text
+    assert "| DGI | 0.75 |" in text
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], names)
+    assert len(names["embeddings"]) == 40
+    DGI(8, epochs=3).fit(graph).save(run, overwrite=True)
+    assert read_scores(run) == {}  # those were of another model
+    assert "| seed | 0 |" in (run / "README.md").read_text()
+    (run / "scores.json").write_text("[1")
+    assert read_scores(run) == {}
+
+
+def test_settings_are_flattened():
+    assert flat({"encoder": {"part": "GCN", "layers": 2}, "dim": 8}) == {
+        "encoder": "GCN",
+        "encoder.layers": 2,
+        "dim": 8,
+    }
