@@ -155,12 +155,7 @@ def shorten_middle(name: str, width: int = 24) -> str:
 
 
 def write_legend(
-    figure: Any,
-    entries: list[tuple[str, str]],
-    place: str,
-    *,
-    columns: int = 1,
-    fontsize: float = 12,
+    figure: Any, entries: list[tuple[str, str]], place: str, *, columns: int = 1, fontsize: float = 12
 ) -> None:
     """Write a legend outside the axes: one dot and one text per entry."""
     from matplotlib.lines import Line2D
