@@ -7,6 +7,7 @@ import pytest
 from shell import infomax
 
 from infomax import DGI, Embeddings
+from infomax.embeddings import StoredEmbeddings
 
 
 def said(outcome) -> str:
@@ -129,3 +130,17 @@ def test_several_encoders_are_scored_by_mean_and_spread(folder, tmp_path):
     )
     assert all(bool((one[name] == other[name]).all()) for name in one)
     assert "mean ± over 2 encoders" in said(infomax("evaluate", out / "paper", "--no-raw"))
+
+
+def test_a_graph_folder_gives_the_vectors_of_memory(folder, tmp_path):
+    stored, run, parts = tmp_path / "g.graph", tmp_path / "run", tmp_path / "vectors"
+    assert infomax("convert", folder, "--out", stored, "--labels", "topic").code == 0
+    given = ["train", stored, "--out", run, "--dim", "8", "--steps", "3", "--batch", "20", "--type", "paper"]
+    assert infomax(*given).code == 0
+    assert infomax("embed", run, "--out", f"{parts}/").code == 0
+    model = DGI.load(run / "paper")
+    assert model.preset_.name == "type-batches"
+    expected = model.transform(model.graph_.loaded())
+    found = StoredEmbeddings.open(parts / "paper")
+    assert found.ids[:].tolist() == expected.ids.tolist()
+    np.testing.assert_allclose(found.vectors[np.arange(60)], expected.vectors, rtol=1e-5, atol=1e-6)

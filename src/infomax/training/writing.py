@@ -158,7 +158,7 @@ class Writer:
         self.embedder, self.model = embedder, model
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
-        if embedder.smooth or embedder.encoder.depth > 1:  # layers before the last are files
+        if embedder.smooth or embedder.encoder.depth > 1 or graph.relations:  # passes before the last are files
             make_folder(work)
             for other in set(work.parent.glob("?" * len(work.name))) - {work}:  # of another run
                 shutil.rmtree(other, ignore_errors=True)
