@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol
 
 import torch
@@ -81,15 +81,11 @@ class PathView(AlongPaths):
     def of(cls, graph: Record, rule: Rule, place: Place) -> PathView:
         """Build the view of a graph on the device; paths share their factors."""
         backend, paths = Backend.of(place), paths_of(graph, rule)
-        tables = tables_of(graph, paths)
-        factors: dict[tuple[int, str], SparseOperand] = {}
-        for step in (step for path in paths.values() for step in path):
-            if (key := (id(step.relation), step.kind)) not in factors:
-                factors[key] = mean_over(step.senders, graph.target(step.sender).num_nodes, backend)
+        factor = cache(lambda step: mean_over(step.senders, graph.target(step.sender).num_nodes, backend))
         return cls(
             graph.kind,
-            {kind: Products(to_multiply(table, backend)) for kind, table in tables.items()},
-            {name: [factors[id(step.relation), step.kind] for step in path] for name, path in paths.items()},
+            {kind: Products(to_multiply(table, backend)) for kind, table in tables_of(graph, paths).items()},
+            {name: [factor(step) for step in path] for name, path in paths.items()},
             {name: path[-1].sender for name, path in paths.items()},
             backend,
             graph.num_nodes,
@@ -177,14 +173,12 @@ class PathSource:
     def of(cls, graph: Record, rule: Rule, backend: Backend, cap: int) -> PathSource:
         """Put the neighbourhoods and the features of a graph on the device."""
         paths = paths_of(graph, rule)
-        known: dict[tuple[int, str], Neighbourhoods] = {}
-        for step in (step for path in paths.values() for step in path):
-            if (key := (id(step.relation), step.kind)) not in known:
-                width = graph.target(step.sender).num_nodes
-                known[key] = neighbourhoods(step.senders, NEIGHBOURS, backend, cap, width)
+        hoods = cache(
+            lambda step: neighbourhoods(step.senders, NEIGHBOURS, backend, cap, graph.target(step.sender).num_nodes)
+        )
         return cls(
             graph.kind,
-            {name: [known[id(step.relation), step.kind] for step in path] for name, path in paths.items()},
+            {name: [hoods(step) for step in path] for name, path in paths.items()},
             {name: path[-1].sender for name, path in paths.items()},
             {kind: rows_of(table, backend) for kind, table in tables_of(graph, paths).items()},
             backend,
