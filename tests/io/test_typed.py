@@ -445,3 +445,19 @@ def test_an_array_of_a_relation_leads_nowhere_else(graph: Graph, tmp_path: Path)
     files["indices.npy"] = describe(place / "indices.npy")
     (tmp_path / "g.graph" / "graph.json").write_text(json.dumps(about))
     told(["to_target/indices.npy, entry 2", "a node, from 0 to 1"], Graph.open, tmp_path / "g.graph")
+
+
+@pytest.mark.parametrize("of_folder", [False, True])
+def test_prepare_writes_the_graph_that_is_read(tmp_path: Path, of_folder: bool) -> None:
+    edges = tabled(tmp_path / "e.parquet", PAYMENTS)
+    chosen: dict[str, Any] = {"types": "person,shop", "labels": "sort", "edges_as": "payment"}
+    if of_folder:
+        edges, chosen = write(tmp_path / "tables"), {"labels": "field"}
+    prepare(edges, out=tmp_path / "g.graph", **chosen)
+    stored = Graph.open(tmp_path / "g.graph")
+    assert stored.table.mapped
+    same(stored.loaded(), read_graph(edges, **chosen))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"e.parquet", "g.graph", edges.name})
+    told(["g.graph"], prepare, edges, out=tmp_path / "g.graph", **chosen)
+    told(["nowhere"], prepare, edges, out=tmp_path / "h.graph", **chosen | {"labels": "nowhere"})
+    assert not list(tmp_path.glob(".h*"))

@@ -192,8 +192,7 @@ KNOWN_FEATURES = {name: COLUMNS[name] for name in ("id", "name", "source", "targ
     "features": _column("--features", metavar="FILE", help="A file with one row per node: .npy, or .npz of scipy."),
 }
 """Of a graph for a trained encoder, which knows the names of its features."""
-GROUPS = {
-    "groups": _column("--groups", help="The column of the node table that names the graph of a node, of several."),
+TYPES = {
     "types": _column(
         "--types", metavar="TYPE,TYPE", help="The types of nodes where edges begin and where they end, as in user,item."
     ),
@@ -204,6 +203,9 @@ GROUPS = {
         metavar="TYPE",
         help="Make every row of the edge table a node of this type, with the other columns as features.",
     ),
+}
+GROUPS = TYPES | {
+    "groups": _column("--groups", help="The column of the node table that names the graph of a node, of several."),
 }
 
 

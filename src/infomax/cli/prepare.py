@@ -10,14 +10,14 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import COLUMNS, Directed, Labels, choosing
+from infomax.cli.options import COLUMNS, TYPES, Directed, Labels, choosing
 from infomax.errors import InputError
 
 UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 @app.command(cls=Grouped)
-@choosing(COLUMNS)
+@choosing(COLUMNS | TYPES)
 def prepare(
     edges: Annotated[
         str, typer.Argument(metavar="EDGES", help="The edge table: a file, a folder of files, or a pattern in quotes.")

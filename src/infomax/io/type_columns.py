@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,9 @@ from infomax.io.typed import build, of_table, refuse_missing, rows_as_nodes, wit
 from infomax.io.unite import RELATION, Ends
 
 
-def read_tables(edges: Source, nodes: Source | None, columns: Columns, *, directed: bool = False) -> Record:
+def read_tables(
+    edges: Source, nodes: Source | None, columns: Columns, *, directed: bool = False, work: Path | None = None
+) -> Record:
     """The graph of one edge table and, where there is one, one node table, with columns that tell types apart."""
     kinds = dict.fromkeys(columns.types or ("node",))
     own = [edges] if columns.edges_as else []
@@ -45,11 +48,15 @@ def read_tables(edges: Source, nodes: Source | None, columns: Columns, *, direct
     of_edges = _by_relation(table, columns, of_nodes)
     if columns.edges_as:
         of_edges = rows_as_nodes(columns, table, of_edges, of_nodes)
-    return replace(build(of_nodes, of_edges, directed=directed, made=columns.made), table_columns=columns.named())
+    del table
+    return build(of_nodes, of_edges, columns, directed=directed, work=work)
 
 
 def _by_relation(table: EdgeTable, columns: Columns, nodes: Mapping[str, NodeTable]) -> dict[Ends, EdgeTable]:
     """The edges of each relation: the types of its ends are told with its name, or for all edges, or by node tables."""
+    if table.relations is None and (columns.types or len(nodes) < 2):
+        first, last = columns.types or [*nodes, "node"][:1] * 2
+        return {(first, RELATION, last): table}
     found: dict[Ends, NDArray[np.bool_]] = {}
     none = np.zeros(len(table.numbers), bool)
     names = np.full(len(none), RELATION, object) if table.relations is None else table.relations

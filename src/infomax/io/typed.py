@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.made import Kind
 from infomax.errors import InputError, shorten
 from infomax.io import tables, text
 from infomax.io.blocks import typed
@@ -35,7 +34,7 @@ def is_typed(folder: Path) -> bool:
     return (folder / "edges").is_dir()
 
 
-def read_folder(folder: Path, columns: Columns, *, directed: bool = False) -> Record:
+def read_folder(folder: Path, columns: Columns, *, directed: bool = False, work: Path | None = None) -> Record:
     """The graph of the tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*`` or ``edges/TYPE.TYPE.*``.
 
     A type without a node table has the nodes of its edges. ``features/TYPE.npy`` or ``.npz`` are features of a type.
@@ -52,7 +51,7 @@ def read_folder(folder: Path, columns: Columns, *, directed: bool = False) -> Re
     matrices = {kind: path for (kind,), path in _files(folder / "features", MATRICES).items()}
     for kind in matrices.keys() - nodes.keys():
         raise InputError(str(matrices[kind]), f"a table nodes/{kind}.*, to whose rows they belong", "none")
-    return read_sources(nodes, edges, columns, directed=directed, matrices=matrices)
+    return read_sources(nodes, edges, columns, directed=directed, matrices=matrices, work=work)
 
 
 def _files(folder: Path, extensions: Iterable[str]) -> dict[Any, Path]:
@@ -124,6 +123,7 @@ def read_sources(
     *,
     directed: bool = False,
     matrices: Mapping[str, Path] | None = None,
+    work: Path | None = None,
 ) -> Record:
     """The graph of node tables by type and edge tables by relation.
 
@@ -147,8 +147,8 @@ def read_sources(
         )
         table = tables.read_edges(with_columns(source, chosen))
         of_edges |= rows_as_nodes(columns, table, {ends: table}, of_nodes) if ends in as_nodes else {ends: table}
-    graph = build(of_nodes, of_edges, directed=directed, made=columns.made)
-    return replace(graph, table_columns=columns.named())
+        del table
+    return build(of_nodes, of_edges, columns, directed=directed, work=work)
 
 
 def refuse_missing(columns: Columns, nodes: Iterable[Source], edges: Iterable[Source]) -> None:
@@ -195,15 +195,25 @@ def _of_ends(columns: Columns, header: list[str], ends: Ends) -> Columns:
 
 
 def build(
-    nodes: Mapping[str, NodeTable], edges: Mapping[Ends, EdgeTable], *, directed: bool, made: Kind | None = None
+    nodes: Mapping[str, NodeTable],
+    edges: dict[Ends, EdgeTable],
+    columns: Columns,
+    *,
+    directed: bool,
+    work: Path | None = None,
 ) -> Record:
-    """The graph of tables in memory; types without a node table have the ids of their edges."""
+    """The graph of tables in memory, which are given up; types without a node table have the ids of their edges."""
     found: dict[str, dict[str, Any]] = {kind: _columns(table) for kind, table in nodes.items()}
     for kind in sorted({kind for ends in edges for kind in ends[::2]} - nodes.keys()):
         found[kind] = {"ids": _ids_of_edges(kind, edges)}
     position = {kind: {str(node): row for row, node in enumerate(columns["ids"])} for kind, columns in found.items()}
-    links = {ends: (_rows(ends, table, nodes, position), table.weight) for ends, table in edges.items()}
-    return unite(found, links, directed=links if directed else (), made=made)
+    links = {}
+    for ends in list(edges):
+        table = edges.pop(ends)
+        links[ends] = (_rows(ends, table, nodes, position), table.weight)
+    del table, position
+    graph = unite(found, links, directed=list(links) if directed else (), made=columns.made, work=work)
+    return replace(graph, table_columns=columns.named())
 
 
 def _columns(table: NodeTable) -> dict[str, Any]:
@@ -223,15 +233,16 @@ def _ids_of_edges(kind: str, edges: Mapping[Ends, EdgeTable]) -> list[Any]:
     """The ids of a type in all edge tables, in order of first appearance; integers where all of them are."""
     of_type = [(table, end) for ends, table in edges.items() for end in (0, 1) if ends[2 * end] == kind]
     integers, found = all(table.source.lines or table.source.integers[end] for table, end in of_type), dict[str, None]()
-    for path in dict.fromkeys(
-        table.source.path for table, _ in of_type
-    ):  # parts of a table are in the order of its rows
+    # Parts of one table share its ids, and are put in the order of its rows.
+    for path in dict.fromkeys(table.source.path for table, _ in of_type):
         parts = [(table, end) for table, end in of_type if table.source.path == path]
-        places = np.concatenate([2 * table.numbers + end for table, end in parts])
-        codes = np.concatenate([table.ends[end] for table, end in parts])[np.argsort(places)]
-        distinct, first = np.unique(codes, return_index=True)
-        ids = parts[0][0].ids
-        words = [str(ids[code]) for code in distinct[np.argsort(first)]]
+        ids, codes = parts[0][0].ids, parts[0][0].ends[parts[0][1]]
+        if len(parts) > 1:
+            places = np.concatenate([2 * table.numbers + end for table, end in parts])
+            codes = np.concatenate([table.ends[end] for table, end in parts])[np.argsort(places)]
+        first = np.full(len(ids), len(codes))
+        first[codes[::-1]] = np.arange(len(codes))[::-1]  # what is written last stays: the first place of each
+        words = [str(ids[code]) for code in np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]]
         integers = integers and (not parts[0][0].source.lines or typed(words) is not words)
         found |= dict.fromkeys(words)
     return [int(word) for word in found] if integers else list(found)
@@ -239,9 +250,9 @@ def _ids_of_edges(kind: str, edges: Mapping[Ends, EdgeTable]) -> list[Any]:
 
 def _rows(
     ends: Ends, table: EdgeTable, nodes: Mapping[str, NodeTable], position: Mapping[str, Mapping[str, int]]
-) -> NDArray[np.int64]:
+) -> NDArray[np.int32]:
     """The rows ``[2, E]`` of the nodes that the edges join; an id that is none of its type is refused."""
-    out, source = np.empty_like(table.ends), table.source
+    out, source = np.empty(table.ends.shape, np.int32), table.source
     missing = all(name in position[kind] for name, kind in zip(source.ends, ends[::2], strict=True))
     refuse_missing_header(source, source.ends, lambda _: missing)
     for end, kind in enumerate(ends[::2]):
@@ -249,7 +260,7 @@ def _rows(
             of_nodes = not isinstance(nodes[kind].ids[0], str)
             if not source.lines:
                 refuse_other_type(source, nodes[kind].source, of_edges=source.integers[end], of_nodes=of_nodes)
-        rows = np.array([position[kind].get(str(node), -1) for node in table.ids], dtype=np.int64)
+        rows = np.array([position[kind].get(str(node), -1) for node in table.ids], dtype=np.int32)
         out[end] = rows[table.ends[end]]
         if (out[end] < 0).any():
             edge = int(np.argmax(out[end] < 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import MemoryAdjacency
 from infomax.arrays.made import MADE, Kind, made, make
+from infomax.arrays.positions import WIDTH, fill_positions
 from infomax.arrays.relations import Relation
 from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError, shorten, within
@@ -21,7 +23,7 @@ from infomax.io.record import Record
 
 Ends: TypeAlias = tuple[str, str, str]
 """A relation: the type of its sources, its name, the type of its targets."""
-Links: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32] | None]
+Links: TypeAlias = tuple[NDArray[Any], NDArray[np.float32] | None]
 """Edges ``[2, E]``, rows of the sources and of the targets, and their weights ``[E]``."""
 RELATION = "to"
 """The name of a relation that has none."""
@@ -41,6 +43,7 @@ def unite(
     *,
     directed: Collection[Ends] = (),
     made: Kind | None = None,
+    work: Path | None = None,
 ) -> Record:
     """The graph of nodes by type and edges by relation.
 
@@ -50,6 +53,7 @@ def unite(
         edges: for each relation its edges. Between nodes of different types they have no direction.
         directed: those relations between nodes of one type whose edges have directions.
         made: the features of types that have none, made of all edges; None: positions.
+        work: a folder for files of positions, which are then mapped; None: they are in memory.
     """
     for kind in nodes:
         check_names(f"type {shorten(kind)}", (kind, RELATION, kind))
@@ -62,7 +66,7 @@ def unite(
     columns = {kind: dict(nodes[kind]) for kind in sorted(nodes)}
     bare = [kind for kind in columns if columns[kind].get("features") is None]
     if bare or any(relation.to_source.data is not None for relation in relations):
-        _make(columns, bare, relations, made or "positions")
+        _make(columns, bare, relations, made or "positions", work)
     records = {kind: _nodes(kind, of_kind) for kind, of_kind in columns.items()}
     records = {kind: replace(record, dropped=dict(dropped)) for kind, record in records.items()}
     first = min(records)
@@ -75,6 +79,7 @@ def _matrix(ends: Ends, links: Links, sizes: list[int], directed: bool) -> tuple
     check_names(where, ends)
     with within(where):
         matrix = checks.check_links(*links, (sizes[0], sizes[1]))
+        matrix.coords = tuple(rows.astype(np.int32, copy=False) for rows in matrix.coords)
         return checks.clean(matrix, directed or not one_type, links[1] is None, loops=not one_type)
 
 
@@ -101,26 +106,44 @@ def without_features(graph: Record) -> Record:
     return replace(graph, table=MemoryTable(np.empty((graph.num_nodes, 0), np.float32)), feature_names=())
 
 
-def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[Relation], kind: Kind) -> None:
+def _make(
+    columns: dict[str, dict[str, Any]], bare: list[str], relations: list[Relation], kind: Kind, work: Path | None = None
+) -> None:
     """Give the types without features some that are made of the edges of all relations, in both directions."""
-    kinds = list(columns)
-    sizes = [len(columns[kind]["ids"]) for kind in kinds]
-    start = dict(zip(kinds, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
-    union = sparse.csr_array((sum(sizes), sum(sizes)), dtype=np.float32)
-    for relation in relations:
-        matrix = relation.matrix().tocoo()
-        ends = (matrix.row + start[relation.source], matrix.col + start[relation.target])
-        placed = sparse.csr_array((matrix.data, ends), shape=union.shape)
-        union = union + (placed if relation.symmetric else placed + placed.T)
-    ids = np.array([f"{kind}:{node}" for kind in kinds for node in columns[kind]["ids"]], dtype=object)
+    start, n = dict[str, int](), 0
+    for of_type in columns:
+        start[of_type], n = n, n + len(columns[of_type]["ids"])
+    union = _union(columns, relations)
+    ids = np.array([f"{kind}:{node}" for kind in columns for node in columns[kind]["ids"]], dtype=object)
     checks.check_sums(union, ids.__getitem__)
     if not bare:
         return
-    masks = [
-        columns[kind].get("splits", {}).get("seen", np.ones(n, bool)) for kind, n in zip(kinds, sizes, strict=True)
-    ]
-    seen = np.concatenate([np.asarray(mask, bool) for mask in masks])
-    features = make(kind, MemoryAdjacency(union), ids, None if seen.all() else seen)
+    seen = np.ones(n, bool)
+    for of_type, first in start.items():
+        mask = columns[of_type].get("splits", {}).get("seen")
+        seen[first : first + len(columns[of_type]["ids"])] = True if mask is None else mask
+    edges, among = MemoryAdjacency(union), None if seen.all() else seen
+    if work is None or kind != "positions":
+        features = make(kind, edges, ids, among)
+    else:
+        paths, shape = [work / f"positions-{name}" for name in ("total", "now", "then")], (n, WIDTH)
+        features, now, then = (np.memmap(path, np.float32, "w+", shape=shape) for path in paths)
+        fill_positions(features, now, then, edges, ids, among)
     for of_type in bare:
         rows = slice(start[of_type], start[of_type] + len(columns[of_type]["ids"]))
         columns[of_type] |= {"features": features[rows], "feature_names": MADE[kind]}
+
+
+def _union(columns: Mapping[str, Mapping[str, Any]], relations: list[Relation]) -> sparse.csr_array:
+    """The edges of all relations among all nodes, those of each type after one another, in both directions."""
+    sizes = {kind: len(columns[kind]["ids"]) for kind in columns}
+    blocks: dict[tuple[str, str], Any] = {
+        (kind, kind): sparse.csr_array((size, size), dtype=np.float32) for kind, size in sizes.items()
+    }
+    for one in relations:
+        sides = [(one.source, one.target, one.to_source)]
+        sides += [] if one.symmetric else [(one.target, one.source, one.to_target)]
+        for receiver, sender, senders in sides:
+            matrix, there = senders.matrix(sizes[sender]), blocks.get((receiver, sender))
+            blocks[receiver, sender] = matrix if there is None or not there.nnz else there + matrix
+    return sparse.csr_array(sparse.block_array([[blocks.get((row, column)) for column in sizes] for row in sizes]))

@@ -9,10 +9,14 @@ from typing import Any
 
 from infomax.errors import InputError
 from infomax.io.atomic import make_folder, writable
-from infomax.io.columns import TYPES, Columns
+from infomax.io.columns import Columns
 from infomax.io.locking import locked
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.stages import GRAPH, Preparation
+from infomax.io.sources import Source, find_files
+from infomax.io.type_columns import read_tables
+from infomax.io.type_folder import write_types
+from infomax.io.typed import is_typed, read_folder
 from infomax.progress import Progress, silent
 
 __all__ = ["prepare"]
@@ -45,10 +49,10 @@ def prepare(
         half: store features in half precision.
         memory: bytes to work in, about.
         progress: called after each stage.
-        columns: labels, features, ignore, columns, id, name, source, target and weight as in `infomax.read_graph`.
+        columns: labels, features, ignore, columns, id, name, source, target, weight, types,
+            edge_type, node_type and edges_as as in `infomax.read_graph`.
     """
     place, chosen = Path(out), Columns.of(**columns)
-    chosen.refuse(TYPES, "one type of nodes, to prepare a graph folder")
     work = place.with_name(f".{place.name}-prepare")
     if place.exists():
         if work.exists() and not (work / GRAPH).exists():  # stopped between moving the graph and cleaning up
@@ -57,12 +61,16 @@ def prepare(
     if os.sep == "/" and (odd := {"\\", "?"} & set(str(place.resolve()))):
         found = f"one with {' and '.join(sorted(odd))} in it"
         raise InputError(str(place), "a path that DuckDB can open", found, "Choose another place.")
-    if nodes is None:
+    several = chosen.typed or is_typed(Path(edges))
+    if nodes is None and not several:
         chosen.refuse_without_nodes(edges)
     make_folder(work)
     with locked(work.with_name(f"{work.name}.lock"), place), writable(place, "a place where a folder can be written"):
         try:
-            Preparation(work, edges, nodes, chosen, directed, half, memory).run(progress)
+            if several:
+                _prepare_types(work, edges, nodes, chosen, directed=directed, halved=half)
+            else:
+                Preparation(work, edges, nodes, chosen, directed, half, memory).run(progress)
         except InputError as error:
             if error.__cause__ is None:  # a fault in the tables or in work files: there is nothing to go on with
                 shutil.rmtree(work)
@@ -73,3 +81,19 @@ def prepare(
             raise InputError(str(place), "all work files of an earlier call", found, ANEW) from None
         (work / GRAPH).replace(place)
         shutil.rmtree(work)
+
+
+def _prepare_types(
+    work: Path, edges: str | Path, nodes: str | Path | None, columns: Columns, *, directed: bool, halved: bool
+) -> None:
+    """Write the graph of several types; edges and tables are in memory, positions and what is written are on disk."""
+    shutil.rmtree(work)
+    (work / GRAPH).mkdir(parents=True)
+    if is_typed(Path(edges)):
+        if nodes is not None:
+            raise InputError(str(nodes), f"no node table beside {edges}, which holds its own", "one")
+        graph = read_folder(Path(edges), columns, directed=directed, work=work)
+    else:
+        tables = [None if name is None else Source(find_files(str(name)), columns) for name in (edges, nodes)]
+        graph = read_tables(tables[0], tables[1], columns, directed=directed, work=work)  # type: ignore[arg-type]
+    write_types(graph, work / GRAPH, halved=halved)
