@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -73,7 +74,17 @@ def texts(values: Any) -> Any:
     import pyarrow as pa
     from pyarrow import compute
 
-    return compute.replace_substring_regex(values.cast(pa.large_string()), r"^(-?\d+)\.0+$", r"\1")
+    if str(values.type) != "large_string":
+        return values.cast(pa.large_string())
+    return compute.replace_substring_regex(values, r"^(-?\d+)\.0+$", r"\1") if _has_digits(values) else values
+
+
+def _has_digits(values: Any) -> bool:
+    """Whether any text begins with a digit, a sign or a point: else it needs no search for numbers and times."""
+    _, offsets, data = values.buffers()
+    starts = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1] if len(values) else [0]
+    first = np.frombuffer(data or b"", np.uint8)[starts[:-1][np.diff(starts) > 0]] if len(values) else starts
+    return bool(np.isin(first, np.frombuffer(b"0123456789+-.", np.uint8)).any())
 
 
 def numbers(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -83,6 +94,8 @@ def numbers(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
 
     known = values.is_valid().to_numpy(zero_copy_only=False)
     if types.is_large_string(values.type):
+        if not _has_digits(values):
+            return np.full(len(values), np.nan, np.float32), known
         digits = compute.if_else(compute.match_substring_regex(values, _NUMBER), values, None)
         values = compute.utf8_ltrim(digits, characters="+")
     elif not types.is_boolean(values.type) and not types.is_integer(values.type) and not types.is_floating(values.type):
@@ -112,7 +125,7 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
     known, when = values.is_valid().to_numpy(zero_copy_only=False), pa.timestamp("us")
     if types.is_timestamp(values.type):
         return values, known & False
-    if not types.is_large_string(values.type):
+    if not types.is_large_string(values.type) or not _has_digits(values):
         return pa.nulls(len(values), when), known
     written = compute.if_else(compute.match_substring_regex(values, _TIME), values, None)
     clock = compute.replace_substring_regex(written, r"^(\d\d:)", r"1970-01-01 \1")
@@ -146,6 +159,9 @@ def days(values: Any) -> NDArray[np.float64]:
     return moments
 
 
+_ASCII = np.array([ord(char.lower()) if char.isalnum() else 32 for char in map(chr, range(128))], dtype=np.uint8)
+
+
 def word_lists(values: Any) -> Any:
     """The words of each cell: lower case, letters and digits; of lists their entries."""
     import pyarrow as pa
@@ -153,7 +169,13 @@ def word_lists(values: Any) -> Any:
 
     if types.is_large_list(values.type):
         return values.cast(pa.large_list(pa.large_string()))
-    small = compute.replace_substring_regex(compute.utf8_lower(texts(values)), r"[^\pL\pN]+", " ")
+    values = texts(values)
+    if values.offset or not compute.all(compute.string_is_ascii(values), min_count=0).as_py():
+        small = compute.replace_substring_regex(compute.utf8_lower(values), r"[^\pL\pN]+", " ")
+    else:  # the same, byte by byte, in a fraction of the time
+        valid, offsets, data = values.buffers()
+        letters = pa.py_buffer(_ASCII[np.frombuffer(data or b"", np.uint8) & 127])
+        small = pa.Array.from_buffers(values.type, len(values), [valid, offsets, letters])
     return compute.split_pattern(small, " ")
 
 
@@ -163,9 +185,13 @@ def hashed(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
 
     lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     found = compute.fill_null(lists.flatten(), "").dictionary_encode()
-    known = found.dictionary.to_pylist()
-    numbers = [int.from_bytes(blake2b(word.encode(), digest_size=4).digest(), "little") for word in known]
+    numbers = np.fromiter(map(_hash, found.dictionary.to_pylist()), np.uint32, len(found.dictionary))
     codes = found.indices.to_numpy(zero_copy_only=False)
     rows = np.repeat(np.arange(len(lengths)), lengths)
-    there = np.array([word != "" for word in known], dtype=bool)[codes]
-    return rows[there], np.array(numbers, dtype=np.uint32)[codes][there]
+    there = codes != found.dictionary.index("").as_py()  # -1 where there is no empty word
+    return rows[there], numbers[codes[there]]
+
+
+@lru_cache(1 << 18)
+def _hash(word: str) -> int:
+    return int.from_bytes(blake2b(word.encode(), digest_size=4).digest(), "little")

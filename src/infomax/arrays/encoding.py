@@ -134,21 +134,16 @@ class Column:
         return block
 
     def _text(self, values: Any) -> sparse.csr_array:
-        distinct = None if str(values.type).startswith("large_list") else values.dictionary_encode()
-        rows, found = cells.hashed(cells.word_lists(values if distinct is None else distinct.dictionary))
-        n = len(values) if distinct is None else len(distinct.dictionary)
-        frequency = np.array(self.learnt["frequency"], np.float64)
-        weight = np.log((1 + self.learnt["documents"]) / (1 + frequency)) + 1
+        rows, found = cells.hashed(cells.word_lists(values))
+        weight = np.log((1 + self.learnt["documents"]) / (1 + np.array(self.learnt["frequency"], np.float64))) + 1
         entries = weight[found % FINE] * np.where(found >> 31, 1, -1)
-        block = sparse.csr_array((entries, (rows, (found % WIDTH).astype(np.int64))), shape=(n, WIDTH))
+        starts = np.searchsorted(rows, np.arange(len(values) + 1))
+        block = sparse.csr_array((entries, (found % WIDTH).astype(np.int32), starts), shape=(len(values), WIDTH))
         block.sum_duplicates()
-        length = np.sqrt(np.bincount(np.repeat(np.arange(n), np.diff(block.indptr)), block.data**2, n))
-        block.data /= np.repeat(np.where(length > 0, length, 1), np.diff(block.indptr))
-        if distinct is None:
-            return block
-        block = sparse.vstack([block, sparse.csr_array((1, WIDTH))], format="csr")  # what is missing has no words
-        codes = distinct.indices.fill_null(n).to_numpy(zero_copy_only=False)
-        return block[codes]
+        sizes = np.diff(block.indptr)
+        length = np.sqrt(np.bincount(np.repeat(np.arange(len(values)), sizes), block.data**2, len(values)))
+        block.data /= np.repeat(np.where(length > 0, length, 1), sizes)
+        return block
 
     _tokens = _text
 

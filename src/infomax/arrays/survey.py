@@ -103,9 +103,12 @@ class _Found:
         if str(values.type).startswith("large_list"):
             self._lists(values, place)
             return
-        counted = values.drop_null().value_counts()
-        distinct, counts = counted.field(0), counted.field(1).to_numpy()
-        self._count(cells.texts(distinct), counts)
+        distinct = values.drop_null()
+        counts = np.ones(len(distinct), np.int64)
+        if self.counts is not None:
+            counted = distinct.value_counts()
+            distinct, counts = counted.field(0), counted.field(1).to_numpy()
+            self._count(distinct, counts)
         rest = self._numbers(distinct, counts)
         self._remember("number", rest, lambda: cells.numbers(values)[1], values, place)
         rest = self._times(distinct, counts, rest)
@@ -124,9 +127,10 @@ class _Found:
     def _count(self, distinct: Any, counts: NDArray[np.int64]) -> None:
         import pyarrow as pa
 
-        if self.counts is None:
+        if self.counts is None or (len(distinct) > DISTINCT and self.kind != "category"):
+            self.counts = None
             return
-        self.counts.append(pa.table({"value": distinct, "count": pa.array(counts)}))
+        self.counts.append(pa.table({"value": cells.texts(distinct), "count": pa.array(counts)}))
         self.pending += len(distinct)
         if self.pending > self.merged + DISTINCT:
             self.merge()
@@ -176,7 +180,8 @@ class _Found:
         rows, found = cells.hashed(cells.word_lists(values))
         self.documents += int(counts.sum())
         self.words += int(counts[rows].sum())
-        pairs = np.unique(rows * FINE + found % FINE)
+        pairs = np.sort(rows * FINE + found % FINE)
+        pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # each word of a text once
         self.frequency += np.bincount(pairs % FINE, counts[pairs // FINE], FINE).astype(np.int64)
         if types.is_large_string(values.type):
             separated = compute.match_substring_regex(values, "[|;]").to_numpy(zero_copy_only=False)
@@ -205,7 +210,7 @@ class _Found:
             return "ignore"
         if self.is_list:
             return "tokens" if self.documents else "numbers"
-        words = {value.lower() for value in self.values} if self.merged <= 3 else {""}
+        words = {value.lower() for value in self.values} if self.counts and self.merged <= 3 else {""}
         if any(words <= set(pair) for pair in cells.PAIRS):
             return "boolean"
         # Mostly numbers, or mostly dates: the others are faults, which are told.

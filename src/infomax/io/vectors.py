@@ -26,7 +26,7 @@ from infomax.io.sources import Source
 from infomax.io.tables import read_nodes
 
 Vectors: TypeAlias = NDArray[np.float32]
-COLUMNS = Columns(earlier={"name": "name"})
+COLUMNS = Columns(earlier={"name": "name"}, learns=False)
 """Of a table of vectors: names, where it has a column of that name."""
 
 # The numbers hardly repeat, so a dictionary or compression would save little.

@@ -1,0 +1,97 @@
+"""A node table of ten columns of all kinds: the time to encode it beside that to parse it, and `prepare` on it.
+
+    python -m benchmarks.columns --nodes 2e6 --folder FOLDER
+
+The table is generated: text ids, three numbers (one with missing values), a boolean, three categories (of 5, 200 and
+20,000 values), a date with the time, a text of eight words and tokens. Encoding is both passes over the columns as
+pyarrow parsed them: what they are, and the features of every row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from benchmarks.large import measured
+from infomax.arrays.survey import Survey
+
+ROWS = 1 << 17
+
+
+def main(words: list[str] | None = None) -> None:
+    """Generate the tables if the folder has none, then encode and prepare them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=float, default=1e5)
+    parser.add_argument("--folder", type=Path, required=True, help="Folder for all files.")
+    parser.add_argument("--memory", default="4GB", help="Memory limit of prepare.")
+    parser.add_argument("--no-prepare", action="store_true", help="Only encode.")
+    options = parser.parse_args(words)
+    folder = options.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "nodes.csv").exists():
+        generate(folder, int(options.nodes))
+    began = time.perf_counter()
+    table = csv.read_csv(folder / "nodes.csv")
+    parsed = time.perf_counter() - began
+    table = table.combine_chunks()
+    survey = Survey([name for name in table.column_names if name != "id"], {})
+    began = time.perf_counter()
+    for batch in table.to_batches(ROWS):
+        survey.add(batch, lambda row, name: name)
+    encoding, _ = survey.finish()
+    learnt = time.perf_counter() - began
+    rows = sum(encoding.transform(batch).shape[0] for batch in table.to_batches(ROWS))
+    encoded = time.perf_counter() - began
+    size = (folder / "nodes.csv").stat().st_size / 1e6
+    print(", ".join(f"{column.name} {column.kind} ({len(column.features)})" for column in encoding.columns))
+    print(f"{rows:,} rows, {size:.0f} MB: parsed in {parsed:.2f} s, learnt in {learnt:.2f} s, ", end="")
+    print(f"encoded in {encoded - learnt:.2f} s; both {encoded / parsed:.2f} times parsing", flush=True)
+    if not options.no_prepare:
+        out = folder / "columns.graph"
+        print(
+            measured(
+                ["prepare", folder / "edges.parquet", folder / "nodes.csv", "--out", out, "--memory", options.memory]
+            )
+        )
+
+
+def generate(folder: Path, n: int) -> None:
+    """Write nodes.csv with n rows, and edges.parquet with two edges per node."""
+    draws = np.random.default_rng(0)
+    vocabulary = np.array([f"word{at}" for at in range(20_000)], dtype=object)
+    writer = None
+    for first in range(0, n, ROWS):
+        count = min(ROWS, n - first)
+        often = np.minimum(draws.zipf(1.3, (count, 8)) - 1, 19_999)
+        seconds = draws.integers(0, 10**9, count)
+        columns = {
+            "id": [f"n{row}" for row in range(first, first + count)],
+            "height": draws.normal(170, 10, count).round(2),
+            "income": pa.array(draws.lognormal(10, 1, count).round(1), mask=draws.random(count) < 0.1),
+            "visits": draws.poisson(3, count),
+            "member": draws.random(count) < 0.3,
+            "plan": draws.choice(["free", "basic", "plus", "pro", "team"], count),
+            "city": [f"city {value}" for value in draws.integers(200, size=count)],
+            "shop": [f"shop{value}" for value in draws.integers(20_000, size=count)],
+            "joined": pa.array(seconds, pa.timestamp("s")),
+            "about": [" ".join(words) for words in vocabulary[often]],
+            "tags": ["|".join(words) for words in vocabulary[often[:, :3] % 500]],
+        }
+        table = pa.table(columns)
+        writer = writer or csv.CSVWriter(folder / "nodes.csv", table.schema)
+        writer.write_table(table)
+    if writer:
+        writer.close()
+    ends = [draws.integers(n, size=2 * n) for _ in range(2)]
+    names = ("source", "target")
+    edges = {name: pa.array([f"n{row}" for row in end]) for name, end in zip(names, ends, strict=True)}
+    parquet.write_table(pa.table(edges), folder / "edges.parquet")
+
+
+if __name__ == "__main__":
+    main()
