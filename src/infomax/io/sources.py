@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -19,10 +18,11 @@ from numpy.typing import NDArray
 from infomax.arrays.cells import UnreadableError
 from infomax.arrays.parquet_columns import readable
 from infomax.arrays.survey import Survey
-from infomax.errors import InputError, InputWarning, place, shorten
+from infomax.errors import InputError, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.columns import Columns, NodeColumns
+from infomax.io.learning import learnt
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
 ROWS = 1 << 17
@@ -212,32 +212,7 @@ class Source:
         columns = self.columns
         if not columns.learns or columns.encoding is not None or find_spec("pyarrow") is None:
             return False
-        encoding, faults = self._survey().finish()
-        if faults:
-            remedy = "Correct it, or say what the column is: --column NAME=KIND (in Python: columns={NAME: KIND})."
-            fault = faults[0]
-            if len(faults) > 1:
-                told = "; ".join(f"{where}: {found}, not {expected}" for where, expected, found in faults)
-                fault = str(self.path), "columns that become features", told.replace(f"{self.path}, ", "")
-            raise InputError(*fault, remedy) from None
-        for column in encoding.columns:
-            if column.looks_like_id:
-                where, name = place(self.path, column=column.name), column.name
-                remedy = f"If it is one: --column {name}=ignore (in Python: columns={{{name!r}: 'ignore'}})."
-                warnings.warn(f"{where}: {column.note}. {remedy}", InputWarning, stacklevel=2)
-        called = next((column.name for column in encoding.columns if column.kind == "name"), None)
-        called = columns.name_among(self.names) or called
-        used = {column.name for column in encoding.used}
-        unused = (column.name for column in encoding.columns if column.name not in {*used, called})
-        self.columns = replace(
-            columns,
-            name=called,
-            ignore=(*columns.ignore, *unused),
-            features=tuple(name for name in columns.features or () if name in used) or None,
-            kinds={},
-            encoding=encoding if used else None,
-            learns=False,
-        )
+        self.columns = learnt(columns, self._survey(), self.path, self.names)
         return True
 
     def _survey(self) -> Survey:

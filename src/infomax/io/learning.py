@@ -1,0 +1,39 @@
+"""What was learnt of the columns of a node table, as choices by which the table is read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from infomax.arrays.survey import Survey
+from infomax.errors import InputError, InputWarning, place
+from infomax.io.columns import Columns
+
+
+def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -> Columns:
+    """The choices with an encoding, and without the columns that become nothing; all faults are told at once."""
+    encoding, faults = survey.finish()
+    if faults:
+        remedy = "Correct it, or say what the column is: --column NAME=KIND (in Python: columns={NAME: KIND})."
+        fault = faults[0]
+        if len(faults) > 1:
+            told = "; ".join(f"{where}: {found}, not {expected}" for where, expected, found in faults)
+            fault = str(path), "columns that become features", told.replace(f"{path}, ", "")
+        raise InputError(*fault, remedy) from None
+    for name, note in ((column.name, column.note) for column in encoding.columns if column.looks_like_id):
+        remedy = f"If it is one: --column {name}=ignore (in Python: columns={{{name!r}: 'ignore'}})."
+        warnings.warn(f"{place(path, column=name)}: {note}. {remedy}", InputWarning, stacklevel=2)
+    called = columns.name_among(names) or next((one.name for one in encoding.columns if one.kind == "name"), None)
+    used = {column.name for column in encoding.used}
+    unused = (column.name for column in encoding.columns if column.name not in {*used, called})
+    return replace(
+        columns,
+        name=called,
+        ignore=(*columns.ignore, *unused),
+        features=tuple(name for name in columns.features or () if name in used) or None,
+        kinds={},
+        encoding=encoding if used else None,
+        learns=False,
+    )
