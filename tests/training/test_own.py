@@ -62,7 +62,7 @@ def test_a_run_holds_it_and_gives_the_same_bytes(tmp_path, smooth):
     loaded.save(tmp_path / "again")
     for name in ("model.safetensors", "vectors.npy", "health.json"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "run" / name).read_bytes()
-    assert model.health_["dimensions"] == 8  # of what was learnt
+    assert (model.health_["dimensions"], model.health_["own"]) == (8, 4)  # of what was learnt, and beside it
 
 
 @pytest.mark.parametrize(

@@ -138,3 +138,5 @@ def test_neighbours_that_differ_are_a_cause():
     found = judge(report(stopped_early=True, resemblance=0.004), Graph.from_arrays(EDGES, FEATURES))
     assert found["causes"] == ["The features of neighbours do not resemble each other (0.004)."]
     assert found["next"] == ["Keep a node's own: --own 128."]
+    kept = judge(report(stopped_early=True, resemblance=0.004, own=128), Graph.from_arrays(EDGES, FEATURES))
+    assert kept["causes"] == ["The cause is not evident."]

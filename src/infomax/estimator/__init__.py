@@ -221,7 +221,8 @@ class DGI(Parameters):
 
     def _report(self, seen: Graph, vectors: NDArray[np.float32]) -> dict[str, Any]:
         """The report on the training, from the graph that it saw and vectors ``[n, d]`` of that."""
-        learnt, alike = vectors[:, : self.model_.encoder.out_dim], {}  # without the node's own part
+        learnt = vectors[:, : self.model_.encoder.out_dim]  # without the node's own part
+        alike: dict[str, Any] = {"own": self.preset_.own} if self.preset_.own else {}
         if not seen.kind and not made(seen.feature_names):  # positions are made of the edges, so they are always alike
             alike["resemblance"] = resemblance(seen.table, seen.edges, self.scaler_)
         return health({**(self._course or {}), **alike}, learnt, seen)

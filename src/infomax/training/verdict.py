@@ -150,7 +150,7 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
     if ids:
         told = ", ".join(ids[:3])
         yield f"A feature is another whole number at every node, as ids are: {told}.", f"Leave it out: --ignore {told}."
-    if (alike := report.get("resemblance")) is not None and alike < DIFFERENT:
+    if (alike := report.get("resemblance")) is not None and alike < DIFFERENT and not report.get("own"):
         yield (
             f"The features of neighbours do not resemble each other ({alike:.3f}).",
             f"Keep a node's own: --own {OWN}.",
