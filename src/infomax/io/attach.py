@@ -39,7 +39,7 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
     if nodes is None:
         unknown: Any = [identifier for identifier in edges.ids if str(identifier) not in position]
         nodes = NodeTable(edges.source, np.empty(0, np.int64), unknown)
-    _refuse_known(nodes, position)
+    refuse_known(nodes, position)
     position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
     refuse_missing_header(edges.source, edges.source.ends, position.__contains__)
     ends = find_rows(edges, nodes, position, f"of the known graph, or listed in {nodes.source.path}")
@@ -54,7 +54,7 @@ def _known(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> dict[str
     return find_ids(known.ids, [*edges.source.ends, *edges.ids, *(nodes.ids if nodes else ())])
 
 
-def _refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
+def refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
     """Refuse a table without nodes, or with a node that the known graph has."""
     if not nodes.ids:
         raise InputError(str(nodes.source.path), "at least one new node", "none")
@@ -82,9 +82,6 @@ def _grow(known: Record, edges: NDArray[np.int64], weight: NDArray[np.float32] |
     matrix, dropped = checks.clean(listed, known.directed, weight is None)
     grown = GrownAdjacency.of(known.edges, matrix, binary=weight is None)
     dropped["duplicates"] += grown.duplicates if known.directed else grown.duplicates // 2
-    text = known.ids.dtype == object or isinstance(ids[0], str)
-    late = np.array(list(map(str, ids)) if text else ids, dtype=object if text else np.int64)
-    names = np.full(len(ids), "", object) if nodes.names is None else nodes.names
     if features is None and made(known.feature_names) == "positions":
         links = sparse.csr_array(matrix + matrix.T if known.directed else matrix)
         features = attached(links[known.num_nodes :], known.table)
@@ -93,12 +90,20 @@ def _grow(known: Record, edges: NDArray[np.int64], weight: NDArray[np.float32] |
         edges=grown,
         table=known.table.of_degrees(grown.degrees()) if features is None else known.table.grown(features),
         folder=None,
-        ids=_appended(known.ids, late),
-        node_names=None if known.node_names is None else _appended(known.node_names, names),
+        **appended(known, nodes),
         labels={},
         splits={"new": np.arange(n) >= known.num_nodes},
         dropped=dropped,
     )
+
+
+def appended(known: Record, nodes: NodeTable) -> dict[str, Any]:
+    """The ids and the names of the known nodes and of new ones."""
+    text = known.ids.dtype == object or isinstance(nodes.ids[0], str)
+    late = np.array(list(map(str, nodes.ids)) if text else nodes.ids, dtype=object if text else np.int64)
+    names = np.full(len(late), "", object) if nodes.names is None else nodes.names
+    both = None if known.node_names is None else _appended(known.node_names, names)
+    return {"ids": _appended(known.ids, late), "node_names": both}
 
 
 def _appended(known: Any, new: NDArray[Any]) -> Any:

@@ -64,7 +64,7 @@ def _read_typed(edges: Any, nodes: Any, columns: Columns, directed: bool) -> Rec
         check_names(f"edges[{key}]", ends)
         found[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")
     of_nodes = {kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()}
-    return read_sources(of_nodes, found, columns, directed=directed)
+    return read_sources(of_nodes, found, {}, columns, directed=directed)
 
 
 def _has_ids_as_index(frame: Any) -> bool:

@@ -12,6 +12,7 @@ from infomax.arrays.folder import is_folder
 from infomax.errors import InputError, shorten
 from infomax.io import tables, text
 from infomax.io.attach import attach
+from infomax.io.attach_types import attach_folder
 from infomax.io.columns import MATRICES, TYPES, Columns
 from infomax.io.features import read_nodes
 from infomax.io.many import join
@@ -40,7 +41,9 @@ def read_record(
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
         return with_labels(open_graph_folder(Path(edges)), columns.labels, str(edges))
-    if nodes is None and attach_to is None and is_typed(Path(edges)):
+    if nodes is None and is_typed(Path(edges)):
+        if attach_to is not None:
+            return attach_folder(Path(edges), columns, attach_to)
         return read_folder(Path(edges), columns, directed=bool(directed))
     if nodes is None and (members := _members(Path(edges))):
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
@@ -94,6 +97,8 @@ def _members(folder: Path) -> dict[str, Path]:
 
 def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) -> Record:
     columns.refuse(("labels", "ignore", "groups", "kinds", *TYPES), "none where nodes are attached to a graph")
+    if known.types:
+        raise InputError(str(edges), "a folder of tables, for several types of nodes", "one edge table")
     if edges.suffix.lower() in (".npz", ".graphml"):
         raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})", "a whole graph")
     columns = replace(columns.like(known.feature_names, known.encoding), earlier=known.table_columns)

@@ -43,6 +43,11 @@ def read_folder(folder: Path, columns: Columns, *, directed: bool = False, work:
         ("groups", "matrix", "types", "edge_type", "node_type"),
         f"one type of nodes, rather than the several of {folder}",
     )
+    return read_sources(*find_tables(folder, columns), columns, directed=directed, work=work)
+
+
+def find_tables(folder: Path, columns: Columns) -> tuple[dict[str, Source], dict[Ends, Source], dict[str, Path]]:
+    """The node tables of a folder by type, its edge tables by relation, and files of features by type."""
     nodes = {kind: Source([path], columns) for (kind,), path in _files(folder / "nodes", EXTENSIONS).items()}
     edges = {
         (ends[0], RELATION, ends[-1]) if len(ends) == 2 else ends: Source([path], columns)
@@ -51,7 +56,7 @@ def read_folder(folder: Path, columns: Columns, *, directed: bool = False, work:
     matrices = {kind: path for (kind,), path in _files(folder / "features", MATRICES).items()}
     for kind in matrices.keys() - nodes.keys():
         raise InputError(str(matrices[kind]), f"a table nodes/{kind}.*, to whose rows they belong", "none")
-    return read_sources(nodes, edges, columns, directed=directed, matrices=matrices, work=work)
+    return nodes, edges, matrices
 
 
 def _files(folder: Path, extensions: Iterable[str]) -> dict[Any, Path]:
@@ -119,10 +124,10 @@ def with_columns(source: Source, columns: Columns) -> Source:
 def read_sources(
     nodes: Mapping[str, Source],
     edges: Mapping[Ends, Source],
+    matrices: Mapping[str, Path],
     columns: Columns,
     *,
     directed: bool = False,
-    matrices: Mapping[str, Path] | None = None,
     work: Path | None = None,
 ) -> Record:
     """The graph of node tables by type and edge tables by relation.
@@ -131,7 +136,7 @@ def read_sources(
     """
     refuse_missing(columns, nodes.values(), edges.values())
     of_nodes = {
-        kind: read_nodes(with_columns(source, of_table(columns, source.header(), (matrices or {}).get(kind))))
+        kind: read_nodes(with_columns(source, of_table(columns, source.header(), matrices.get(kind))))
         for kind, source in nodes.items()
     }
     of_edges: dict[Ends, EdgeTable] = {}
@@ -143,7 +148,7 @@ def read_sources(
     for ends, source in edges.items():
         source.apart = ends[0] != ends[2]
         chosen = replace(
-            _of_ends(columns, source.header(), ends), edges_as=columns.edges_as if ends in as_nodes else None
+            of_ends(columns, source.header(), ends), edges_as=columns.edges_as if ends in as_nodes else None
         )
         table = tables.read_edges(with_columns(source, chosen))
         of_edges |= rows_as_nodes(columns, table, {ends: table}, of_nodes) if ends in as_nodes else {ends: table}
@@ -184,7 +189,7 @@ def of_table(columns: Columns, header: list[str], matrix: Path | None) -> Column
     )
 
 
-def _of_ends(columns: Columns, header: list[str], ends: Ends) -> Columns:
+def of_ends(columns: Columns, header: list[str], ends: Ends) -> Columns:
     """The choices that concern the edge table with this header, whose columns may have the names of the types."""
     named = {**columns.earlier, **columns.named()}
     for suffix in ("", "_id"):
@@ -210,7 +215,7 @@ def build(
     links = {}
     for ends in list(edges):
         table = edges.pop(ends)
-        links[ends] = (_rows(ends, table, nodes, position), table.weight)
+        links[ends] = (find_rows(ends, table, nodes, position), table.weight)
     del table, position
     graph = unite(found, links, directed=list(links) if directed else (), made=columns.made, work=work)
     return replace(graph, table_columns=columns.named())
@@ -248,7 +253,7 @@ def _ids_of_edges(kind: str, edges: Mapping[Ends, EdgeTable]) -> list[Any]:
     return [int(word) for word in found] if integers else list(found)
 
 
-def _rows(
+def find_rows(
     ends: Ends, table: EdgeTable, nodes: Mapping[str, NodeTable], position: Mapping[str, Mapping[str, int]]
 ) -> NDArray[np.int32]:
     """The rows ``[2, E]`` of the nodes that the edges join; an id that is none of its type is refused."""

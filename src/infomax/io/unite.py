@@ -60,7 +60,9 @@ def unite(
     dropped: Counter[str] = Counter()
     relations = []
     for ends in sorted(edges):
-        matrix, left_out = _matrix(ends, edges[ends], [len(nodes[kind]["ids"]) for kind in ends[::2]], ends in directed)
+        matrix, left_out = relation_matrix(
+            ends, edges[ends], [len(nodes[kind]["ids"]) for kind in ends[::2]], ends in directed
+        )
         relations.append(Relation.of(*ends, matrix))
         dropped.update(left_out)
     columns = {kind: dict(nodes[kind]) for kind in sorted(nodes)}
@@ -73,7 +75,9 @@ def unite(
     return replace(records.pop(first), kind=first, others=records, relations=tuple(relations))
 
 
-def _matrix(ends: Ends, links: Links, sizes: list[int], directed: bool) -> tuple[sparse.csr_array, dict[str, int]]:
+def relation_matrix(
+    ends: Ends, links: Links, sizes: list[int], directed: bool
+) -> tuple[sparse.csr_array, dict[str, int]]:
     """The clean matrix ``[S, T]`` of a relation, and how many of its edges were left out."""
     where, one_type = f"relation {'.'.join(ends)}", ends[0] == ends[2]
     check_names(where, ends)
@@ -113,16 +117,16 @@ def _make(
     start, n = dict[str, int](), 0
     for of_type in columns:
         start[of_type], n = n, n + len(columns[of_type]["ids"])
-    union = _union(columns, relations)
+    together = union(columns, relations)
     ids = np.array([f"{kind}:{node}" for kind in columns for node in columns[kind]["ids"]], dtype=object)
-    checks.check_sums(union, ids.__getitem__)
+    checks.check_sums(together, ids.__getitem__)
     if not bare:
         return
     seen = np.ones(n, bool)
     for of_type, first in start.items():
         mask = columns[of_type].get("splits", {}).get("seen")
         seen[first : first + len(columns[of_type]["ids"])] = True if mask is None else mask
-    edges, among = MemoryAdjacency(union), None if seen.all() else seen
+    edges, among = MemoryAdjacency(together), None if seen.all() else seen
     if work is None or kind != "positions":
         features = make(kind, edges, ids, among)
     else:
@@ -134,7 +138,7 @@ def _make(
         columns[of_type] |= {"features": features[rows], "feature_names": MADE[kind]}
 
 
-def _union(columns: Mapping[str, Mapping[str, Any]], relations: list[Relation]) -> sparse.csr_array:
+def union(columns: Mapping[str, Mapping[str, Any]], relations: list[Relation]) -> sparse.csr_array:
     """The edges of all relations among all nodes, those of each type after one another, in both directions."""
     sizes = {kind: len(columns[kind]["ids"]) for kind in columns}
     blocks: dict[tuple[str, str], Any] = {

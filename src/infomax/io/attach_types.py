@@ -1,0 +1,171 @@
+"""A graph of several types with new nodes of any type, from a folder of tables; in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from infomax.arrays.adjacency import MemoryAdjacency
+from infomax.arrays.checks import check_feature_names
+from infomax.arrays.made import made
+from infomax.arrays.parquet_columns import find_ids
+from infomax.arrays.positions import WIDTH, attached, unit
+from infomax.arrays.relations import Relation, steps
+from infomax.errors import InputError
+from infomax.io import tables
+from infomax.io.attach import appended, refuse_known
+from infomax.io.blocks import typed
+from infomax.io.columns import TYPES, Columns
+from infomax.io.features import read_nodes
+from infomax.io.record import Record
+from infomax.io.tables import EdgeTable, NodeTable
+from infomax.io.typed import find_rows, find_tables, of_ends, with_columns
+from infomax.io.unite import Ends, relation_matrix, union
+
+
+def attach_folder(folder: Path, columns: Columns, known: Record) -> Record:
+    """The known graph with the nodes of a folder of tables appended; the split "new" of each type marks them.
+
+    A type without a node table has as new nodes the unknown ids of its edges. There are no labels and other splits.
+    """
+    columns.refuse(("labels", "ignore", "groups", "kinds", "matrix", *TYPES), "none where nodes are attached")
+    columns = replace(columns, earlier={**known.table_columns, **columns.named()})
+    sources, edges, matrices = find_tables(folder, columns)
+    known_relations = {(one.source, one.name, one.target): one for one in known.relations}
+    _refuse_unknown("type", {kind: source.path for kind, source in sources.items()}, known.types)
+    by_name = {".".join(ends): source.path for ends, source in edges.items()}
+    _refuse_unknown("relation", by_name, [".".join(ends) for ends in known_relations])
+    types, nodes = known.by_type(), dict[str, NodeTable]()
+    for kind, source in sources.items():
+        like = columns.like(types[kind].feature_names, types[kind].encoding)
+        named = {word: name for word, name in like.earlier.items() if word in ("id", "name")}
+        chosen = Columns(matrix=matrices.get(kind), earlier=named, features=like.features, encoding=like.encoding)
+        nodes[kind] = read_nodes(with_columns(source, replace(chosen, learns=False)))
+    of_edges = {}
+    for ends, source in edges.items():
+        source.apart = ends[0] != ends[2]
+        of_edges[ends] = tables.read_edges(with_columns(source, of_ends(columns, source.header(), ends)))
+        if known_relations[ends].to_source.data is not None and of_edges[ends].weight is None:
+            raise InputError(
+                str(source.path), 'a column "weight", as known edges of this relation have weights', "none"
+            )
+    position = {kind: _positions(kind, types[kind], nodes, of_edges) for kind in types}
+    if not any(table.ids for table in nodes.values()):
+        raise InputError(str(folder), "at least one new node", "none")
+    sizes = {kind: one.num_nodes + (len(nodes[kind].ids) if kind in nodes else 0) for kind, one in types.items()}
+    relations, dropped = list[Relation](), Counter[str]()
+    for ends, one in known_relations.items():
+        relations.append(_grown(one, of_edges.get(ends), nodes, position, sizes, dropped))
+    places = _new_positions(types, sizes, relations)
+    records = {
+        kind: _with_nodes(one, nodes.get(kind), relations, places.get(kind), dict(dropped))
+        for kind, one in types.items()
+    }
+    main = records.pop(known.kind)
+    return replace(main, kind=known.kind, others=records, relations=tuple(relations))
+
+
+def _refuse_unknown(what: str, found: Mapping[str, Path], known: Sequence[str]) -> None:
+    for name, path in found.items():
+        if name not in known:
+            raise InputError(str(path), f"a {what} of the known graph ({', '.join(known)})", "another")
+
+
+def _positions(
+    kind: str, known: Record, nodes: dict[str, NodeTable], edges: Mapping[Ends, EdgeTable]
+) -> dict[str, int]:
+    """The rows of the ids of a type that tables mention, by their text; unknown ids of edges become new nodes."""
+    here = [(table, end) for ends, table in edges.items() for end in (0, 1) if ends[2 * end] == kind]
+    words = dict.fromkeys(str(table.ids[code]) for table, end in here for code in np.unique(table.ends[end]))
+    listed = list(map(str, nodes[kind].ids)) if kind in nodes else []
+    found = find_ids(known.ids, [*words, *listed, *(name for table, _ in here for name in table.source.ends)])
+    if kind not in nodes and (strangers := [word for word in words if word not in found]):
+        ids: Any = strangers if known.ids.dtype == object else typed(strangers)
+        nodes[kind] = NodeTable(here[0][0].source, np.empty(0, np.int64), ids)
+        listed = strangers
+    if listed:
+        refuse_known(nodes[kind], found)
+        names = nodes[kind].feature_names if nodes[kind].features is not None else ()
+        if nodes[kind].features is not None or not made(known.feature_names):
+            check_feature_names(str(nodes[kind].source.path), tuple(names), known.feature_names)
+    return found | {word: row for row, word in enumerate(listed, known.num_nodes)}
+
+
+def _grown(
+    known: Relation,
+    table: EdgeTable | None,
+    nodes: Mapping[str, NodeTable],
+    position: Mapping[str, Mapping[str, int]],
+    sizes: Mapping[str, int],
+    dropped: Counter[str],
+) -> Relation:
+    """A relation between grown types, with the edges of a table; an edge in both has the sum of its weights, or 1."""
+    ends, shape = (known.source, known.name, known.target), (sizes[known.source], sizes[known.target])
+    matrix = known.matrix().copy()
+    matrix.resize(shape)
+    if table is not None:
+        links = (find_rows(ends, table, nodes, position), table.weight)
+        new, left_out = relation_matrix(ends, links, list(shape), not known.symmetric)
+        dropped.update(left_out)
+        matrix = sparse.csr_array(matrix + new)
+        if table.weight is None and known.to_source.data is None:
+            matrix.data[:] = 1
+    return Relation.of(*ends, matrix)
+
+
+def _new_positions(types: Mapping[str, Record], sizes: Mapping[str, int], relations: list[Relation]) -> dict[str, Any]:
+    """Positions of the new nodes of each type that has them: means of those of their neighbours, as `attached` says.
+
+    Neighbours with features of their own have no positions: theirs are the means of their own neighbours'.
+    """
+    bare = [kind for kind, one in types.items() if made(one.feature_names) == "positions"]
+    if not bare:
+        return {}
+    x = {kind: types[kind].table.loaded().values for kind in bare}
+    before = {kind: np.arange(one.num_nodes) for kind, one in types.items()}
+    for kind in types.keys() - bare:
+        total = np.zeros((types[kind].num_nodes, WIDTH), np.float32)
+        for step in steps(types[kind].relations, kind):
+            if step.sender in bare:
+                total += step.senders.matrix(len(before[step.sender])) @ x[step.sender]
+        x[kind] = unit(total)
+    starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
+    old = np.concatenate([starts[kind] + rows for kind, rows in before.items()])
+    new = np.setdiff1d(np.arange(sum(sizes.values())), old)
+    links = union({kind: {"ids": range(size)} for kind, size in sizes.items()}, relations)[new]
+    found = attached(
+        sparse.csr_array(links[:, np.concatenate([old, new])]), np.concatenate([x[kind] for kind in types])
+    )
+    return {kind: found[(new >= starts[kind]) & (new < starts[kind] + sizes[kind])] for kind in bare}
+
+
+def _with_nodes(
+    known: Record, nodes: NodeTable | None, relations: list[Relation], places: Any, dropped: dict[str, int]
+) -> Record:
+    """The nodes of a type with its new ones, if any."""
+    count = 0 if nodes is None else len(nodes.ids)
+    n, table = known.num_nodes + count, known.table
+    if made(known.feature_names) == "degrees":
+        degrees = sum(np.diff(step.senders.indptr) for step in steps(relations, known.kind))
+        table = table.of_degrees(np.asarray(degrees))
+    elif nodes is not None and count:
+        table = table.grown(places if nodes.features is None else nodes.features)
+    return replace(
+        known,
+        edges=MemoryAdjacency(sparse.csr_array((n, n), dtype=np.float32)),
+        table=table,
+        **({} if nodes is None else appended(known, nodes)),
+        labels={},
+        splits={"new": np.arange(n) >= known.num_nodes},
+        dropped=dropped,
+        kind="",
+        others={},
+        relations=(),
+        folder=None,
+    )

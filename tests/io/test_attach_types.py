@@ -1,0 +1,103 @@
+"""New nodes of several types, attached to a known graph by the tables of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_faults import told
+from test_typed import CITES, PAPERS, WRITES, relations, write
+
+from infomax import Graph, read_graph
+from infomax.arrays.made import made
+from infomax.arrays.positions import unit
+from infomax.arrays.sparsity import dense
+
+NEW = {"id": [9, 2], "x": [0.5, 6], "y": [1, -2]}
+WROTE = {"author": ["ann", "eve", "eve"], "paper": [9, 5, 2]}
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Graph:
+    papers = {name: column for name, column in PAPERS.items() if name != "field"}
+    return read_graph(write(tmp_path / "known", nodes__paper=papers))
+
+
+def grown(tmp_path: Path, known: Graph, **changed: Any) -> Graph:
+    folder = tmp_path / f"new{len(list(tmp_path.iterdir()))}"
+    content: dict[str, Any] = {
+        "nodes__paper": NEW,
+        "edges__author.writes.paper": WROTE,
+        "edges__paper.cites.paper": {"source": [9], "target": [7]},
+    }
+    for name, columns in (content | changed).items():
+        if columns:
+            write_one(folder, name.replace("__", "/"), columns)
+    return read_graph(folder, attach_to=known)
+
+
+def write_one(folder: Path, name: str, columns: dict[str, list[Any]]) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_the_grown_graph_is_the_one_of_all_tables(tmp_path: Path, known: Graph) -> None:
+    """Relations, ids and features are those of tables that hold known and new nodes; known positions stay."""
+    graph = grown(tmp_path, known)
+    papers = {name: PAPERS[name] + NEW[name] for name in ("id", "x", "y")}
+    writes = {name: WRITES[name] + WROTE[name] for name in WRITES}
+    cites = {"source": [*CITES["source"], 9], "target": [*CITES["target"], 7]}
+    tables = {"nodes__paper": papers, "edges__author.writes.paper": writes, "edges__paper.cites.paper": cites}
+    whole = read_graph(write(tmp_path / "whole", **tables))
+    assert relations(graph) == relations(whole)
+    for kind in whole.types:
+        assert graph.target(kind).ids.tolist() == whole.target(kind).ids.tolist()
+    np.testing.assert_array_equal(graph.target("paper").features, whole.target("paper").features)
+    assert graph.splits["new"].tolist() == [False, False, False, True]
+    assert graph.target("paper").splits["new"].tolist() == [False] * 4 + [True] * 2
+    np.testing.assert_array_equal(graph.features[:3], known.features)
+
+
+def test_a_new_node_stands_among_its_neighbours(tmp_path: Path, known: Graph) -> None:
+    """Papers have features, so a paper stands where its authors do, and a new author among her papers."""
+    graph = grown(tmp_path, known, nodes__paper=None, **{
+        "edges__author.writes.paper": {"author": ["eve", "eve"], "paper": [5, 3]}, "edges__paper.cites.paper": None,
+    })  # fmt: skip
+    five, _, bob = known.features
+    papers = [unit(five[None]), unit((five + bob)[None])]
+    np.testing.assert_allclose(graph.features[3:], unit(sum(papers) / 2), atol=1e-6)
+
+
+def test_degrees_are_counted_again(tmp_path: Path) -> None:
+    known = read_graph(write(tmp_path / "known"), features="degrees")
+    wrote = {"author": ["ann"] * 4, "paper": [9, 2, 5, 3]}
+    graph = grown(tmp_path, known, nodes__paper={"id": [9, 2]}, **{"edges__author.writes.paper": wrote})
+    assert {made(graph.target(kind).feature_names) for kind in graph.types} == {"degrees"}
+    before, after = dense(known.features).argmax(axis=1), dense(graph.features).argmax(axis=1)
+    assert (before[0], before[1]) == (after[0], before[2])
+    assert after[1] > before[1]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"nodes__paper": {"id": [9, 7], "x": [0.5, 6], "y": [1, -2]}}, "paper.csv, line 3: expected the id of a new"),
+        ({"nodes__paper": {"id": [9], "x": [0.5], "y": [1]}}, "author.writes.paper.csv, line 4"),
+        ({"nodes__paper": {"id": [9, 2], "x": [0.5, 6]}}, "y"),
+        ({"nodes__paper": None}, "no column 'x'"),
+        ({"edges__author.reads.paper": WROTE}, "a relation of the known graph"),
+        ({"nodes__venue": {"id": [1]}}, "a type of the known graph (author, paper)"),
+        ({"nodes__paper": None, "edges__author.writes.paper": {"author": ["ann"], "paper": [3]},
+          "edges__paper.cites.paper": None}, "at least one new node"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(tmp_path: Path, known: Graph, changed: dict[str, Any], message: str) -> None:
+    told([message], grown, tmp_path, known, **changed)
+
+
+def test_a_table_alone_is_refused(tmp_path: Path, known: Graph) -> None:
+    write_one(tmp_path, "edges", WROTE)
+    told(["edges.csv", "a folder of tables"], read_graph, tmp_path / "edges.csv", attach_to=known)
