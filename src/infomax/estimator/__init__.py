@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
@@ -22,10 +21,9 @@ from infomax.embeddings import Embeddings, pick
 from infomax.errors import InputError, whole
 from infomax.estimator.assembly import assemble, check_graph, suited
 from infomax.estimator.assembly import build as build
-from infomax.estimator.later import Known, Neighbours
-from infomax.estimator.updating import Update, update
+from infomax.estimator.later import Later
 from infomax.graphs.graph import Graph
-from infomax.kernels import Backend, room
+from infomax.kernels import room
 from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
 from infomax.machine import size
@@ -33,8 +31,7 @@ from infomax.parts.corruptions import shuffle_features
 from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import following
 from infomax.training import runs
-from infomax.training.embed import Embedder, InMemory, device_for_folder, embedder
-from infomax.training.fingerprints import encoder_hash, vectors_hash
+from infomax.training.embed import device_for_folder, embedder
 from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.health import course, health, spread
 from infomax.training.loop import Training
@@ -42,10 +39,9 @@ from infomax.training.own import LENGTH, LONG, Own
 from infomax.training.parameters import Parameters, not_fitted
 from infomax.training.resuming import pausing, resume
 from infomax.training.writing import write_embedding
-from infomax.views import WholeView
 
 
-class DGI(Parameters):
+class DGI(Later, Parameters):
     """Deep Graph Infomax: learns one vector per node, without labels.
 
     Args:
@@ -86,9 +82,7 @@ class DGI(Parameters):
 
     _course: dict[str, Any] | None = None  # of the training, without what needs the vectors
     _health: dict[str, Any] | None = None
-    _known: Known | None = None  # to attach new nodes to
     _start: DGI | None = None  # whose training goes on
-    _turn: Tensor | None = None  # a rotation of the vectors, onto those of an earlier model
     _kept: Embeddings | None = None  # vectors that a run is to hold as they are
     _own: dict[tuple[int, int], Own]  # by the number of singular vectors and the hops of smoothing
 
@@ -264,73 +258,6 @@ class DGI(Parameters):
         some = slice(None) if rows is None else rows
         vectors, made_by = engine.all() if rows is None else engine.of(rows), self._hash(part, hops, engine.turn)
         return Embeddings(vectors, graph.ids[some], pick(graph.node_names, some), made_by)
-
-    @property
-    def hash_(self) -> str:
-        """The hash of all that the vectors depend on besides the graph; files of vectors in parquet hold it."""
-        return self._hash(self._own_part(None, self.preset_.smooth), self.preset_.smooth, self._turn)
-
-    def _hash(self, own: Own | None, smooth: int, turn: Tensor | None) -> str:
-        return vectors_hash(encoder_hash(self.model_.encoder, self.scaler_, own, turn), smooth)
-
-    def update(
-        self,
-        graph: Graph,
-        vectors: Embeddings | None = None,
-        *,
-        train: bool = False,
-        align: bool = False,
-        progress: bool | Callable[[Training], None] = False,
-    ) -> Update:
-        """Take the model to a later graph; nodes are compared by their ids with those of the graph it was fitted to.
-
-        Vectors that no change reaches are those of ``vectors``, byte for byte; the others are computed.
-
-        Args:
-            graph: the later graph, with the same features.
-            vectors: those of the graph before; None: all are computed.
-            train: go on training from these weights; then all vectors are computed.
-            align: turn the vectors after that onto the ones before by the best rotation, so that they are comparable;
-                the new model keeps the rotation.
-            progress: as in `fit`.
-
-        Returns:
-            the new ``model``, its ``embeddings``, the ``changes`` and the number of vectors ``computed``.
-        """
-        self._check_fitted()
-        check_graph(graph)
-        check_feature_names("features", graph.feature_names, self.feature_names_)
-        return update(self, graph, vectors, train=train, align=align, progress=progress)
-
-    def vector(self, features: Any = None, neighbours: Neighbours = ()) -> NDArray[np.float32]:
-        """Compute the vector ``[d]`` of a new node, as if it were attached to the graph that the model was fitted to.
-
-        It takes milliseconds after the first call: only what is around the neighbours is read.
-
-        Args:
-            features: ``[F]`` numbers in the order of ``feature_names_``, or a mapping of their names to numbers; None
-                where the model was fitted without features.
-            neighbours: the ids of known nodes that edges join it to, with an edge to it in a directed graph; where
-                edges have weights, a mapping of ids to weights.
-        """
-        return self.vectors(None if features is None else [features], [neighbours])[0]  # type: ignore[no-any-return]
-
-    def vectors(self, features: Any, neighbours: Sequence[Neighbours]) -> NDArray[np.float32]:
-        """As `vector`, of M new nodes at once, ``[M, d]``: a row of features and the neighbours of each.
-
-        New nodes that are joined to each other are attached by `infomax.read_graph`.
-        """
-        self._check_fitted()
-        if self._known is None or self._known.graph is not self.graph_:
-            self._known = Known(self.graph_)
-        encoder, smooth = self.model_.encoder, self.preset_.smooth
-        backend = Backend.of_embedding(choose_device(self.device), numbers=0)  # kernels would take seconds to load
-        near = self._known.attach(features, neighbours, encoder.depth + smooth)
-        scaled = dataclasses.replace(near, table=near.table.scaled(self.scaler_))
-        part, source = self._own_part(None, smooth), InMemory(WholeView.of(scaled, encoder.rule, backend))
-        first = near.num_nodes - len(neighbours)
-        engine = Embedder(encoder, source, smooth, part and part.of(scaled.table), self._turn)
-        return engine.of(np.arange(first, near.num_nodes))
 
     def _own_part(self, own: int | None, hops: int) -> Own | None:
         """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""

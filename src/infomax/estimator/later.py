@@ -1,20 +1,35 @@
-"""After the training: vectors of nodes that come later."""
+"""After the training: vectors of nodes that come later, and of later graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
 from infomax.arrays import checks
 from infomax.arrays.made import made
-from infomax.embeddings import positions
+from infomax.arrays.scaling import Scaler
+from infomax.embeddings import Embeddings, positions
 from infomax.errors import InputError, shorten
+from infomax.estimator.assembly import check_graph
+from infomax.estimator.updating import Update, update
 from infomax.graphs.graph import Graph
 from infomax.io.around import attach_near
 from infomax.io.record import Record
+from infomax.kernels import Backend
+from infomax.kernels.device import choose_device
+from infomax.presets import Preset
+from infomax.training.embed import Embedder, InMemory
+from infomax.training.fingerprints import encoder_hash, vectors_hash
+from infomax.training.loop import Training
+from infomax.training.own import Own
+from infomax.training.step import Model
+from infomax.views import WholeView
 
 Neighbours = Collection[Any] | Mapping[Any, float]
 """Ids, or the weights of edges by the ids at their other ends."""
@@ -68,3 +83,85 @@ class Known:
         if values.shape[1] != len(self.names):
             raise InputError("features", f"{len(self.names)} numbers per node", str(values.shape[1]))
         return values
+
+
+class Later:
+    """The part of `DGI` that is about what comes after the training: new nodes, and later graphs."""
+
+    model_: Model
+    preset_: Preset
+    scaler_: Scaler
+    graph_: Graph
+    feature_names_: tuple[str, ...]
+    device: str
+    _own_part: Callable[[int | None, int], Own | None]
+    _check_fitted: Callable[[], None]
+    _known: Known | None = None  # to attach new nodes to
+    _turn: Tensor | None = None  # a rotation of the vectors, onto those of an earlier model
+
+    @property
+    def hash_(self) -> str:
+        """The hash of all that the vectors depend on besides the graph; files of vectors in parquet hold it."""
+        return self._hash(self._own_part(None, self.preset_.smooth), self.preset_.smooth, self._turn)
+
+    def _hash(self, own: Own | None, smooth: int, turn: Tensor | None) -> str:
+        return vectors_hash(encoder_hash(self.model_.encoder, self.scaler_, own, turn), smooth)
+
+    def update(
+        self,
+        graph: Graph,
+        vectors: Embeddings | None = None,
+        *,
+        train: bool = False,
+        align: bool = False,
+        progress: bool | Callable[[Training], None] = False,
+    ) -> Update:
+        """Take the model to a later graph; nodes are compared by their ids with those of the graph it was fitted to.
+
+        Vectors that no change reaches are those of ``vectors``, byte for byte; the others are computed.
+
+        Args:
+            graph: the later graph, with the same features.
+            vectors: those of the graph before; None: all are computed.
+            train: go on training from these weights; then all vectors are computed.
+            align: turn the vectors after that onto the ones before by the best rotation, so that they are comparable;
+                the new model keeps the rotation.
+            progress: as in `fit`.
+
+        Returns:
+            the new ``model``, its ``embeddings``, the ``changes`` and the number of vectors ``computed``.
+        """
+        self._check_fitted()
+        check_graph(graph)
+        checks.check_feature_names("features", graph.feature_names, self.feature_names_)
+        return update(self, graph, vectors, train=train, align=align, progress=progress)
+
+    def vector(self, features: Any = None, neighbours: Neighbours = ()) -> NDArray[np.float32]:
+        """Compute the vector ``[d]`` of a new node, as if it were attached to the graph that the model was fitted to.
+
+        It takes milliseconds after the first call: only what is around the neighbours is read.
+
+        Args:
+            features: ``[F]`` numbers in the order of ``feature_names_``, or a mapping of their names to numbers; None
+                where the model was fitted without features.
+            neighbours: the ids of known nodes that edges join it to, with an edge to it in a directed graph; where
+                edges have weights, a mapping of ids to weights.
+        """
+        return self.vectors(None if features is None else [features], [neighbours])[0]  # type: ignore[no-any-return]
+
+    def vectors(self, features: Any, neighbours: Sequence[Neighbours]) -> NDArray[np.float32]:
+        """As `vector`, of M new nodes at once, ``[M, d]``: a row of features and the neighbours of each.
+
+        New nodes that are joined to each other are attached by `infomax.read_graph`.
+        """
+        self._check_fitted()
+        if self._known is None or self._known.graph is not self.graph_:
+            self._known = Known(self.graph_)
+        encoder, smooth = self.model_.encoder, self.preset_.smooth
+        backend = Backend.of_embedding(choose_device(self.device), numbers=0)  # kernels would take seconds to load
+        near = self._known.attach(features, neighbours, encoder.depth + smooth)
+        scaled = dataclasses.replace(near, table=near.table.scaled(self.scaler_))
+        part, source = self._own_part(None, smooth), InMemory(WholeView.of(scaled, encoder.rule, backend))
+        first = near.num_nodes - len(neighbours)
+        engine = Embedder(encoder, source, smooth, part and part.of(scaled.table), self._turn)
+        return engine.of(np.arange(first, near.num_nodes))

@@ -31,7 +31,7 @@ class Update(NamedTuple):
     computed: int
 
 
-def update(model: DGI, graph: Graph, vectors: Embeddings | None, *, train: bool, align: bool, progress: Any) -> Update:
+def update(model: Any, graph: Graph, vectors: Embeddings | None, *, train: bool, align: bool, progress: Any) -> Update:
     """See `DGI.update`."""
     if align and not train:
         raise InputError("align", "train as well: then all vectors change", "weights that stay as they are")
