@@ -47,8 +47,8 @@ def score_types(dataset: str, *, runs: int = 10, device: str = "auto", progress:
     methods: dict[str, tuple[Graph, dict[str, Any]]] = {
         "DGI along paths": (graph, along),
         "Random-Init along paths": (graph, {**along, "epochs": 0}),
-        "DGI, flattened graph": (flattened(graph), {}),
-        f"DGI, flattened graph, {deep} layers": (flattened(graph), {"encoder": partial(GCN, layers=deep)}),
+        "DGI, flattened graph": (flattened(graph), {"own": 0}),
+        f"DGI, flattened graph, {deep} layers": (flattened(graph), {"own": 0, "encoder": partial(GCN, layers=deep)}),
     }
 
     def scores(vectors: Any) -> list[float]:
