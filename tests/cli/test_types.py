@@ -75,7 +75,29 @@ def test_neighbours_are_of_one_type(run):
 def test_a_command_for_one_type_says_which_there_are(run):
     result = infomax("map", str(run), "--out", str(run.parent / "map.html"))
     assert "one for each type of nodes" in said(result)
-    assert "author" in said(result)
+    assert "--type author" in said(result)
+
+
+@pytest.mark.parametrize("command", ["cluster", "neighbours"])
+def test_a_type_of_a_run_is_named_by_an_option(run, tmp_path, command):
+    words, written = ["3", "-k", "2"] if command == "neighbours" else ["-k", "2"], []
+    for given in ([str(run / "paper")], [str(run), "--type", "paper"]):
+        out = tmp_path / f"{len(written)}.csv"
+        assert infomax(command, *given, *words, "--out", str(out)).code == 0
+        written.append(out.read_bytes())
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("command", ["map", "cluster", "neighbours", "analyse"])
+def test_a_type_that_is_not_there_is_refused(run, command):
+    outcome = infomax(command, str(run), "--type", "subject", "--out", str(run.parent / "out.csv"))
+    assert outcome.code == 2
+    assert "--type: expected one of author, paper, venue, found subject" in said(outcome)
+
+
+def test_a_run_of_one_type_has_no_others(run):
+    outcome = infomax("cluster", str(run / "paper"), "--type", "paper")
+    assert "--type: expected a run of several types of nodes, found paper" in said(outcome)
 
 
 def test_one_type_alone(folder, tmp_path):

@@ -11,7 +11,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import read_aligned, source_column
-from infomax.cli.options import Device, RunArgument, in_memory, sampled_rows, threaded
+from infomax.cli.options import Device, RunArgument, in_memory, of_type, sampled_rows, threaded
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ FILES = "report.html, with all figures as .png and .svg and their numbers as .js
 
 @app.command()
 @threaded
+@of_type
 def analyse(
     run: RunArgument,
     labels: Annotated[

@@ -12,7 +12,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, result_file, threaded, written_once
+from infomax.cli.options import Device, RunArgument, of_type, result_file, threaded, written_once
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ SAMPLE = 1000
 
 @app.command()
 @threaded
+@of_type
 def cluster(
     run: RunArgument,
     k: Annotated[

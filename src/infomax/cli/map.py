@@ -10,7 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, in_memory, sampled_rows, threaded, writable
+from infomax.cli.options import Device, RunArgument, in_memory, of_type, sampled_rows, threaded, writable
 
 SAMPLE = 20_000
 """Nodes that the map of a graph folder shows."""
@@ -18,6 +18,7 @@ SAMPLE = 20_000
 
 @app.command("map")
 @threaded
+@of_type
 def draw_map(
     run: RunArgument,
     *,

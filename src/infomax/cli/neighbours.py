@@ -11,7 +11,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, SourceArgument, result_file, written_once
+from infomax.cli.options import Device, SourceArgument, of_type, result_file, written_once
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _INSTALL = "Install it: pip install 'infomax[index]'."
 
 
 @app.command()
+@of_type
 def neighbours(
     source: SourceArgument,
     nodes: Annotated[
@@ -105,7 +106,7 @@ def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
     found = {kind for kind, colon, _ in (node.partition(":") for node in wanted) if colon}
     if len(found) != 1 or not found <= set(kinds) or not all(":" in node for node in wanted):
         remedy = "Vectors of two types cannot be compared: each type has weights of its own."
-        expected = f"TYPE:NODE, of one of {', '.join(kinds)}; for --all RUN/TYPE"
+        expected = f"TYPE:NODE, of one of {', '.join(kinds)}; or --type TYPE"
         raise InputError("neighbours", expected, ", ".join(wanted[:3]) or "none", remedy)
     return source / found.pop(), [node.partition(":")[2] for node in wanted]
 

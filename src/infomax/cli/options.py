@@ -41,17 +41,31 @@ NodesArgument = Annotated[
 ]
 
 
-def _finished(run: Path) -> Path:
-    """Check that a run folder is one, before torch is loaded, which takes seconds."""
+def _finished(context: typer.Context, run: Path) -> Path:
+    """Check that a run folder is one, before torch is loaded, which takes seconds; with --type, the run of that."""
     from infomax.training import runs
 
+    run = _of_type(context, run)
     runs.check(run)
     return run
 
 
-def _finished_or_vectors(source: Path) -> Path:
+def _of_type(context: typer.Context, run: Path) -> Path:
+    """RUN/TYPE, where a command was given --type."""
+    from infomax.training import runs
+
+    kind: str | None = context.params.get("type")
+    if kind is None:
+        return run
+    if kind not in (kinds := runs.types_of(run)):
+        raise InputError("--type", f"one of {', '.join(kinds)}" if kinds else "a run of several types of nodes", kind)
+    return run / kind
+
+
+def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
     from infomax.io.parts import has_parts
 
+    source = _of_type(context, source)
     if not source.exists():
         raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
     return source if source.is_file() or has_parts(source) else _finished_runs(source)
@@ -209,15 +223,31 @@ GROUPS = TYPES | {
 }
 
 
-def threaded(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command ``--threads``, which it need not know: it holds for the whole process."""
+def _unseen(name: str, option: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option that it need not know."""
 
-    @wraps(command)
-    def run(threads: int | None = None, **given: Any) -> None:
-        command(**given)
+    def give(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            given.pop(name)
+            command(**given)
 
-    own = signature(command, eval_str=True).parameters.values()
-    return _taking(run, [*own, Parameter("threads", Parameter.KEYWORD_ONLY, default=None, annotation=THREADS)])
+        own = signature(command, eval_str=True).parameters.values()
+        return _taking(run, [*own, Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=option)])
+
+    return give
+
+
+threaded = _unseen("threads", THREADS)
+"""Gives a command ``--threads``, which holds for the whole process."""
+of_type = _unseen(
+    "type",
+    Annotated[
+        str | None,  # read before RUN, which becomes RUN/TYPE
+        typer.Option("--type", metavar="NAME", help="Of a run of several types of nodes, this one.", is_eager=True),
+    ],
+)
+"""Gives a command ``--type``: its run, or its vectors, are those of RUN/TYPE."""
 
 
 def choosing(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

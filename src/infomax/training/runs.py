@@ -180,10 +180,8 @@ def check(folder: Path) -> dict[str, Any]:
         found = "no config.json in it" if folder.exists() else "nothing of that name"
         remedy = "Make one: infomax train GRAPH --out RUN."
         if types := types_of(folder):
-            found, remedy = (
-                "one for each type of nodes",
-                f"Name one: {', '.join(str(folder / kind) for kind in types)}.",
-            )
+            found = f"one for each type of nodes, which cannot be compared: {', '.join(types)}"
+            remedy = f"Name one: {folder / types[0]}, or --type {types[0]}."
         raise InputError(str(folder), "a run folder", found, remedy)
     config = read_json(folder / CONFIG)
     if config.get("format") != FORMAT:
