@@ -109,7 +109,7 @@ def test_a_part_that_is_built_already_is_refused(graph):
 )
 def test_what_is_no_graph_is_refused_with_the_way_to_one(graph, other):
     for method in (DGI().fit, DGI(dim=4, epochs=0).fit(graph).transform):
-        with pytest.raises(InputError, match=r"expected a Graph, found .* Graph.from_arrays"):
+        with pytest.raises(InputError, match=r"expected a Graph, found .* Graph.from_frames, from_arrays"):
             method(other)
 
 

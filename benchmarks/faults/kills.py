@@ -16,8 +16,9 @@ import torch
 from benchmarks.faults.children import Trials, run, start
 from infomax import DGI, Graph, InputError
 from infomax.training import resuming, runs
+from infomax.training.card import CARD
 
-FINISHED = {runs.CONFIG, runs.GRAPH, runs.MODEL, runs.VECTORS, runs.HEALTH}
+FINISHED = {runs.CONFIG, runs.GRAPH, runs.MODEL, runs.VECTORS, runs.HEALTH, runs.METRICS, CARD}
 KILLED = 77
 _OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "os.link"}
 

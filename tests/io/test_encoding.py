@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,6 +25,8 @@ from infomax.arrays.sparsity import dense
 from infomax.arrays.survey import Moments, Survey
 from infomax.io import sources
 from infomax.io.prepare import prepare
+
+polars = pytest.importorskip("polars", reason="frames of polars")
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 

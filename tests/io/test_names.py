@@ -8,11 +8,12 @@ from typing import Any
 import networkx
 import numpy as np
 import pandas as pd
-import polars
 import pytest
 from test_faults import put, told
 
 from infomax import DGI, Embeddings, Graph, read_graph
+
+polars = pytest.importorskip("polars", reason="frames of polars")
 
 NAMES = ["Newark, NJ", "", "é"]
 

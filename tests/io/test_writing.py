@@ -158,7 +158,7 @@ class TestFrames:
             graph = Graph.from_frames(*frames(kind, edges, nodes), features=matrix, **columns)
             assert graph.feature_names == ("x0", "x1", "x2", "x3")
             np.testing.assert_array_equal(dense(graph.features), np.eye(4))
-        told(["nodes, column", '"name"', "numbers"], Graph.from_frames, *frames(kind, edges, nodes), **columns)
+        assert_same(Graph.from_frames(*frames(kind, edges, nodes), **columns), read_graph(tmp_path, **columns))
 
     def test_there_and_back(self, kind: str) -> None:
         for graph in (sparse_graph(weighted=True), dressed(random_graph(dense=True), np.arange(40))):

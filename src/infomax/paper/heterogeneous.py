@@ -66,7 +66,7 @@ def score_types(dataset: str, *, runs: int = 10, device: str = "auto", progress:
             progress(number * runs + seed + 1, f"{method} {np.mean(found):.1f}")
         spread = np.std(found, axis=0, ddof=1) if runs > 1 else np.zeros(len(splits))
         rows.append({"method": method, "runs": runs, "mean": np.mean(found, axis=0).tolist(), "std": spread.tolist()})
-    rows.append({"method": "Raw features", "mean": scores(graph.table.scaled(graph.scaler("auto")))})
+    rows.append({"method": "Raw features", "mean": scores(graph.table.scaled(graph.scaler("auto"))[:])})
     return {"dataset": dataset, "labels": LABELLED, "paths": PATHS[dataset], "rows": rows}
 
 
