@@ -317,6 +317,15 @@ def test_a_relation_of_a_folder_becomes_nodes_with_ids_of_their_own(tmp_path: Pa
     assert (graph.target("pays").ids.tolist(), graph.target("pays").features.tolist()) == (["p", "q"], [[3], [4]])
     assert relations(graph) == {("a", "source", "pays"): [[1, 1]], ("pays", "target", "b"): [[1], [1]]}
     told(["edges_as", "pays"], read_graph, tmp_path, edges_as="buys")
+    table = tabled(tmp_path / "pays.csv", {"id": ["p", "q"], "u": [1, 1], "v": [2, 2], "amount": [3, 4]})
+    assert relations(read_graph(table, types="a,b", edges_as="pays")) == relations(graph)
+    told(["edges_as", "a new type"], read_graph, table, types="a,b", edges_as="b")
+    twice = tabled(tmp_path / "twice.csv", {"id": ["p", "p"], "u": [1, 1], "v": [2, 2]})
+    told(['twice.csv, line 3, column "id"'], read_graph, twice, types="a,b", edges_as="pays")
+
+
+def test_one_graph_has_several_types(tmp_path: Path) -> None:
+    told(["paper.csv", "one graph"], read_graph, write(tmp_path, nodes__paper=PAPERS | {"graph:name": list("gghh")}))
 
 
 def same(graph: Graph, other: Graph) -> None:

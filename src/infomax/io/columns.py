@@ -167,7 +167,8 @@ class Columns:
         )
         if self.source is None and self.target is None and (source is None or target is None):
             source = target = None
-        left = [column for column in range(len(names)) if column not in (source, target, weight, relation)]
+        own = self.place(path, names, "id") if self.edges_as else None
+        left = [column for column in range(len(names)) if column not in (source, target, weight, relation, own)]
         ends = [left.pop(0) if end is None and left else end for end in (source, target)]
         if ends[0] is None or ends[1] is None:
             remedy = "Columns are separated by commas in .csv, by tabs in .tsv and .txt."

@@ -92,8 +92,8 @@ def rows_as_nodes(
     Their features are the other columns of the table. Their ids are in the column ``id``, or else numbers from 1.
     """
     source, kind = table.source, str(columns.edges_as)
-    if kind in nodes:
-        raise InputError("edges_as", "a new type of nodes", f"{shorten(kind)}, which has a node table")
+    if kind in nodes or any(kind in ends[::2] for ends in edges):
+        raise InputError("edges_as", "a new type of nodes", f"{shorten(kind)}, a type of which there are nodes")
     chosen = of_table(columns, source.names, None)
     own = chosen.place(source.path, source.names, "id")
     others = [*source.ends, *([columns.edge_type] if columns.edge_type else [])]
@@ -223,6 +223,8 @@ def build(
 
 def _columns(table: NodeTable) -> dict[str, Any]:
     """What `unite` takes of a node table."""
+    if table.groups is not None:
+        raise InputError(str(table.source.path), "one graph, where there are several types", "a column of graphs")
     return {
         "ids": table.ids,
         "features": table.features,
