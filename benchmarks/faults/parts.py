@@ -34,8 +34,7 @@ def write(folder: Path, nodes: int = 120) -> DGI:
     Graph.from_scipy(sparse.random_array((nodes, nodes), density=0.05, rng=rng), features).save(folder / "g.graph")
     model = DGI(dim=4, epochs=1, preset="batches", device="cpu").fit(Graph.open(folder / "g.graph"))
     model.write_vectors(model.graph_, folder / "vectors")
-    if index.installed():
-        index.open_stored_index(folder / "vectors", StoredEmbeddings.open(folder / "vectors"), make=True)
+    index.open_stored_index(folder / "vectors", StoredEmbeddings.open(folder / "vectors"), make=True)
     return model
 
 
@@ -54,7 +53,7 @@ def answers(vectors: Path) -> dict[str, Callable[[], Any]]:
         "ids": lambda: disk(vectors).ids.tolist(),
         "neighbours": lambda: disk(vectors).neighbours(_NODE, 3),
     }
-    return read | ({"index": indexed} if index.installed() else {})
+    return read | {"index": indexed}
 
 
 def examine(folder: Path, seed: int, first: int, last: int) -> list[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from importlib.util import find_spec
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.analysis.groups import Groups
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.folder import file_hash
 from infomax.arrays.integrity import sample_hash
@@ -27,18 +26,15 @@ from infomax.training import runs
 LIMIT = runs.STORED
 """Up to this number of nodes an exact search is as fast, in vectors that the run holds."""
 
-INDEX, NOTES = "neighbours.usearch", "neighbours.json"
-NEAREST, SAMPLE = 10, 100
-BUILT_FROM, CANDIDATES = 64, 1024
-"""How many nodes are kept in view when one is added, and when the index is searched.
-
-More of the first double the time to build, more of the second cost a search some milliseconds.
-"""
+INDEX, NOTES = "neighbours.groups", "neighbours.json"
+NEAREST, SAMPLE, RECALL, FEW = 10, 100, 0.95, 4
+"""So many neighbours of so many sampled nodes are compared with exact ones; this share of them is to be found. For all
+nodes together, so many groups are tried first."""
 
 
 @dataclass(frozen=True)
 class NeighbourIndex(Searched):
-    """A cosine HNSW index over vectors.
+    """Vectors in groups of similar ones, of which only the nearest are searched.
 
     Shapes:
         ids: ``[N]``, an array or `StoredIds`.
@@ -48,7 +44,7 @@ class NeighbourIndex(Searched):
         node_names: ``[N]``, an array or stored, or None.
     """
 
-    graph: Any
+    groups: Groups
     ids: Any
     recall: float
     kept: bool = True
@@ -58,21 +54,21 @@ class NeighbourIndex(Searched):
     def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
         """As `Embeddings.nearest`, among the nodes that the index finds; their cosines are exact."""
         exact = self.vectors_of if self.vectors is None else self.vectors.__getitem__
-        return nearest_found(self.graph, exact, rows, min(k, len(self.ids) - 1))
+        return nearest_found(self.groups, exact, rows, min(k, len(self.ids) - 1))
 
     def vectors_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors in the index, which are read faster than those on disk."""
-        return np.vstack(self.graph.get(rows))
+        """The vectors in the index, of length 1, which are read faster than those on disk."""
+        return self.groups.get(rows)
 
     def __str__(self) -> str:
-        sampled = min(SAMPLE, len(self.ids))
         lost = "" if self.kept else "; not kept, since the folder cannot be written"
-        return f"index: recall@{NEAREST} {self.recall:.2f} against exact, on {sampled} sampled nodes{lost}"
+        return f"index: {described(self.groups, self.recall)}{lost}"
 
 
-def installed() -> bool:
-    """Whether the library that makes indices is installed."""
-    return find_spec("usearch") is not None
+def described(groups: Groups, recall: float) -> str:
+    """The settings of an index and its recall, in words."""
+    told = f"{groups.searched} of {len(groups.middles):,} groups of similar nodes searched"
+    return f"{told}, recall@{NEAREST} {recall:.2f} against exact, on {min(SAMPLE, len(groups))} sampled nodes"
 
 
 def open_index(
@@ -88,11 +84,10 @@ def open_index(
         return NeighbourIndex(known[0], ids, known[1], node_names=names)
     kept = _writable(files[0])
     vectors = embed().vectors
-    graph = build(row_blocks(vectors), vectors.shape[1], "f32")
-    recall = measure_recall(graph, vectors, lambda: row_blocks(vectors))
+    groups, recall = build(vectors, lambda: row_blocks(vectors))
     if kept:
-        _write(graph, recall, *files, source)
-    return NeighbourIndex(graph, ids, recall, kept, node_names=names)
+        _write(groups, recall, *files, source)
+    return NeighbourIndex(groups, ids, recall, kept, node_names=names)
 
 
 def open_stored_index(
@@ -109,57 +104,57 @@ def open_stored_index(
         if not make:
             return None
         check_place(files[0])
-        graph = build(stored.vectors.blocks(), stored.vectors.shape[1], "f16", progress)
-        _write(graph, measure_recall(graph, stored.vectors, stored.vectors.blocks), *files, source)
-        del graph
+        _write(*build(stored.vectors, stored.vectors.blocks, np.float16, progress), *files, source)
         known = _read(*files, source, *stored.vectors.shape)
     assert known is not None  # noqa: S101  it was written above
     return NeighbourIndex(known[0], stored.ids, known[1], vectors=stored.vectors, node_names=stored.node_names)
 
 
-def build(blocks: Iterable[NDArray[np.float32]], width: int, dtype: str, progress: Progress = silent) -> Any:
-    """An index in memory over the rows of blocks ``[n, width]``."""
-    from usearch.index import Index
+def build(
+    vectors: Any,
+    blocks: Callable[[], Iterable[NDArray[np.float32]]],
+    dtype: type = np.float32,
+    progress: Progress = silent,
+    *,
+    together: bool = False,
+) -> tuple[Groups, float]:
+    """An index in memory over vectors ``[N, d]``, an array or `StoredVectors`, and its recall.
 
-    graph = Index(ndim=width, metric="cos", dtype=dtype, expansion_add=BUILT_FROM)
-    for block in blocks:
-        graph.add(np.arange(len(graph), len(graph) + len(block)), block)
-        progress(len(graph), "indexing")
-    return graph
+    As many groups are searched as it takes to find the share ``RECALL`` of exact neighbours: few to begin with where
+    all nodes are searched, ``together``.
+    """
+    groups, sample = Groups.of(vectors, blocks, dtype, progress), sampled(vectors, blocks)
+    groups = replace(groups, searched=FEW) if together else groups
+    while True:
+        recall = measure_recall(groups, vectors, *sample, together=together)
+        if recall >= RECALL or groups.searched >= len(groups.middles):
+            return groups, recall
+        groups = replace(groups, searched=2 * groups.searched)
 
 
-def search(graph: Any, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The rows ``[n, k]`` that an index finds nearest to ``[n, d]`` queries."""
-    graph.expansion_search = CANDIDATES
-    rows: NDArray[np.int64] = np.atleast_2d(graph.search(queries, k).keys).astype(np.int64)
-    return rows
+def sampled(
+    vectors: Any, blocks: Callable[[], Iterable[NDArray[np.float32]]], seed: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Some nodes ``[n]``, and the cosines ``[n, k]`` of their exact neighbours."""
+    n = len(vectors)
+    nodes = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE])
+    return nodes, np.array([best for _, best in nearest(vectors[nodes], nodes, blocks(), min(NEAREST, n - 1))])
 
 
 def measure_recall(
-    graph: Any, vectors: Any, blocks: Callable[[], Iterable[NDArray[np.float32]]], seed: int = 0
+    groups: Any, vectors: Any, nodes: NDArray[np.int64], exact: NDArray[np.float32], **how: bool
 ) -> float:
-    """The share of the exact nearest neighbours of sampled nodes that an index finds; equally near ones count alike.
-
-    Args:
-        graph: the index.
-        vectors: ``[N, d]``, an array or `StoredVectors`.
-        blocks: gives all rows in order, some at a time.
-        seed: of the sample.
-    """
-    n = len(vectors)
-    nodes = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE])
-    k = min(NEAREST, n - 1)
-    _, near = nearest_found(graph, vectors.__getitem__, nodes, k)
-    least = np.array([best[-1] for _, best in nearest(vectors[nodes], nodes, blocks(), k)])
-    return float((near >= least[:, None] - 1e-6).mean())
+    """The share of the exact nearest neighbours of sampled nodes that is found; equally near ones count alike."""
+    _, near = nearest_found(groups, vectors.__getitem__, nodes, exact.shape[1], **how)
+    return float((near >= exact[:, -1:] - 1e-6).mean()) if exact.size else 1.0
 
 
 def nearest_found(
-    graph: Any, vectors_of: Callable[[Any], NDArray[np.float32]], nodes: NDArray[np.int64], k: int
+    groups: Any, vectors_of: Callable[[Any], NDArray[np.float32]], nodes: NDArray[np.int64], k: int, **how: bool
 ) -> Found:
     """Of the nodes that an index finds nearest to nodes ``[n]``, their rows and exact cosines ``[n, k]``."""
     queries = vectors_of(nodes)
-    found = np.sort(search(graph, queries, k + 1), axis=1)
+    found = np.sort(groups.search(queries, k + 1, **how), axis=1)
     rows, place = np.unique(found, return_inverse=True)
     there, places = vectors_of(rows), place.reshape(found.shape)
     similarity = np.vstack([cosines(query[None], there[at]) for query, at in zip(queries, places, strict=True)])
@@ -168,37 +163,32 @@ def nearest_found(
     return np.take_along_axis(found, best, 1), np.take_along_axis(similarity, best, 1).clip(-1, 1)
 
 
-def _write(graph: Any, recall: float, index: Path, notes: Path, source: list[Any]) -> None:
+def _write(groups: Groups, recall: float, index: Path, notes: Path, source: list[Any]) -> None:
     """Keep an index, and notes that say what it was made from."""
     with replacing(index) as temporary:
-        try:
-            graph.save(str(temporary))
-        except RuntimeError as error:  # so the library tells of a full disk
-            raise OSError(errno.ENOSPC, str(error)) from error
+        groups.save(temporary)
     told = {"source": source, "sha256": file_hash(index), "state": _state(index)}
     write_json(notes, told | {"recall": recall, "k": NEAREST, "sampled": SAMPLE})
 
 
-def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 0) -> tuple[Any, float] | None:
+def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 0) -> tuple[Groups, float] | None:
     """The mapped index that was made from these files, and its recall; None where none can be trusted."""
-    from usearch.index import Index
-
     try:
         told, state = read_json(notes), _state(index)
         if told.get("source") != source or not 0 <= (recall := float(told["recall"])) <= 1:
             return None
-        # The library would read outside a damaged file's memory, so only the file that was written is loaded: it is in
-        # the same state, or has the same hash, which takes seconds per gigabyte.
+        # Only the file that was written is mapped: it is in the same state, or has the same hash, which takes seconds
+        # per gigabyte.
         if told.get("state") != state:
             if told.get("sha256") != file_hash(index):
                 return None
             if _writable(notes):
                 write_json(notes, told | {"state": state})
-        graph: Any = Index.restore(str(index), view=True)
-        sound = (len(graph), graph.ndim) == (nodes, width or graph.ndim)
+        groups = Groups.restore(index)
+        sound = groups.units.shape == (nodes, width or groups.units.shape[1]) and len(groups) == nodes
     except Exception:  # of notes or an index that are missing or damaged, almost anything
         return None
-    return (graph, recall) if sound else None
+    return (groups, recall) if sound else None
 
 
 def _state(path: Path) -> list[Any]:

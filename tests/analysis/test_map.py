@@ -8,9 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from infomax import DGI, Graph
-from infomax.analysis.map import check_color, layout, nearest, neighbours, node_columns, page, write_map
+from infomax.analysis.map import check_color, layout, nearest, node_columns, page, write_map
 from infomax.analysis.map.document import DARK_COLOURS
-from infomax.analysis.map.neighbours import Groups
 from infomax.cli.app import app
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
@@ -53,36 +52,6 @@ def test_neighbours_of_very_few_nodes():
     rows, cosines = nearest(np.eye(3, dtype=np.float32), 10)
     assert rows.tolist() == [[1, 2], [0, 2], [0, 1]]
     assert not cosines.any()
-
-
-def test_groups_of_similar_nodes_find_most_neighbours(monkeypatch):
-    vectors, _ = clusters(2000, groups=40)
-    vectors[7] = 0
-    exact, _ = nearest(vectors, 10)
-    groups = Groups(vectors, 10)
-    rows, cosines = groups.nearest()
-    hits = np.mean([len(set(one) & set(other)) / 10 for one, other in zip(rows, exact, strict=True)])
-    assert hits > 0.9
-    assert groups.recall >= 0.95
-    assert str(groups).startswith(
-        f"89 groups of similar nodes, {groups.searched} of them searched for a node: recall@10 "
-    )
-    assert (rows != np.arange(2000)[:, None]).all()  # no node is its own neighbour
-    units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    np.testing.assert_allclose(cosines, np.einsum("nd,nkd->nk", units, units[rows]), atol=1e-5)
-    assert (np.diff(cosines, axis=1) <= 0).all()
-
-
-@pytest.mark.parametrize("n", [2, 3, 12, 300])
-def test_as_many_groups_are_searched_as_it_takes(monkeypatch, n):
-    """Asked for more than all neighbours, it searches all groups, and is exact."""
-    monkeypatch.setattr(neighbours, "RECALL", 2.0)
-    vectors, _ = clusters(n)
-    vectors[1:3] = vectors[0]  # ties are told in input order
-    groups = Groups(vectors, 10)
-    assert groups.searched >= len(groups.members)
-    for found, exact in zip(groups.nearest(), nearest(vectors, 10), strict=True):
-        np.testing.assert_allclose(found, exact, atol=1e-6)
 
 
 def test_layout_keeps_clusters_apart_and_its_seed():

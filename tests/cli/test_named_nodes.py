@@ -145,10 +145,9 @@ def test_a_graph_folder_keeps_names_from_its_tables_to_its_vectors(run: Path, tm
 
 
 def test_an_index_finds_names(run: Path, tmp_path: Path) -> None:
-    pytest.importorskip("usearch", reason="needs the extra index")
     shown = done("neighbours", run, "Newark Liberty Intl", "-k", 3, "--index").out
     assert shown.startswith(done("neighbours", run, 3, "-k", 3, "--exact").out)
-    assert "index: recall@10" in shown
+    assert "recall@10" in shown
 
 
 def test_a_node_table_may_stand_beside_the_edge_table(run: Path, tmp_path: Path) -> None:
@@ -181,8 +180,7 @@ def test_the_neighbours_of_all_nodes_are_written(run: Path, tmp_path: Path, monk
     done("embed", run, "--out", tmp_path / "v.npz")
     for source in (run, tmp_path / "v.npz"):
         searched = done("neighbours", source, "--all", "-k", 3, "--out", tmp_path / "groups.csv").out
-        assert "10 groups of similar nodes" in searched
-        assert "recall@3" in searched
+        assert "of 10 groups of similar nodes searched, recall@10" in searched
         assert len((tmp_path / "groups.csv").read_text().splitlines()) == 1 + 3 * N
     assert "both" in refused("neighbours", run, 3, "--all", "--out", tmp_path / "x.csv")
     assert "no --out" in refused("neighbours", run, "--all")

@@ -22,7 +22,6 @@ from infomax import DGI, Graph
 
 pytest.importorskip("fastapi", reason="the server is made with it")
 pytest.importorskip("httpx", reason="requests are made with it")
-pytest.importorskip("usearch", reason="neighbours are found with it")
 from fastapi.testclient import TestClient
 from recipes.serve import MOST_BYTES, MOST_NEIGHBOURS, MOST_NODES, make_app
 

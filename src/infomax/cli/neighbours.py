@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 EXACT = 100_000
 """Up to this number of nodes ``--all`` compares all pairs, on a CPU."""
-_INSTALL = "Install it: pip install 'infomax[index]'."
 
 
 @app.command()
@@ -74,8 +73,6 @@ def neighbours(
     if bool(wanted) == everything or (everything and out is None):
         found = "both" if wanted else "no --out" if everything else "none"
         raise InputError("neighbours", "nodes, --nodes FILE, or --all --out FILE", found)
-    if use_index and not everything and not index.installed():
-        raise InputError("--index", "usearch, which builds indices", "none installed", _INSTALL)
     source, wanted = _of_one_type(source, wanted)
     searched = _open(source, False if everything else use_index, wanted)
     if everything:
@@ -159,8 +156,9 @@ def _all(searched: Any, k: int, use_index: bool | None, device: str) -> Iterator
     """The neighbours of all nodes, some nodes at a time; says how they were searched."""
     import numpy as np
 
-    from infomax.analysis.map.neighbours import Groups, nearest
-    from infomax.arrays.blocks import require_room
+    from infomax import index
+    from infomax.analysis.map.neighbours import nearest
+    from infomax.arrays.blocks import require_room, row_blocks
     from infomax.arrays.parquet_columns import ID_ROWS
     from infomax.kernels.device import choose_device
 
@@ -172,9 +170,9 @@ def _all(searched: Any, k: int, use_index: bool | None, device: str) -> Iterator
             rows, cosines = nearest(vectors, k, device=place, progress=steps.at)
             show.out.print("all pairs compared: exact")
         else:
-            groups = Groups(vectors, k)
-            rows, cosines = groups.nearest(steps.at)
-            show.out.print(str(groups))
+            groups, recall = index.build(vectors, lambda: row_blocks(vectors), together=True)
+            rows, cosines = groups.nearest(k, steps.at)
+            show.out.print(index.described(groups, recall))
     for first in range(0, n, ID_ROWS // 8):
         some = np.arange(first, min(first + ID_ROWS // 8, n))
         yield some, rows[some], cosines[some]
@@ -200,7 +198,7 @@ def _of_parts(folder: Path, stored: StoredEmbeddings, use_index: bool | None) ->
     from infomax import index
 
     indexed = None
-    if use_index is not False and index.installed():
+    if use_index is not False:
         with show.Steps("indexing", len(stored)) as steps:
             indexed = index.open_stored_index(folder, stored, make=bool(use_index), progress=steps.at)
     if indexed is None and use_index is None and len(stored) > index.LIMIT:
@@ -225,9 +223,7 @@ def _of_run(run: Path, use_index: bool | None, nodes: Sequence[str]) -> Searched
     if graph.table.mapped:
         return _of_parts(run / "vectors", written_once(model, run), use_index)
     large = graph.num_nodes > index.LIMIT
-    if large and use_index is None and not index.installed():
-        show.log.print("An index would make this faster from the second call on: pip install 'infomax[index]'")
-    if use_index is False or not (index.installed() and (large or use_index)):
+    if use_index is False or not (large or use_index):
         return model.transform(graph)
     return index.open_index(run, graph.ids, lambda: _embed_once(model), graph.node_names)
 

@@ -1,0 +1,161 @@
+"""Groups of similar nodes, in which neighbours are searched: an index in memory, or mapped from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.progress import Progress, silent
+
+DRAWN, ROUNDS = 64, 6
+"""Of k-means: nodes per group that it is fitted to, and how often the middles move."""
+PAIRS = 1 << 25
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """N nodes in 2 sqrt(N) groups by k-means of their directions.
+
+    Shapes:
+        middles: ``[C, d]`` float32, of length 1.
+        starts: ``[C + 1]``, the place of each group's first node.
+        members: ``[N]``, the row of each node, group by group.
+        units: ``[N, d]``, their vectors of length 1, in the order of the members.
+        searched: how many groups are searched for neighbours: those whose middles are nearest.
+    """
+
+    middles: NDArray[np.float32]
+    starts: NDArray[np.int64]
+    members: NDArray[np.int64]
+    units: NDArray[Any]
+    searched: int = 32
+
+    @classmethod
+    def of(
+        cls,
+        vectors: Any,
+        blocks: Callable[[], Iterable[NDArray[np.float32]]],
+        dtype: type = np.float32,
+        progress: Progress = silent,
+    ) -> Groups:
+        """Divide vectors ``[N, d]``, in memory or stored, into groups; ``blocks`` gives all of them in order."""
+        n, width = vectors.shape
+        count = min(n, round(2 * n**0.5))
+        sample = np.random.default_rng(0).permutation(n)[: DRAWN * count]
+        order = np.argsort(sample)  # stored vectors are read in order
+        drawn = np.empty((len(sample), width), np.float32)
+        drawn[order] = _unit(vectors[sample[order]])
+        middles = drawn[:count].copy()
+        for _ in range(ROUNDS):
+            np.add.at(middles, _nearest_to(middles, drawn), drawn)
+            middles = _unit(middles)
+        owner, done = np.empty(n, np.int64), 0
+        for block in blocks():
+            owner[done : done + len(block)] = _nearest_to(middles, _unit(block))
+            done += len(block)
+            progress(done // 2, "indexing")
+        members = np.argsort(owner, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))])
+        groups = cls(middles, starts, members, np.empty((n, width), dtype))
+        done = 0
+        for block in blocks():
+            groups.units[groups.places[done : done + len(block)]] = _unit(block)
+            done += len(block)
+            progress((n + done) // 2, "indexing")
+        return groups
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """The place ``[N]`` of each node among the members."""
+        places = np.empty(len(self.members), np.int64)
+        places[self.members] = np.arange(len(places))
+        return places
+
+    def get(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of length 1 of some nodes."""
+        return self.units[self.places[rows]].astype(np.float32)
+
+    def _near(self, direction: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The members of the groups that are nearest to a direction ``[d]``, k of them or more, and their vectors."""
+        order = np.argsort(-(self.middles @ direction), kind="stable")
+        enough = np.cumsum(np.diff(self.starts)[order]) >= k
+        spans = [slice(*self.starts[at : at + 2]) for at in order[: max(self.searched, int(enough.argmax()) + 1)]]
+        members, units = (
+            np.concatenate([all_of_them[span] for span in spans]) for all_of_them in (self.members, self.units)
+        )
+        return members, units.astype(np.float32, copy=False)
+
+    def search(self, queries: NDArray[np.float32], k: int, *, together: bool = False) -> NDArray[np.int64]:
+        """The rows ``[n, k]`` of the nodes that are nearest to queries ``[n, d]``, in no order; k is at most N.
+
+        With ``together`` all nodes of a group are searched in the same groups, as `nearest` does.
+        """
+        found = np.empty((len(queries), k), np.int64)
+        directions = self.middles[_nearest_to(self.middles, queries)] if together else queries
+        for at, (query, direction) in enumerate(zip(queries, directions, strict=True)):
+            members, units = self._near(direction, k)
+            found[at] = members[np.argpartition(units @ query, -k)[-k:]]
+        return found
+
+    def nearest(self, k: int, progress: Progress = silent) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Rows and cosines ``[N, k]`` of the k nodes that are found nearest to each node, the nearest first."""
+        import torch
+
+        from infomax.analysis.map.neighbours import ranked
+
+        n, k = len(self), min(k, len(self) - 1)
+        rows, cosines = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
+        for group, (first, last) in enumerate(zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)):
+            if first == last:
+                continue
+            members, units = self._near(self.middles[group], k + 1)
+            order = np.argsort(members)  # ties are told in input order
+            near, there = members[order], torch.from_numpy(units[order])
+            own = torch.from_numpy(np.searchsorted(near, self.members[first:last]))
+            for some in own.split(max(1, PAIRS // len(near))):
+                found, similar = ranked(there[some], there, some, k)
+                rows[near[some]], cosines[near[some]] = near[found], similar
+            progress(last, "neighbours", n)
+        return rows, cosines
+
+    def save(self, path: Path) -> None:
+        """Write all arrays to one file."""
+        with path.open("wb") as file:
+            for array in (np.array([self.searched]), self.starts, self.members, self.middles, self.units):
+                np.save(file, array, allow_pickle=False)
+
+    @classmethod
+    def restore(cls, path: Path) -> Groups:
+        """Map the arrays of such a file."""
+        arrays: list[Any] = []
+        with path.open("rb") as file:
+            for _ in range(5):
+                np.lib.format.read_magic(file)
+                shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+                arrays.append(np.memmap(path, dtype, "r", file.tell(), shape))
+                file.seek(arrays[-1].nbytes, 1)
+        searched, starts, members, middles, units = arrays
+        return cls(middles, starts, members, units, int(searched[0]))
+
+
+def _unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
+    """Vectors ``[n, d]`` of length 1; zeros stay zeros."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
+    return unit
+
+
+def _nearest_to(middles: NDArray[np.float32], units: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The middle ``[n]`` that is nearest to each of the units ``[n, d]``."""
+    step = max(1, PAIRS // len(middles))
+    found = [(units[first : first + step] @ middles.T).argmax(axis=1) for first in range(0, len(units), step)]
+    return np.concatenate(found)
