@@ -57,7 +57,7 @@ class NeighbourIndex(Searched):
         return nearest_found(self.groups, exact, rows, min(k, len(self.ids) - 1))
 
     def vectors_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors in the index, of length 1, which are read faster than those on disk."""
+        """The vectors in the index, which are read faster than those on disk."""
         return self.groups.get(rows)
 
     def __str__(self) -> str:

@@ -27,6 +27,7 @@ class Groups:
         starts: ``[C + 1]``, the place of each group's first node.
         members: ``[N]``, the row of each node, group by group.
         units: ``[N, d]``, their vectors of length 1, in the order of the members.
+        lengths: ``[N]`` float32, what the lengths were, in the same order.
         searched: how many groups are searched for neighbours: those whose middles are nearest.
     """
 
@@ -34,6 +35,7 @@ class Groups:
     starts: NDArray[np.int64]
     members: NDArray[np.int64]
     units: NDArray[Any]
+    lengths: NDArray[np.float32]
     searched: int = 32
 
     @classmethod
@@ -62,10 +64,11 @@ class Groups:
             progress(done // 2, "indexing")
         members = np.argsort(owner, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))])
-        groups = cls(middles, starts, members, np.empty((n, width), dtype))
+        groups = cls(middles, starts, members, np.empty((n, width), dtype), np.empty(n, np.float32))
         done = 0
         for block in blocks():
-            groups.units[groups.places[done : done + len(block)]] = _unit(block)
+            places = groups.places[done : done + len(block)]
+            groups.units[places], groups.lengths[places] = _unit(block), np.linalg.norm(block, axis=1)
             done += len(block)
             progress((n + done) // 2, "indexing")
         return groups
@@ -81,8 +84,9 @@ class Groups:
         return places
 
     def get(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of length 1 of some nodes."""
-        return self.units[self.places[rows]].astype(np.float32)
+        """The vectors of some nodes."""
+        places = self.places[rows]
+        return self.units[places].astype(np.float32) * self.lengths[places, None]
 
     def _near(self, direction: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The members of the groups that are nearest to a direction ``[d]``, k of them or more, and their vectors."""
@@ -130,7 +134,7 @@ class Groups:
     def save(self, path: Path) -> None:
         """Write all arrays to one file."""
         with path.open("wb") as file:
-            for array in (np.array([self.searched]), self.starts, self.members, self.middles, self.units):
+            for array in (np.array([self.searched]), self.starts, self.members, self.middles, self.units, self.lengths):
                 np.save(file, array, allow_pickle=False)
 
     @classmethod
@@ -138,13 +142,13 @@ class Groups:
         """Map the arrays of such a file."""
         arrays: list[Any] = []
         with path.open("rb") as file:
-            for _ in range(5):
+            for _ in range(6):
                 np.lib.format.read_magic(file)
                 shape, _, dtype = np.lib.format.read_array_header_1_0(file)
                 arrays.append(np.memmap(path, dtype, "r", file.tell(), shape))
                 file.seek(arrays[-1].nbytes, 1)
-        searched, starts, members, middles, units = arrays
-        return cls(middles, starts, members, units, int(searched[0]))
+        searched, starts, members, middles, units, lengths = arrays
+        return cls(middles, starts, members, units, lengths, int(searched[0]))
 
 
 def _unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
