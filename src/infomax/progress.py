@@ -51,12 +51,15 @@ def progress_bar(console: Console) -> rich.Progress:
     )
 
 
-def position(training: Any) -> tuple[int, str, int | None]:
-    """How far a `Training` is: epochs done, a note with its loss, and the number of epochs where that is known."""
+def position(training: Any) -> tuple[int, str, int]:
+    """How far a `Training` is: epochs done, a note with its loss, and the epochs it takes if the loss falls no more."""
     notes = [f"loss {training.history[-1].loss:.4f}"] if training.history else []
     if training.position:
         notes.append(f"step {training.position:,} of {training.views.steps:,}")
-    return len(training.history), ", ".join(notes), training.epochs if training.patience is None else None
+    total = training.epochs
+    if training.patience is not None:
+        total = min(total, training.kept_epoch + training.patience + 1)
+    return len(training.history), ", ".join(notes), total
 
 
 @contextmanager

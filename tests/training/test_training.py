@@ -15,6 +15,7 @@ from infomax import DGI
 from infomax.estimator import build
 from infomax.parts.corruptions import flip_edges
 from infomax.presets import Preset
+from infomax.progress import position
 from infomax.training.loop import Training
 from infomax.views import operands
 
@@ -96,3 +97,15 @@ def followed(monkeypatch, kind):
 
     monkeypatch.setattr(kind, "__init__", follow)
     return born
+
+
+def test_the_bar_of_a_training_has_a_total_that_it_reaches():
+    """With patience it is where the training ends if the loss falls no more, at most the last epoch."""
+    for settings in ({"epochs": 6, "patience": None}, {"epochs": 300, "patience": 3}, {"epochs": 4, "patience": 20}):
+        told = []
+        model = DGI(8, **settings, lr=0.1, device="cpu")
+        model.fit(random_graph(40), progress=lambda training, told=told: told.append(position(training)))
+        totals = [total for _, _, total in told]
+        assert all(done <= total <= settings["epochs"] for done, _, total in told)
+        assert totals == sorted(totals)
+        assert told[-1][0] == totals[-1]

@@ -52,6 +52,11 @@ def removal(
     return curve
 
 
+def removed(d: int, points: int = POINTS) -> NDArray[np.int64]:
+    """How many of d dimensions to remove, from none to all but a few, at most so many numbers."""
+    return np.unique(np.linspace(0, d, points + 1).astype(np.int64)[:-1])
+
+
 def removable(counts: Sequence[int], accuracies: Sequence[float], floor: float) -> int | None:
     """The largest count up to which the accuracy stays at or above the floor; None if it starts below."""
     held = list(takewhile(lambda point: point[1] >= floor, zip(counts, accuracies, strict=True)))
@@ -76,7 +81,7 @@ def dimensions(
     """
     d = pairs.positives.shape[1]
     strength = distinction(pairs.positives, pairs.negatives)
-    counts = np.unique(np.linspace(0, d, points + 1).astype(np.int64)[:-1])
+    counts = removed(d, points)
     ascending = np.argsort(strength, kind="stable")
     orders = {"most": ascending[::-1], "least": ascending}
     curves = {end: removal(pairs, order, counts, accuracy) for end, order in orders.items()}

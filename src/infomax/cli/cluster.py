@@ -64,7 +64,8 @@ def cluster(
     began = time.monotonic()
     embeddings, graph = _read(run, device, k)
     if k == "auto":
-        scores = clustering.choose_k(embeddings.vectors, seed=seed)
+        with show.Steps("cluster", None) as steps:
+            scores = clustering.choose_k(embeddings.vectors, seed=seed, progress=steps.at)
         number = clustering.best_k(scores)
         _show_choice(scores, number)
     else:

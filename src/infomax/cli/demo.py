@@ -55,7 +55,8 @@ def demo(
     show.out.print(f"embeddings done after {time.monotonic() - began:.1f} s")
 
     codes, splits = labelled(graph)
-    rows = [row.to_dict() for row in compare(model, codes, [splits], validated_probe)]
+    with show.Steps("evaluate", None) as steps:
+        rows = [row.to_dict() for row in compare(model, codes, [splits], validated_probe, progress=steps.at)]
     show.scores("Section of a package: validated probe, fixed split, one encoder", rows)
     nearest = {name: [other for other, _ in embeddings.neighbours(name, k=6)] for name in PACKAGES}
     show.table("Nearest packages", ("package", "neighbours"), [(k, ", ".join(v)) for k, v in nearest.items()])

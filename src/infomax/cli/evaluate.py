@@ -144,7 +144,8 @@ def _evaluate_edges(
 
     if not isinstance(model, DGI):
         raise InputError("--edges", "a run folder, which holds the edges", f"the vectors {source}")
-    rows, count = compare_links(model, smooth)
+    with show.Steps("evaluate", None) as steps:
+        rows, count = compare_links(model, smooth, progress=steps.at)
     held_out = model.graph_.held_out is not None
     kind = "held out from training" if held_out else "seen in training"
     title = f"{count:,} edges, {kind}, against as many random pairs of nodes"

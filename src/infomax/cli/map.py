@@ -62,8 +62,9 @@ def draw_map(
         if rows is None
         else f"{len(rows):,} of {graph.num_nodes:,} nodes, drawn at random with seed {seed}"
     )
-    clusters = cluster(embeddings.vectors, best_k(choose_k(embeddings.vectors, seed=seed)), seed=seed)
     with show.Steps("map", None) as steps:
+        scores = choose_k(embeddings.vectors, seed=seed, progress=steps.at)
+        clusters = cluster(embeddings.vectors, best_k(scores), seed=seed)
         write_map(
             out,
             embeddings.ids,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.parquet_columns import StoredVectors
 from infomax.arrays.sparsity import dense
+from infomax.progress import Progress, silent
 
 KS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 ALWAYS = 30
@@ -49,7 +50,9 @@ def cluster(vectors: NDArray[np.float32] | StoredVectors, k: int, *, seed: int) 
     return np.argsort(order)[codes]
 
 
-def choose_k(vectors: NDArray[np.float32] | StoredVectors, *, seed: int) -> dict[int, Stability]:
+def choose_k(
+    vectors: NDArray[np.float32] | StoredVectors, *, seed: int, progress: Progress = silent
+) -> dict[int, Stability]:
     """The stability of k-means for KS, on at most SAMPLE of the ``[N, d]`` vectors; see `best_k` and `ALWAYS`."""
     from sklearn.decomposition import PCA
     from threadpoolctl import threadpool_limits
@@ -69,6 +72,7 @@ def choose_k(vectors: NDArray[np.float32] | StoredVectors, *, seed: int) -> dict
         for k in ks:
             if k > ALWAYS and best_k(scores) < max(scores):
                 break
+            progress(len(scores), f"{k} clusters", len(ks))
             scores[k] = Stability(*(_stability(points, k, generator, seed) for points in (sample, cloud)))
     return scores
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from infomax.analysis.activations import activations
-from infomax.analysis.dimensions import dimensions
+from infomax.analysis.dimensions import dimensions, removed
 from infomax.analysis.health import health
 from infomax.analysis.pairs import Pairs
 from infomax.analysis.pictures import sample_rows, tsne, umap
@@ -31,6 +31,8 @@ from infomax.training.verdict import words
 from infomax.version import __version__
 
 SAMPLE = 4000
+PROJECTION = 16
+"""Probes that take about as long as a projection."""
 
 
 def write_analysis(
@@ -85,13 +87,15 @@ def analyse(
         projection: "tsne" or "umap".
         rows: ``[n]`` nodes of a graph folder, ascending, for an analysis of these alone; labels and splits are theirs.
         seed: of the projection, of the sample of nodes and of the negative sample.
-        progress: called with the number and the name of the next step.
+        progress: called with what is done, the name of the next step and the total; a projection counts `PROJECTION`.
     """
     graph, codes, groups = model.graph_, None, None
     if labels is not None:
         codes, names = encode_labels(labels)
         groups = np.array([*names, ""], dtype=object)[codes]
-    progress(0, "positives and negatives")
+    probes = 0 if codes is None else 2 * len(removed(model.model_.encoder.out_dim)) + 1
+    total = PROJECTION * (3 + (graph.num_features > 1)) + probes
+    progress(0, "positives and negatives", total)
     pairs = draw_pairs(model, seed=seed, rows=rows)
     start = untrained(model)
     random, learnt = (one.transform(graph, own=0, rows=rows).vectors for one in (start, model))
@@ -105,29 +109,26 @@ def analyse(
         del sources["Raw features"]  # one feature lies on a line, not in a plane
     method, place = ("UMAP", umap) if projection == "umap" else ("t-SNE", tsne)
     points = {}
-    for done, (name, vectors) in enumerate({**sources, "the negative sample": pairs.negatives}.items(), start=1):
-        progress(done, f"{method} of {name}")
+    for done, (name, vectors) in enumerate({**sources, "the negative sample": pairs.negatives}.items()):
+        progress(PROJECTION * done, f"{method} of {name}", total)
         points[name] = place(vectors, seed=seed)
     negative_points = points.pop("the negative sample")
     yield projections(points, None if groups is None else groups[nodes], method=method)
     called = None if graph.node_names is None else graph.called(some)
     yield scores(pairs, points["DGI"], negative_points, graph.ids[some], graph.degrees()[some], groups, called)
     yield activations(pairs)
-    progress(5, "probes without some of the dimensions")
     if codes is None:
         yield dimensions(pairs)
     else:
-        measure = partial(_accuracy, codes=codes, splits=splits, probe=probe, device=choose_device(model.device))
+        probed, device = itertools.count(total - probes), choose_device(model.device)
+
+        def measure(vectors: NDArray[Any]) -> float:
+            progress(next(probed), "probes without some of the dimensions", total)
+            return mean_over(score_splits(choose_probe(probe), vectors, codes, splits, device=device))
+
         floors = {**(floors or {}), "Random-Init": measure(random)}
         yield dimensions(pairs, lambda kept: measure(learnt[:, kept]), floors, probe=probe)
     yield health(model.health_, learnt)
-
-
-def _accuracy(
-    vectors: NDArray[Any], codes: NDArray[np.int64], splits: Sequence[Splits], probe: str, device: torch.device
-) -> float:
-    """The accuracy of a probe on vectors ``[N, d]``, the mean over splits."""
-    return mean_over(score_splits(choose_probe(probe), vectors, codes, splits, device=device))
 
 
 @torch.no_grad()

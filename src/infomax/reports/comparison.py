@@ -65,7 +65,9 @@ def compare(
     return [*rows, majority(codes, splits)]
 
 
-def compare_links(model: DGI, smooth: int | None = None, *, seed: int = 0) -> tuple[list[dict[str, Any]], int]:
+def compare_links(
+    model: DGI, smooth: int | None = None, *, seed: int = 0, progress: Progress = silent
+) -> tuple[list[dict[str, Any]], int]:
     """How well a trained model tells edges from random pairs, as JSON values, and the number of edges to score it on.
 
     The edges are those that its graph holds out; where it holds out none they are drawn from all, which training has
@@ -79,7 +81,8 @@ def compare_links(model: DGI, smooth: int | None = None, *, seed: int = 0) -> tu
         rows.append({"method": method, "score": by, **dataclasses.asdict(links.score(pairs, values))})
 
     raw = [("Raw features", graph.scaler(model.preset_.scale).transform(graph.features))]
-    for method, vectors in chain(encoders(model, smooth), raw):
+    for done, (method, vectors) in enumerate(chain(encoders(model, smooth), raw)):
+        progress(done, method, 5 if smooth else 3)
         add(method, "cosine", links.cosines(vectors, pairs))
         add(method, "regression", links.regression(vectors, pairs))
     add("Common neighbours", "count", links.common_neighbours(graph.adjacency, pairs, directed=graph.directed))
