@@ -112,9 +112,10 @@ def test_training_ends_with_its_verdict(folder, tmp_path):
 
 def test_a_log_tells_how_many_epochs_of_how_many(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("infomax.cli.show.LOG_SECONDS", -1)
-    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 3)
-    assert "epochs: 2 of 3, loss 0." in infomax(*common, "--out", tmp_path / "known").err
-    assert "epochs: 2, loss 0." in infomax(*common, "--patience", 3, "--out", tmp_path / "patient").err
+    common = ("train", folder, "--labels", "kind", "--dim", 4)
+    assert "epochs: 2 of 3, loss 0." in infomax(*common, "--epochs", 3, "--out", tmp_path / "known").err
+    patient = infomax(*common, "--epochs", 300, "--patience", 3, "--out", tmp_path / "patient").err
+    assert "epochs: 1 of 4, loss 0." in patient  # where it ends if the loss falls no more
 
 
 def test_epochs_with_patience_stop_early_or_at_the_limit(folder, tmp_path):
