@@ -166,3 +166,17 @@ def test_a_graph_folder_gives_the_vectors_of_memory(folder, tmp_path):
     found = StoredEmbeddings.open(parts / "paper")
     assert found.ids[:].tolist() == expected.ids.tolist()
     np.testing.assert_allclose(found.vectors[np.arange(60)], expected.vectors, rtol=1e-5, atol=1e-6)
+
+
+def test_another_graph_is_read_as_the_one_trained_on(folder, run, tmp_path):
+    infomax("embed", str(run), "--out", str(tmp_path / "own.npy"))
+    infomax("embed", str(run), str(folder), "--out", str(tmp_path / "other.npy"))
+    for kind in ("author", "paper", "venue"):
+        own, other = (np.load(tmp_path / f"{name}.{kind}.npy") for name in ("own", "other"))
+        np.testing.assert_allclose(own, other, atol=1e-6)
+    (tmp_path / "bare" / "edges").mkdir(parents=True)
+    for path in (folder / "edges").iterdir():
+        (tmp_path / "bare" / "edges" / path.name).write_text(path.read_text())
+    refused = infomax("embed", str(run / "author"), str(tmp_path / "bare"), "--out", str(tmp_path / "x.npy"))
+    assert refused.code == 2
+    assert "features of nodes of type paper" in said(refused)

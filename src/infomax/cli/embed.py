@@ -156,6 +156,7 @@ def open_run(
             source = open_graph(
                 graph, labels, source.directed, columns,
                 features=model.feature_names_, earlier=source.table_columns, encoding=source.encoding, nodes=nodes,
+                types={kind: (one.feature_names, one.encoding) for kind, one in source.by_type().items()},
             )  # fmt: skip
         except InputError as error:
             known = source.ids.tolist() if not source.table.mapped else []
@@ -163,6 +164,7 @@ def open_run(
                 remedy = f"{error.remedy} If it has only new nodes, add --attach."
                 raise InputError(error.where, error.expected, error.found, remedy) from error
             raise
+        source = source.target(model.graph_.kind) if model.graph_.kind else source
         if made(model.feature_names_) == "positions":
             show.log.print("Positions in this graph resemble those in the training graph as far as both share ids.")
         if model.graph_.weighted and not source.weighted:

@@ -379,10 +379,12 @@ def open_graph(
     earlier: Mapping[str, str] = MappingProxyType({}),
     nodes: str | None = None,
     encoding: Encoding | None = None,
+    types: Mapping[str, tuple[tuple[str, ...], Encoding | None]] = MappingProxyType({}),
 ) -> Graph:
     """Read the graph that GRAPH and NODES name, with the columns that a person chose or the features of a model.
 
-    Columns of an ``earlier`` graph are taken where tables have them, and features are made by its ``encoding``.
+    Columns of an ``earlier`` graph are taken where tables have them, and features are made by its ``encoding``; those
+    of several ``types`` by theirs.
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.graphs.graph import Graph
@@ -392,7 +394,9 @@ def open_graph(
     path = Path(name)
     if path.exists() or path.suffix or "," in name or nodes is not None:
         chosen = Columns.of(labels or (), **{"earlier": earlier, **columns})
-        if features is not None and "features" not in columns:
+        if types:
+            chosen = chosen.like_types(types)
+        elif features is not None and "features" not in columns:
             chosen = chosen.like(features, encoding)
         graph = Graph.of(read_record(name, nodes, chosen, directed=directed))
     elif name.lower() not in DATASETS:

@@ -241,7 +241,7 @@ class DGI(Later, Parameters):
         """
         self._check_fitted()
         check_graph(graph)
-        check_feature_names("features", graph.feature_names, self.feature_names_)
+        self._check_features(graph)
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
         numbers, part = math.inf if self.one_of_many else None, self._own_part(own, hops)
         engine = embedder(
@@ -258,6 +258,13 @@ class DGI(Later, Parameters):
         some = slice(None) if rows is None else rows
         vectors, made_by = engine.all() if rows is None else engine.of(rows), self._hash(part, hops, engine.turn)
         return Embeddings(vectors, graph.ids[some], pick(graph.node_names, some), made_by)
+
+    def _check_features(self, graph: Graph) -> None:
+        """Raise InputError for a graph whose nodes, of any type, have other features than in training."""
+        check_feature_names("features", graph.feature_names, self.feature_names_)
+        for kind, one in self.graph_.others.items() if graph.others else ():
+            names = graph.target(kind).feature_names
+            check_feature_names(f"features of nodes of type {kind}", names, one.feature_names)
 
     def _own_part(self, own: int | None, hops: int) -> Own | None:
         """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""
@@ -286,7 +293,7 @@ class DGI(Later, Parameters):
         Of parts that are there already all bytes are checked; with ``check=False`` only their footers.
         """
         self._check_fitted()
-        check_feature_names("features", graph.feature_names, self.feature_names_)
+        self._check_features(graph)
         if not graph.table.mapped:
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)

@@ -73,6 +73,8 @@ class Columns:
     """The column of the node table that names the type of a node."""
     edges_as: str | None = None
     """The type of nodes that the rows of the edge table become."""
+    of_types: Mapping[str, tuple[Sequence[str], Encoding | None]] = field(default_factory=dict)
+    """The features of each type of an earlier graph, and how they were made of columns."""
     numbered: bool = False
     """Whether the ids of nodes are the numbers of their rows, rather than those of the column ``id``."""
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -123,6 +125,11 @@ class Columns:
             types=tuple(end.strip() for end in ends),
             **names,
         )
+
+    def like_types(self, types: Mapping[str, tuple[Sequence[str], Encoding | None]]) -> Self:
+        """The columns that make the features of each type of an earlier graph, by their names and encodings."""
+        made = next((kind for names, _ in types.values() if names and (kind := asked(names))), None)
+        return dataclasses.replace(self, features=(made,) if made else None, of_types=types)
 
     def like(self, names: Sequence[str], encoding: Encoding | None) -> Self:
         """The columns that make the features of these names, as they were learnt from those of an earlier graph."""

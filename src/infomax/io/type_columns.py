@@ -31,7 +31,7 @@ def read_tables(
     of_nodes: dict[str, NodeTable] = {}
     if nodes is not None and columns.node_type:
         for kind, filled in nodes.types(columns.node_type).items():
-            chosen = of_table(columns, filled, columns.matrix)
+            chosen = of_table(columns, kind, filled, columns.matrix)
             unused = (name for name in nodes.names if name not in filled)
             chosen = replace(chosen, ignore=tuple(dict.fromkeys([*chosen.ignore, *unused, columns.node_type])))
             of_nodes[kind] = read_nodes(Source(nodes.files, chosen, nodes.frame, only=(columns.node_type, kind)))
@@ -39,7 +39,8 @@ def read_tables(
         if len(kinds) > 1:
             raise InputError(str(nodes.path), "a column that tells the type of a node: --node-type COLUMN", "none")
         of_nodes = {
-            kind: read_nodes(with_columns(nodes, of_table(columns, nodes.header(), columns.matrix))) for kind in kinds
+            kind: read_nodes(with_columns(nodes, of_table(columns, kind, nodes.header(), columns.matrix)))
+            for kind in kinds
         }
     edges.apart = True
     table = tables.read_edges(with_columns(edges, columns))

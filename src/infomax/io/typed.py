@@ -94,7 +94,7 @@ def rows_as_nodes(
     source, kind = table.source, str(columns.edges_as)
     if kind in nodes or any(kind in ends[::2] for ends in edges):
         raise InputError("edges_as", "a new type of nodes", f"{shorten(kind)}, a type of which there are nodes")
-    chosen = of_table(columns, source.names, None)
+    chosen = of_table(columns, kind, source.names, None)
     own = chosen.place(source.path, source.names, "id")
     others = [*source.ends, *([columns.edge_type] if columns.edge_type else [])]
     ignored = dict.fromkeys([*chosen.ignore, *(others if own is not None else others[1:])])
@@ -136,7 +136,7 @@ def read_sources(
     """
     refuse_missing(columns, nodes.values(), edges.values())
     of_nodes = {
-        kind: read_nodes(with_columns(source, of_table(columns, source.header(), matrices.get(kind))))
+        kind: read_nodes(with_columns(source, of_table(columns, kind, source.header(), matrices.get(kind))))
         for kind, source in nodes.items()
     }
     of_edges: dict[Ends, EdgeTable] = {}
@@ -175,10 +175,10 @@ def refuse_missing(columns: Columns, nodes: Iterable[Source], edges: Iterable[So
 _OF_EDGES = ("source", "target", "weight", "edge_type")
 
 
-def of_table(columns: Columns, header: list[str], matrix: Path | None) -> Columns:
-    """The choices that concern the node table with this header."""
+def of_table(columns: Columns, kind: str, header: list[str], matrix: Path | None) -> Columns:
+    """The choices that concern the node table of a type, with this header."""
     features = columns.features
-    return Columns(
+    chosen = Columns(
         labels=tuple(name for name in columns.labels if name in header or LABEL + name in header),
         ignore=tuple(name for name in columns.ignore if name in header),
         features=features if features is None or columns.made else tuple(n for n in features if n in header),
@@ -187,6 +187,7 @@ def of_table(columns: Columns, header: list[str], matrix: Path | None) -> Column
         kinds={name: kind for name, kind in columns.kinds.items() if name in header},
         learns=columns.learns,
     )
+    return chosen.like(*columns.of_types[kind]) if kind in columns.of_types else chosen
 
 
 def of_ends(columns: Columns, header: list[str], ends: Ends) -> Columns:
