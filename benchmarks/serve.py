@@ -90,8 +90,10 @@ def main() -> None:
                     time.sleep(0.2)
             paths = [("GET", f"/nodes/{node}/neighbours?k=10", b"") for node in rng.integers(0, n, given.requests)]
             many(port, paths[:200], given.threads)
+            process, clock = psutil.Process(server.pid), time.process_time()
+            used = sum(process.cpu_times()[:2])
             found, seconds = many(port, paths, given.threads)
-            process = psutil.Process(server.pid)
+            used, clock = sum(process.cpu_times()[:2]) - used, time.process_time() - clock
             before = process.memory_info().rss
             wrong, _ = many(port, [WRONG[at % len(WRONG)] for at in range(given.malformed)], given.threads)
             grown = process.memory_info().rss - before
@@ -104,6 +106,7 @@ def main() -> None:
         "median_ms": round(1e3 * float(np.median(times)), 1),
         "p99_ms": round(1e3 * float(np.percentile(times, 99)), 1),
     }
+    told |= {"server_cpu_ms": round(1e3 * used / len(found), 2), "client_cpu_ms": round(1e3 * clock / len(found), 2)}
     told |= {"answered": sum(status == 200 for status, _ in found), "malformed": len(wrong)}
     told |= {"statuses": sorted({status for status, _ in wrong}), "grown_mb": round(grown / 2**20, 1)}
     print(json.dumps(told))
