@@ -1,8 +1,8 @@
 """How many requests a second recipes/serve.py answers on this machine: python -m benchmarks.serve.
 
-An encoder with its first weights, on a graph of 100,000 nodes, is served by a process of its own, on the loopback
-address. Threads with one connection each ask for the ten nearest of random nodes; then come malformed requests. The
-growth is that of the memory of the server's process while it refuses them.
+An encoder with its first weights, on a generated graph of 100,000 nodes with communities, is served by a process of its
+own, on the loopback address. Threads with one connection each ask for the ten nearest of random nodes; then come
+malformed requests. The growth is that of the memory of the server's process while it refuses them.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import psutil
 
-from infomax import DGI, Graph
+from infomax import DGI
+from infomax.datasets.generated import NODES, read
 
 WRONG = (
     ("GET", "/nodes/nobody", b""),
@@ -67,7 +70,7 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=4)
     given, rng = options.parse_args(), np.random.default_rng(0)
     n = given.nodes
-    graph = Graph.from_arrays(rng.integers(0, n, (2, 5 * n)), rng.standard_normal((n, 64), dtype=np.float32))
+    graph = replace(read(n / NODES, features=64, degree=10), splits={}, labels={})
     with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
         DGI(given.dim, epochs=0, preset="whole-graph").fit(graph).save(Path(folder) / "run")
         free.bind(("127.0.0.1", 0))
