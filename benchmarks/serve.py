@@ -79,6 +79,7 @@ def main() -> None:
         script = Path(__file__).parents[1] / "recipes/serve.py"
         server = subprocess.Popen(
             [sys.executable, str(script), f"{folder}/run", "--port", str(port)],
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
