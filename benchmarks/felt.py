@@ -33,8 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument(
         "--epochs", type=int, default=None, help="epochs of training  [default: the preset's stopping]"
     )
+    options.add_argument("--after", action="store_true", help="also map, analyse and neighbours --all")
     settings = options.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
+        settings.graph = _graph(settings.dataset, Path(folder))
         runs: dict[str, list[tuple[float, float]]] = {}
         for turn in range(settings.repeats):
             for name, command in _commands(settings, Path(folder), turn).items():
@@ -61,13 +63,20 @@ def _commands(settings: argparse.Namespace, folder: Path, turn: int) -> dict[str
     epochs = [] if settings.epochs is None else ["--epochs", str(settings.epochs)]
     commands = {
         "import torch": [sys.executable, "-c", waking],
-        "info": [*infomax, "info", settings.dataset],
-        "train": [*infomax, "train", settings.dataset, "--out", run, "--device", device, *epochs],
+        "info": [*infomax, "info", settings.graph],
+        "train": [*infomax, "train", settings.graph, "--out", run, "--device", device, *epochs],
         "embed": [*infomax, "embed", run, "--out", str(folder / f"ours-{turn}.npy")],
-        "embed, computed": [*infomax, "embed", run, settings.dataset, "--out", vectors, "--device", device],
+        "embed, computed": [*infomax, "embed", run, settings.graph, "--out", vectors, "--device", device],
         "neighbours": [*infomax, "neighbours", run, "0"],
         "evaluate": [*infomax, "evaluate", run],
     }
+    if settings.after:
+        commands |= {
+            "evaluate --no-raw": [*infomax, "evaluate", run, "--no-raw"],
+            "map": [*infomax, "map", run, "--out", str(folder / f"map-{turn}.html")],
+            "analyse": [*infomax, "analyse", run, "--out", str(folder / f"report-{turn}")],
+            "neighbours --all": [*infomax, "neighbours", run, "--all", "--out", str(folder / f"near-{turn}.parquet")],
+        }
     if "pyg" in settings.peers:
         script = Path(__file__).with_name("pyg_script.py")
         source = _arrays(settings.dataset, folder / "arrays.npz")
@@ -75,6 +84,17 @@ def _commands(settings: argparse.Namespace, folder: Path, turn: int) -> dict[str
             sys.executable, str(script), str(source), vectors, str(settings.epochs or EPOCHS), device
         ]  # fmt: skip
     return commands
+
+
+def _graph(dataset: str, folder: Path) -> str:
+    """What to type for a data set: its name, or the file of ``pages:N``, a graph of N nodes in four classes."""
+    if not dataset.startswith("pages:"):
+        return dataset
+    from benchmarks.problem import pages
+
+    path = folder / "pages.npz"
+    pages(int(float(dataset.partition(":")[2]))).save(path)
+    return str(path)
 
 
 def _arrays(dataset: str, path: Path) -> Path:
