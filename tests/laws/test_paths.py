@@ -16,7 +16,7 @@ from infomax.arrays.table import MappedTable
 from infomax.kernels.ranks import Portion
 from infomax.parts.corruptions import shuffle_features
 from infomax.parts.encoders import GCN, PathMean
-from infomax.training.embed import Embedder, OnDisk, embed
+from infomax.training.embed import Embedder, OnDisk, Recipe, embed
 from infomax.training.step import Model, evaluate_pair
 from infomax.views import Batches, WholeGraph
 from infomax.views.whole import whole_view
@@ -128,9 +128,10 @@ def test_rows_from_disk(encoder, graph):
         pytest.skip("graph folders hold dense features")
     others = {kind: dataclasses.replace(one, table=MappedTable(one.features)) for kind, one in graph.others.items()}
     stored = dataclasses.replace(graph, table=MappedTable(graph.features), others=others)
-    source = OnDisk(stored, encoder.rule, graph.scaler("none"), CPU)
+    recipe = Recipe(encoder, graph.scaler("none"))
+    source = OnDisk(stored, recipe, CPU)
     source.block = 7
-    engine, nodes = Embedder(encoder, source), np.array([0, 3, 11, 39])
+    engine, nodes = Embedder(recipe, source), np.array([0, 3, 11, 39])
     expected = by_hand(encoder, graph).detach().numpy()
     np.testing.assert_allclose(engine.all(), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(engine.of(nodes), expected[nodes], rtol=1e-5, atol=1e-6)

@@ -31,8 +31,9 @@ from infomax.parts.corruptions import shuffle_features
 from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import following
 from infomax.training import runs
-from infomax.training.embed import device_for_folder, embedder
+from infomax.training.embed import Recipe, embedder
 from infomax.training.fingerprints import fingerprint as identify
+from infomax.training.fingerprints import vectors_hash
 from infomax.training.health import course, health, spread
 from infomax.training.loop import Training
 from infomax.training.own import LENGTH, LONG, Own
@@ -242,22 +243,17 @@ class DGI(Later, Parameters):
         self._check_fitted()
         check_graph(graph)
         self._check_features(graph)
-        hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        numbers, part = math.inf if self.one_of_many else None, self._own_part(own, hops)
-        engine = embedder(
-            self.model_.encoder,
-            graph,
-            self.scaler_,
-            self.device,
-            smooth=hops,
-            own=part,
-            turn=self._turn if own is None else None,  # it is that of the model's own settings
-            rows=rows,
-            numbers=numbers,
-        )
+        recipe, numbers = self._recipe(smooth, own), math.inf if self.one_of_many else None
+        engine = embedder(recipe, graph, self.device, rows=rows, numbers=numbers)
         some = slice(None) if rows is None else rows
-        vectors, made_by = engine.all() if rows is None else engine.of(rows), self._hash(part, hops, engine.turn)
-        return Embeddings(vectors, graph.ids[some], pick(graph.node_names, some), made_by)
+        vectors = engine.all() if rows is None else engine.of(rows)
+        return Embeddings(vectors, graph.ids[some], pick(graph.node_names, some), vectors_hash(recipe))
+
+    def _recipe(self, smooth: int | None = None, own: int | None = None) -> Recipe:
+        """What makes vectors, smoothed and with an own part as asked for; None: as the model's settings say."""
+        hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
+        turn = self._turn if own is None else None  # it is that of the model's own settings
+        return Recipe(self.model_.encoder, self.scaler_, hops, self._own_part(own, hops), turn)
 
     def _check_features(self, graph: Graph) -> None:
         """Raise InputError for a graph whose nodes, of any type, have other features than in training."""
@@ -296,10 +292,7 @@ class DGI(Later, Parameters):
         self._check_features(graph)
         if not graph.table.mapped:
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
-        hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        options |= {"device": device_for_folder(graph, self.device), "smooth": hops, "half": half}
-        options |= {"own": self._own_part(own, hops), "turn": self._turn if own is None else None}
-        write_embedding(self.model_.encoder, graph, self.scaler_, Path(out), **options)
+        write_embedding(self._recipe(smooth, own), graph, Path(out), device=self.device, half=half, **options)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """Fit to a graph and return its vectors."""

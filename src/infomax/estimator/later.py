@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -24,10 +23,9 @@ from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.presets import Preset
-from infomax.training.embed import Embedder, InMemory
-from infomax.training.fingerprints import encoder_hash, vectors_hash
+from infomax.training.embed import Embedder, InMemory, Recipe
+from infomax.training.fingerprints import vectors_hash
 from infomax.training.loop import Training
-from infomax.training.own import Own
 from infomax.training.step import Model
 from infomax.views import WholeView
 
@@ -94,7 +92,7 @@ class Later:
     graph_: Graph
     feature_names_: tuple[str, ...]
     device: str
-    _own_part: Callable[[int | None, int], Own | None]
+    _recipe: Callable[[], Recipe]
     _check_fitted: Callable[[], None]
     _known: Known | None = None  # to attach new nodes to
     _turn: Tensor | None = None  # a rotation of the vectors, onto those of an earlier model
@@ -102,10 +100,7 @@ class Later:
     @property
     def hash_(self) -> str:
         """The hash of all that the vectors depend on besides the graph; files of vectors in parquet hold it."""
-        return self._hash(self._own_part(None, self.preset_.smooth), self.preset_.smooth, self._turn)
-
-    def _hash(self, own: Own | None, smooth: int, turn: Tensor | None) -> str:
-        return vectors_hash(encoder_hash(self.model_.encoder, self.scaler_, own, turn), smooth)
+        return vectors_hash(self._recipe())
 
     def update(
         self,
@@ -157,11 +152,9 @@ class Later:
         self._check_fitted()
         if self._known is None or self._known.graph is not self.graph_:
             self._known = Known(self.graph_)
-        encoder, smooth = self.model_.encoder, self.preset_.smooth
+        recipe, encoder = self._recipe(), self.model_.encoder
         backend = Backend.of_embedding(choose_device(self.device), numbers=0)  # kernels would take seconds to load
-        near = self._known.attach(features, neighbours, encoder.depth + smooth)
-        scaled = dataclasses.replace(near, table=near.table.scaled(self.scaler_))
-        part, source = self._own_part(None, smooth), InMemory(WholeView.of(scaled, encoder.rule, backend))
-        first = near.num_nodes - len(neighbours)
-        engine = Embedder(encoder, source, smooth, part and part.of(scaled.table), self._turn)
-        return engine.of(np.arange(first, near.num_nodes))
+        near = self._known.attach(features, neighbours, encoder.depth + recipe.smooth)
+        scaled = near.scaled(self.scaler_)
+        source = InMemory(WholeView.of(scaled, encoder.rule, backend), scaled.table)
+        return Embedder(recipe, source).of(np.arange(near.num_nodes - len(neighbours), near.num_nodes))

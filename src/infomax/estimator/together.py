@@ -32,8 +32,6 @@ def vectors_of(models: Sequence[DGI], graph: Graph) -> Iterator[NDArray[np.float
         yield from (model.transform(graph).vectors for model in models)
         return
     numbers = graph.num_nodes * first.model_.encoder.out_dim * len(models)
-    engine = embedder(
-        first.model_.encoder, graph, first.scaler_, first.device, smooth=first.preset_.smooth, numbers=numbers
-    )
+    source = embedder(first._recipe(), graph, first.device, numbers=numbers).source
     for model in models:
-        yield Embedder(model.model_.encoder, engine.source, first.preset_.smooth).all()
+        yield Embedder(model._recipe(), source).all()

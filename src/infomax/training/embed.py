@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from torch.nn.functional import normalize
 
 from infomax.arrays import memory
 from infomax.arrays.scaling import Scaler
-from infomax.arrays.table import MappedTable
+from infomax.arrays.table import MappedTable, Table
 from infomax.graphs.graph import Graph
 from infomax.io.atomic import replacing
 from infomax.io.folder import ArrayWriter
@@ -40,52 +41,40 @@ BLOCK_ON_DISK = {"cpu": 1 << 14, "cuda": 1 << 18}
 """Nodes per block of a graph folder."""
 
 
-class Source(Protocol):
-    """A graph with scaled features, as an `Embedder` reads it, and a place for the results of its passes.
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """All that vectors depend on besides the graph.
 
-    A result is ``[N, d]``: a tensor, or a file that is read as a `StoredTable`.
+    The encoder gives H ``[N, d]`` of features that the scaler has scaled. With ``smooth`` hops the vectors are
+    H + P^smooth H, with rows of length 1. With ``own``, the node's own part stands beside them, ``[N, d + K]``. A
+    ``turn`` ``[d + K, d + K]`` is a rotation of the result.
     """
 
-    n: int
-    block: int
-    device: torch.device
+    encoder: Encoder
+    scaler: Scaler
+    smooth: int = 0
+    own: Own | None = None
+    turn: Tensor | None = None
 
-    def blocks_of_layer(self) -> Callable[[int, int], LayerView]:
-        """A function of (start, stop) that returns the view of these nodes, for one pass."""
-
-    def gather(self, table: Any, start: int, stop: int) -> Tensor:
-        """Rows start to stop of the result of a pass."""
-
-    def pool(self, table: Any, start: int, stop: int) -> Tensor:
-        """Rows start to stop of P times the result of a pass."""
-
-    def keep(self, name: str, rows: Rows) -> Any:
-        """Compute the rows of all nodes, and keep them."""
-
-    def has(self, name: str) -> bool:
-        """Whether a result is there, of an embedding that was interrupted."""
-
-    def drop(self, name: str) -> None:
-        """Remove a result that is no longer needed."""
-
-    def of(self, encoder: Encoder, nodes: Tensor) -> Tensor | None:
-        """The vectors of some nodes, if they can be computed without those of all."""
+    @property
+    def width(self) -> int:
+        """d + K."""
+        return self.encoder.out_dim + (self.own.width if self.own else 0)
 
 
 class Embedder:
-    """Computes the vectors ``[N, d]`` of the nodes of a graph, exactly. Dropout is switched off.
+    """Computes the vectors of the nodes of a graph, exactly. Dropout is switched off.
 
-    A pass is a layer of the encoder or a hop of smoothing: H + P^smooth H, with rows of length 1. With ``own``, the
-    node's own part stands beside them, ``[N, d + K]``. A ``turn`` ``[d + K, d + K]`` is a rotation of the result.
+    A pass is a layer of the encoder or a hop of smoothing. Its result is ``[N, d]``: a tensor, or a file that is read
+    as a `StoredTable`.
     """
 
-    def __init__(
-        self, encoder: Encoder, source: Source, smooth: int = 0, own: Own | None = None, turn: Tensor | None = None
-    ) -> None:
-        self.source, self.smooth, self.own, self.turn = source, smooth, own, turn
-        if any(part.training for part in encoder.modules()) or _device(encoder) != source.device:
+    def __init__(self, recipe: Recipe, source: InMemory | OnDisk) -> None:
+        self.recipe, self.source, encoder = recipe, source, recipe.encoder
+        place = next((parameter.device for parameter in encoder.parameters()), None)
+        if any(part.training for part in encoder.modules()) or place != source.device:
             encoder = deepcopy(encoder).to(source.device).eval()
-        self.encoder, self.width = encoder, encoder.out_dim + (own.width if own else 0)
+        self.encoder = encoder
 
     def prepare(self) -> None:
         """Compute all passes but the last, before several threads ask for rows."""
@@ -98,33 +87,24 @@ class Embedder:
 
     def _ended(self, vectors: Tensor, nodes: Any) -> Tensor:
         """Vectors of some nodes, a slice or rows, from those of the encoder: with the own part, and turned."""
-        vectors = vectors if self.own is None else self.own.beside(vectors, nodes)
-        return vectors if self.turn is None else vectors @ self.turn.to(vectors)
+        own, turn = self.recipe.own, self.recipe.turn
+        vectors = vectors if own is None else own.beside(vectors, self.source.table[nodes])
+        return vectors if turn is None else vectors @ turn.to(vectors)
 
     def all(self) -> NDArray[np.float32]:
         """The vectors of all nodes."""
-        first = to_host(self.rows(0, min(self.source.block, self.source.n)))
-        if len(first) == self.source.n:
-            return first
-        out = np.empty((self.source.n, first.shape[1]), np.float32)
-        out[: len(first)] = first
-        for start, stop in blocks(self.source, len(first)):
-            out[start:stop] = to_host(self.rows(start, stop))
-        return out
+        vectors = _collected(self.source, lambda start, stop: torch.from_numpy(to_host(self.rows(start, stop))))
+        return vectors.numpy()
 
     def of(self, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of some nodes, ascending; where it can be, only what they need is read."""
-        out, step = np.empty((len(nodes), self.width), np.float32), self.source.block
-        with torch.no_grad():
-            for start in range(0, 0 if self.smooth else len(nodes), step):
-                chosen = torch.from_numpy(nodes[start : start + step]).to(self.source.device)
-                vectors = self.source.of(self.encoder, chosen)
-                if vectors is None:
-                    break
-                out[start : start + step] = self._ended(vectors, nodes[start : start + step]).cpu().numpy()
-            else:
-                if not self.smooth:
-                    return out
+        """The vectors of some nodes, ascending; of a graph folder, only what they need is read where it can be."""
+        out, step = np.empty((len(nodes), self.recipe.width), np.float32), self.source.block
+        if isinstance(self.source, OnDisk) and not self.recipe.smooth:
+            for start in range(0, len(nodes), step):
+                chosen = nodes[start : start + step]
+                with torch.no_grad():
+                    out[start : start + step] = self._ended(self.source.of(self.encoder, chosen), chosen).cpu().numpy()
+            return out
         for start, stop in blocks(self.source):
             here = slice(*np.searchsorted(nodes, [start, stop]))
             if here.start < here.stop:
@@ -135,7 +115,8 @@ class Embedder:
     @torch.no_grad()
     def _last(self) -> Rows:
         """Compute all passes but the last; return a function that computes vectors by the last pass."""
-        source, smooth, before = self.source, self.smooth, None
+        source, smooth = self.source, self.recipe.smooth
+        before: Any = None
         for k in range(self.encoder.depth - (0 if smooth else 1)):
             before = source.keep(f"layer-{k}", self._layer(k, before))
         if not smooth:
@@ -155,56 +136,49 @@ class Embedder:
 
 
 class InMemory:
-    """A whole graph in memory; see `Source`. One product H Θ per layer serves all blocks."""
+    """A whole graph in memory, as an `Embedder` reads it. One product H Θ per layer serves all blocks."""
 
-    def __init__(self, view: WholeView | PathView, block: int | None = None) -> None:
+    def __init__(self, view: WholeView | PathView, table: Table | None = None, block: int | None = None) -> None:
         self.view, self.n, self.device = view, view.n, view.backend.device
+        self.table: Any = table  # the scaled features, for the own part
         self.block = block or BLOCK[self.device.type]
 
     def blocks_of_layer(self) -> Callable[[int, int], LayerView]:
-        """Views of blocks that share their products."""
+        """A function of (start, stop) that returns the view of these nodes, for one pass; all share its products."""
         return self.view.blocks()
 
     def gather(self, table: Tensor, start: int, stop: int) -> Tensor:
-        """Rows start to stop."""
+        """Rows start to stop of the result of a pass."""
         return table[start:stop]
 
     def pool(self, table: Tensor, start: int, stop: int) -> Tensor:
-        """Rows start to stop of P times a table."""
+        """Rows start to stop of P times the result of a pass."""
         return self.view.pool(table, start, stop)
 
     def keep(self, name: str, rows: Rows) -> Tensor:
-        """Compute the rows of all nodes."""
-        first = rows(0, min(self.block, self.n))
-        if len(first) == self.n:
-            return first
-        out = first.new_empty(self.n, first.shape[1])
-        out[: len(first)] = first
-        for start, stop in blocks(self, len(first)):
-            out[start:stop] = rows(start, stop)
-        return out
+        """Compute the rows of all nodes, and keep them."""
+        return _collected(self, rows)
 
     def has(self, name: str) -> bool:
-        """Never: results live as long as the embedder."""
+        """Whether a result is there, of an embedding that was interrupted: never."""
         return False
 
     def drop(self, name: str) -> None:
-        """Nothing: Python frees it."""
-
-    def of(self, encoder: Encoder, nodes: Tensor) -> None:
-        """Not here: one pass over the whole graph is faster."""
+        """Remove a result that is no longer needed: Python does."""
 
 
 class OnDisk:
-    """A graph folder, with or without new nodes; see `Source`. Results are files in the folder ``work``.
+    """A graph folder, with or without new nodes, read as `InMemory` is. Results are files in the folder ``work``.
 
     A CPU reads the rows that a block needs. A GPU holds the whole graph, with its features in half precision where that
     rounds little; see `to_gather`.
     """
 
-    def __init__(self, graph: Graph, rule: Any, scaler: Scaler, device: torch.device, work: Path | None = None) -> None:
+    def __init__(self, graph: Graph, recipe: Recipe, device: torch.device, work: Path | None = None) -> None:
         self.n, self.device, self.block = graph.num_nodes, device, BLOCK_ON_DISK[device.type]
-        self.source = batch_source(graph.scaled(scaler), rule, Backend(device))
+        scaled = graph.scaled(recipe.scaler)
+        self.table: Any = scaled.table
+        self.source = batch_source(scaled, recipe.encoder.rule, Backend(device))
         self.temporary = TemporaryDirectory() if work is None else None  # removed with this object
         self.work = Path(self.temporary.name) if self.temporary else cast(Path, work)
 
@@ -244,10 +218,10 @@ class OnDisk:
         """Remove a file."""
         self._path(name).unlink(missing_ok=True)
 
-    def of(self, encoder: Encoder, nodes: Tensor) -> Tensor:
-        """The vectors of some nodes; a deep encoder expands their neighbourhoods hop by hop."""
+    def of(self, encoder: Encoder, nodes: NDArray[np.int64]) -> Tensor:
+        """H of some nodes; a deep encoder expands their neighbourhoods hop by hop."""
         seed = torch.zeros((), dtype=torch.int64, device=self.device)
-        vectors: Tensor = encoder(self.source.view(nodes, encoder.depth, seed))[0]
+        vectors: Tensor = encoder(self.source.view(torch.from_numpy(nodes).to(self.device), encoder.depth, seed))[0]
         return vectors
 
     def _nodes(self, start: int, stop: int) -> Tensor:
@@ -258,14 +232,10 @@ class OnDisk:
 
 
 def embedder(
-    encoder: Encoder,
+    recipe: Recipe,
     graph: Graph,
-    scaler: Scaler,
     device: str,
     *,
-    smooth: int = 0,
-    own: Own | None = None,
-    turn: Tensor | None = None,
     rows: NDArray[np.int64] | None = None,
     numbers: float | None = None,
 ) -> Embedder:
@@ -274,28 +244,23 @@ def embedder(
     ``rows`` are the nodes that will be asked for, None: all; ``numbers``, how many numbers it will compute, None: once
     all vectors.
     """
-    width = encoder.out_dim + (own.width if own else 0)
     if graph.table.mapped:
         n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
-        room.require(memory.stored_bytes(graph) + 4 * n * width, cpu)
+        room.require(memory.stored_bytes(graph) + 4 * n * recipe.width, cpu)
         # Some rows are read by a CPU, which does not need the others.
-        place = cpu if rows is not None and not smooth else device_for_folder(graph, device)
-        on_disk = OnDisk(graph, encoder.rule, scaler, place)
-        return Embedder(encoder, on_disk, smooth, own and own.of(graph.table.scaled(scaler)), turn)
+        place = cpu if rows is not None and not recipe.smooth else device_for_folder(graph, device)
+        return Embedder(recipe, OnDisk(graph, recipe, place))
     where = choose_device(device)
-    room.require(memory.embedding_bytes(graph, width), where)
-    scaled = graph.scaled(scaler)
-    backend = Backend.of_embedding(where, numbers or graph.num_nodes * encoder.out_dim)
-    source = InMemory(whole_view(scaled, encoder.rule, backend))
-    return Embedder(encoder, source, smooth, own and own.of(scaled.table), turn)
+    room.require(memory.embedding_bytes(graph, recipe.width), where)
+    scaled = graph.scaled(recipe.scaler)
+    backend = Backend.of_embedding(where, numbers or graph.num_nodes * recipe.encoder.out_dim)
+    return Embedder(recipe, InMemory(whole_view(scaled, recipe.encoder.rule, backend), scaled.table))
 
 
 def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> Tensor:
     """Compute H of every node ``[N, d]`` of a whole view, exactly."""
-    source = InMemory(view, block)
-    engine = Embedder(encoder, source)
-    with torch.no_grad():
-        return source.keep("vectors", engine.rows)
+    source = InMemory(view, block=block)
+    return _collected(source, Embedder(Recipe(encoder, Scaler("none")), source).rows)
 
 
 def device_for_folder(graph: Graph, name: str) -> torch.device:
@@ -313,11 +278,19 @@ def device_for_folder(graph: Graph, name: str) -> torch.device:
     return torch.device("cpu")
 
 
-def blocks(source: Source, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+def blocks(source: InMemory | OnDisk, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
     """Split start to stop, None: the end, into ranges of at most a block."""
     stop = source.n if stop is None else stop
     return ((first, min(first + source.block, stop)) for first in range(start, stop, source.block))
 
 
-def _device(encoder: Encoder) -> torch.device | None:
-    return next((parameter.device for parameter in encoder.parameters()), None)
+def _collected(source: InMemory | OnDisk, rows: Rows) -> Tensor:
+    """The rows of all nodes, computed block by block."""
+    first = rows(0, min(source.block, source.n))
+    if len(first) == source.n:
+        return first
+    out = first.new_empty(source.n, first.shape[1])
+    out[: len(first)] = first
+    for start, stop in blocks(source, len(first)):
+        out[start:stop] = rows(start, stop)
+    return out

@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from torch import Tensor
 
 from infomax.arrays.folder import folder_hash
-from infomax.arrays.scaling import Scaler
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.json import to_json
-from infomax.parts.encoders import Encoder
-from infomax.training.own import Own
+from infomax.training.embed import Recipe
 
 
 def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
@@ -47,19 +44,20 @@ def graph_fingerprint(graph: Graph) -> dict[str, str]:
     }
 
 
-def encoder_hash(encoder: Encoder, scaler: Scaler, own: Own | None, turn: Tensor | None) -> str:
-    """Hash all of a model that its vectors depend on."""
+def encoder_hash(recipe: Recipe) -> str:
+    """Hash all that vectors depend on besides the graph and the hops of smoothing."""
+    own, turn, scaler = recipe.own, recipe.turn, recipe.scaler
     scalers = (to_json([one.kind, one.mean, one.deviation]) for one in (scaler, *scaler.others.values()))
     content = hashlib.sha256("".join(scalers).encode())
-    tensors = {**encoder.state_dict(), **(own.tensors() if own else {}), **({} if turn is None else {"turn": turn})}
+    tensors = recipe.encoder.state_dict() | (own.tensors() if own else {}) | ({} if turn is None else {"turn": turn})
     for name, weight in tensors.items():
         content.update(name.encode() + weight.cpu().numpy().tobytes())
     return content.hexdigest()
 
 
-def vectors_hash(encoder: str, smooth: int) -> str:
-    """The hash by which vectors are known as those of one model: `encoder_hash`, and the hops of smoothing."""
-    return hashlib.sha256(f"{encoder} {smooth}".encode()).hexdigest()
+def vectors_hash(recipe: Recipe) -> str:
+    """The hash by which vectors are known as those of one model."""
+    return hashlib.sha256(f"{encoder_hash(recipe)} {recipe.smooth}".encode()).hexdigest()
 
 
 def digest(*values: Any) -> str:

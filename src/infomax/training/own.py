@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -43,8 +41,6 @@ class Own:
     projection: Tensor
     centre: Tensor
     factor: Tensor
-    table: Any = None
-    """The scaled features of the graph whose nodes are asked for, a `Table`; `of` tells them."""
 
     @classmethod
     def fit(
@@ -81,13 +77,9 @@ class Own:
         """K."""
         return int(self.projection.shape[1])
 
-    def of(self, table: Table) -> Own:
-        """The same for the nodes of another graph, by its scaled features."""
-        return dataclasses.replace(self, table=table)
-
-    def beside(self, vectors: Tensor, nodes: Any) -> Tensor:
-        """Vectors ``[n, d + K]`` of some nodes, a slice or rows, from those of the encoder ``[n, d]``."""
-        own = torch.from_numpy(np.asarray(self.table[nodes] @ self.projection.numpy(), np.float32)).to(vectors)
+    def beside(self, vectors: Tensor, features: Features) -> Tensor:
+        """Vectors ``[n, d + K]`` from those of the encoder ``[n, d]`` and scaled features ``[n, F]``."""
+        own = torch.from_numpy(np.asarray(features @ self.projection.numpy(), np.float32)).to(vectors)
         return (torch.cat([vectors, own], dim=1) - self.centre.to(vectors)) * self.factor.to(vectors)
 
     def tensors(self) -> dict[str, Tensor]:

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from infomax.arrays.scaling import Scaler
 from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Graph
 from infomax.io.atomic import make_folder, remove_leftovers, replacing
@@ -26,11 +24,9 @@ from infomax.io.locking import locked
 from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_parts, run_hash
 from infomax.io.vectors import write_blocks
 from infomax.kernels.ranks import Ranks
-from infomax.parts.encoders import Encoder
 from infomax.progress import Progress, silent
-from infomax.training.embed import Embedder, OnDisk, blocks
+from infomax.training.embed import Embedder, OnDisk, Recipe, blocks, device_for_folder
 from infomax.training.fingerprints import encoder_hash, graph_fingerprint, vectors_hash
-from infomax.training.own import Own
 
 PART = 1 << 20
 """Nodes per file in a folder of parts."""
@@ -43,15 +39,11 @@ WRITERS = {"cpu": 1, "cuda": 8}
 
 
 def write_embedding(
-    encoder: Encoder,
+    recipe: Recipe,
     graph: Graph,
-    scaler: Scaler,
     out: Path,
     *,
-    device: torch.device,
-    smooth: int = 0,
-    own: Own | None = None,
-    turn: Tensor | None = None,
+    device: str,
     half: bool = False,
     check: bool = True,
     progress: Progress = silent,
@@ -62,29 +54,26 @@ def write_embedding(
     processes of a process group share the parts.
 
     Args:
-        encoder: the trained encoder.
+        recipe: what makes the vectors.
         graph: a graph opened from a graph folder.
-        scaler: the fitted scaler of its features.
         out: a file, or a folder if it has no extension.
         device: where to compute; a GPU must have room for the whole graph.
-        smooth: number of hops to smooth the vectors over.
-        own: the node's own part, to stand beside the encoder's.
-        turn: a rotation ``[d, d]`` of the vectors.
         half: whether to write in half precision.
         check: whether to read existing parts in whole; else those of a finished folder are checked by their footers.
         progress: called with the number of nodes done.
     """
-    n, ranks, described = graph.num_nodes, Ranks.current(), _described(encoder, graph, scaler, smooth, own, turn, half)
-    run, own = run_hash(described), own and own.of(graph.table.scaled(scaler))
-    model = vectors_hash(described["encoder"], smooth)
+    n, ranks, place = graph.num_nodes, Ranks.current(), device_for_folder(graph, device)
+    described: dict[str, Any] = {"encoder": encoder_hash(recipe), "graph": graph_fingerprint(graph)["graph"]}
+    described |= {"own": recipe.own.width} if recipe.own else {}
+    described |= {"nodes": n, "smooth": recipe.smooth, "half": half, "nodes_per_part": PART}
+    run = run_hash(described)
     if out.suffix:
         if ranks.count > 1:
             remedy = "Leave out the extension: vectors/."
             found = f"a folder of parts, which {ranks.count} processes can share"
             raise InputError(str(out), found, "one file", remedy)
         work = out.with_name(f".{out.name}-layers")
-        source = OnDisk(graph, encoder.rule, scaler, device, work / run)
-        writer = Writer(Embedder(encoder, source, smooth, own, turn), source.work, graph, half, progress, model)
+        writer = Writer(recipe, graph, OnDisk(graph, recipe, place, work / run), half, progress)
         with replacing(out) as temporary:
             (writer.parquet if out.suffix.lower() == ".parquet" else writer.npy)(temporary, 0, n)
         shutil.rmtree(work, ignore_errors=True)
@@ -96,13 +85,13 @@ def write_embedding(
             if ranks.rank == 0:
                 make_folder(out)
                 held.enter_context(locked(out / ".lock", out))
-                _prepare(out, described, notes, check, WRITERS[device.type])
+                _prepare(out, described, notes, check, WRITERS[place.type])
         missing = [name for name in notes if not (out / name).exists()]
         if missing:
-            source = OnDisk(graph, encoder.rule, scaler, device, out / LAYERS / run)
+            source = OnDisk(graph, recipe, place, out / LAYERS / run)
             if ranks.rank:
                 ranks.wait()  # for the layers
-            writer = Writer(Embedder(encoder, source, smooth, own, turn), source.work, graph, half, progress, model)
+            writer = Writer(recipe, graph, source, half, progress)
             if ranks.rank == 0:
                 ranks.wait()
             writer.done = n - sum(notes[name].stop - notes[name].first for name in missing)
@@ -112,7 +101,7 @@ def write_embedding(
                 with replacing(out / name) as temporary:
                     writer.parquet(temporary, notes[name].first, notes[name].stop, notes[name])
 
-            _in_threads(write, missing[ranks.rank :: ranks.count], WRITERS[device.type])
+            _in_threads(write, missing[ranks.rank :: ranks.count], WRITERS[place.type])
         ranks.wait()
         with ranks.together():
             if ranks.rank == 0:
@@ -140,29 +129,23 @@ def _in_threads(work: Callable[[str], None], parts: list[str], threads: int) -> 
     if threads == 1:
         for part in parts:
             work(part)
-        return
-    pool = ThreadPoolExecutor(threads)
-    try:
-        for done in [pool.submit(work, part) for part in parts]:
-            done.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, parts))
 
 
 class Writer:
     """Writes the vectors of some nodes to files, block by block; several threads may do so at a time."""
 
-    def __init__(
-        self, embedder: Embedder, work: Path, graph: Graph, half: bool, progress: Progress, model: str
-    ) -> None:
-        self.embedder, self.model = embedder, model
+    def __init__(self, recipe: Recipe, graph: Graph, source: OnDisk, half: bool, progress: Progress) -> None:
+        self.embedder, self.model = Embedder(recipe, source), vectors_hash(recipe)
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
-        if embedder.smooth or embedder.encoder.depth > 1 or graph.relations:  # passes before the last are files
-            make_folder(work)
-            for other in set(work.parent.glob("?" * len(work.name))) - {work}:  # of another run
+        if recipe.smooth or recipe.encoder.depth > 1 or graph.relations:  # passes before the last are files
+            make_folder(source.work)
+            for other in set(source.work.parent.glob("?" * len(source.work.name))) - {source.work}:  # of another run
                 shutil.rmtree(other, ignore_errors=True)
-        embedder.prepare()
+        self.embedder.prepare()
         self.dtype = torch.float16 if half else torch.float32
         self.progress, self.done, self.lock = progress, 0, Lock()
 
@@ -177,7 +160,7 @@ class Writer:
     def npy(self, path: Path, start: int, stop: int) -> None:
         """Write the vectors of the nodes from start to stop."""
         dtype = np.float16 if self.dtype is torch.float16 else np.float32
-        with ArrayWriter(path, dtype, self.embedder.width) as writer:
+        with ArrayWriter(path, dtype, self.embedder.recipe.width) as writer:
             for _, _, block in self._blocks(start, stop):
                 writer.append(block)
 
@@ -187,13 +170,3 @@ class Writer:
             with self.lock:
                 self.done += last - first
                 self.progress(self.done, "nodes")
-
-
-def _described(
-    encoder: Encoder, graph: Graph, scaler: Scaler, smooth: int, own: Own | None, turn: Tensor | None, half: bool
-) -> dict[str, Any]:
-    """Describe all that the vectors depend on, as JSON values."""
-    made: dict[str, Any] = {"encoder": encoder_hash(encoder, scaler, own, turn)}
-    made["graph"] = graph_fingerprint(graph)["graph"]
-    made |= {"own": own.width} if own else {}
-    return made | {"nodes": graph.num_nodes, "smooth": smooth, "half": half, "nodes_per_part": PART}
