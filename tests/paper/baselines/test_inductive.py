@@ -17,8 +17,6 @@ from infomax.paper.baselines import fastgcn as fast
 from infomax.paper.baselines import gcn
 from infomax.paper.baselines import graphsage as sage
 from infomax.paper.baselines.shared import keep
-from infomax.training.embed import embed
-from infomax.views import WholeView
 from infomax.views.propagation import Propagation
 from infomax.views.sampling import Neighbours, level_sizes
 
@@ -147,12 +145,12 @@ def test_importance_is_the_squared_length_of_a_column():
 
 
 def test_a_sample_of_every_node_is_the_whole_layer(generator):
-    """FastGCN's view with each node drawn once and the weights of P equals the view of the whole graph."""
+    """With each node drawn once and the weights of P, the estimate is the logits of the whole graph."""
     graph = random_graph(dense=True)
-    propagation = Propagation.of(graph, "symmetric", CPU)
-    model = fast.TwoLayers(12, 5, 3, generator)
-    sample = fast.LayerSample(propagation @ torch.from_numpy(graph.features), propagation.operand.matrix.to_dense())
-    torch.testing.assert_close(model(sample)[0], embed(model, WholeView.of(graph, "symmetric", CPU)))
+    features, propagation = gcn.whole(graph, CPU)
+    model = gcn.GCN(12, 5, 3, generator)
+    sampled = fast.sampled_logits(model, propagation @ features, propagation.operand.matrix.to_dense())
+    torch.testing.assert_close(sampled, model(features, propagation))
 
 
 def test_patches_of_every_neighbour_are_the_whole_graph(generator):

@@ -7,16 +7,12 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from infomax.graphs.graph import Graph
-from infomax.kernels import Backend
-from infomax.kernels.initialisation import generators, glorot
-from infomax.paper.baselines import shared
-from infomax.parts.encoders import Encoder
-from infomax.training.embed import embed
-from infomax.views import LayerView, WholeView
-from infomax.views.propagation import Propagation, Rule
+from infomax.kernels.initialisation import generators
+from infomax.paper.baselines import gcn, shared
+from infomax.views.propagation import Propagation
 
 
 @dataclass(frozen=True)
@@ -34,56 +30,6 @@ REDDIT = Settings()
 """The authors' settings."""
 PPI = Settings(lr=1e-2)
 """The learning rate was chosen on validation graphs."""
-
-
-class TwoLayers(Encoder):
-    """Two convolutions, ``P ReLU(P X Θ) Θ'``: logits ``[N, C]``; without biases, as in the authors' program.
-
-    A bias would learn the most frequent class from nodes that have no neighbour in the sample.
-    """
-
-    rule: Rule = "symmetric"
-    depth = 2
-
-    def __init__(self, in_dim: int, dim: int, outputs: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.out_dim = outputs
-        widths = ((in_dim, dim), (dim, outputs))
-        self.weights = nn.ParameterList(glorot(shape, generator=generator) for shape in widths)
-
-    def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
-        """One convolution, with ReLU after the first."""
-        outcome: Tensor = view.pooled(h, self.weights[k])
-        return outcome.relu() if k == 0 else outcome
-
-
-@dataclass(frozen=True)
-class LayerSample:
-    """A view of B nodes whose messages come from t sampled nodes.
-
-    Shapes:
-        messages: ``[t, F]``, rows of P X; exact, since they do not change during training.
-        weights: ``[B, t]``, entries of P, each column divided by the expected number of draws of its node.
-    """
-
-    messages: Tensor
-    weights: Tensor
-
-    def at(self, k: int) -> LayerSample:
-        """Itself: H tells the layer."""
-        return self
-
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """P X Θ of the t nodes; then an unbiased estimate of P H Θ of the B nodes."""
-        return self.messages @ weight if h is None else self.weights @ (h @ weight)
-
-    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """Not used: a GCN has no skip connections."""
-        raise NotImplementedError
-
-    def carry(self, h: Tensor) -> Tensor:
-        """Not used: a GCN has no skip connections."""
-        raise NotImplementedError
 
 
 class Importance:
@@ -116,11 +62,21 @@ class Importance:
         return senders[drawn], dense[:, drawn] / (count * chance[drawn]).to(dense.dtype)
 
 
-def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: torch.device) -> TwoLayers:
+def sampled_logits(model: gcn.GCN, messages: Tensor, weights: Tensor) -> Tensor:
+    """An unbiased estimate of the logits ``[B, C]`` of a batch, whose second messages come from t sampled nodes.
+
+    Shapes:
+        messages: ``[t, F]``, rows of P X; exact, since they do not change during training.
+        weights: ``[B, t]``, see `Importance.draw`.
+    """
+    return weights @ ((messages @ model.first).relu() @ model.second)
+
+
+def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: torch.device) -> gcn.GCN:
     """Train on a graph. Codes are ``[n]`` or ``[n, C]``, -1 for nodes that are not for training."""
     first, draws = generators(seed, device)
-    model = TwoLayers(graph.num_features, settings.dim, shared.classes(codes), first).to(device)
-    propagation = Propagation.of(graph, model.rule, device)
+    model = gcn.GCN(graph.num_features, settings.dim, shared.classes(codes), first).to(device)
+    propagation = Propagation.of(graph, "symmetric", device)
     messages, importance = propagation @ torch.from_numpy(graph.features).to(device), Importance(propagation)
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
     labelled = shared.known_rows(codes)
@@ -128,7 +84,7 @@ def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: to
         order = torch.randperm(len(labelled), generator=draws, device=device)
         for batch in labelled[order].split(settings.batch):
             drawn, weights = importance.draw(batch, settings.draws, draws)
-            (logits,) = model(LayerSample(messages[drawn], weights))
+            logits = sampled_logits(model, messages[drawn], weights)
             shared.descend(optimiser, shared.label_loss(logits, codes[batch]))
     return model
 
@@ -139,5 +95,5 @@ def fastgcn(
     """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph, without sampling."""
     scaled, targets = shared.rescaled(graph, "columns"), shared.training_codes(graph, codes, device)
     model = train(scaled.seen(), targets, settings, seed, device)
-    backend = Backend.of_embedding(device, scaled.num_nodes * model.out_dim)
-    return shared.decide(embed(model, WholeView.of(scaled, model.rule, backend)), codes)
+    with torch.no_grad():
+        return shared.decide(model(*gcn.whole(scaled, device)), codes)

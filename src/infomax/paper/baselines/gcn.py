@@ -26,7 +26,11 @@ from infomax.views.propagation import Propagation
 
 
 class GCN(nn.Module):
-    """Kipf and Welling's logits ``[N, C]``: ``P ReLU(P X Θ) Θ'``, with dropout before each product; no biases."""
+    """Kipf and Welling's logits ``[N, C]``: ``P ReLU(P X Θ) Θ'``, with dropout before each product; no biases.
+
+    `fastgcn` samples the same network, where a bias would learn the most frequent class from nodes that have no
+    neighbour in the sample.
+    """
 
     def __init__(self, in_dim: int, hidden: int, outputs: int, generator: torch.Generator) -> None:
         super().__init__()
