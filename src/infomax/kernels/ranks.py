@@ -148,13 +148,6 @@ class Portion:
         return [x.to(tensor.dtype) for x, tensor in zip(self.ranks.sum(wide), tensors, strict=True)]
 
 
-def require_divisible(nodes: int, ranks: Ranks) -> None:
-    """Raise InputError for a batch with fewer nodes than ranks."""
-    if nodes < ranks.count:
-        remedy = "Use a larger batch, or fewer processes."
-        raise InputError("batch", f"{ranks.count} nodes or more, one for each process", str(nodes), remedy)
-
-
 def _in_order(parts: Tensor) -> Tensor:
     """Add rows one after the other, ``[ranks, n] -> [n]``."""
     total = parts[0].clone()

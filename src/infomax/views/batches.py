@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
-from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
+from infomax.kernels.ranks import Portion
 from infomax.views.neighbourhoods import Hops, as_matrix, read_neighbourhoods
 from infomax.views.operands import Products, SparseOperand, multiply
 from infomax.views.paths import PathBatch, PathSource
@@ -160,7 +160,7 @@ class HopSource:
 
     def pool(self, table: Any, nodes: Tensor) -> Tensor:
         """The rows of P H of some nodes, of a table H ``[N, d]``."""
-        return pool_rows(table, self.hoods, nodes, torch.zeros(len(nodes), device=nodes.device))
+        return pool_rows(table, self.hoods, nodes)
 
     def of_rows(self, keep: Any) -> Callable[[Tensor], RowsView]:
         """A function that returns the view of some nodes, which reads what it needs."""
@@ -184,23 +184,16 @@ class NextPair:
         self.state, copy = state, torch.Generator()
         copy.set_state(state)
         self.pair, self.after = draw(copy), copy.get_state()
-        self.failure: BaseException | None = None
-        self.thread = Thread(target=self._read)  # no daemon: the interpreter must not end while torch computes
-        self.thread.start()
+        self.reading = ThreadPoolExecutor(1).submit(self._read)
 
     def _read(self) -> None:
-        try:
-            for view in self.pair:
-                if isinstance(view, BatchView | PathBatch):
-                    view.read()
-        except BaseException as error:
-            self.failure = error
+        for view in self.pair:
+            if isinstance(view, BatchView | PathBatch):
+                view.read()
 
     def result(self) -> tuple[tuple[View, View], Tensor]:
         """Wait for the pair; return it, and the state of the generator after drawing it."""
-        self.thread.join()
-        if self.failure is not None:
-            raise self.failure
+        self.reading.result()
         return self.pair, self.after
 
 
@@ -215,6 +208,7 @@ class Batches(Views):
     corruptions = ("shuffle_features",)
     reads_folders = True
     needs_kernels = True
+    divisible = True
 
     def __init__(
         self,
@@ -234,7 +228,6 @@ class Batches(Views):
         self.n, self.batch = graph.num_nodes, min(whole("batch", batch, 1), graph.num_nodes)
         self.everything = torch.arange(self.n if self.batch == self.n else 0, device=device)
         self.turn = torch.zeros(1, dtype=torch.int64, device=device)
-        self.ranks = ALONE
         self.ahead: NextPair | None = None
 
     @classmethod
@@ -255,11 +248,6 @@ class Batches(Views):
         """Expand as many hops as the encoder has layers."""
         self.depth = layers
         self.uniform = layers == 1 and self.source.uniform  # several hops and sparse rows differ in shape
-
-    def divide(self, ranks: Ranks) -> None:
-        """Compute only this rank's nodes of every batch; all ranks draw the same batch."""
-        require_divisible(self.batch, ranks)
-        self.ranks = ranks
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """One batch; `pair` draws its nodes."""

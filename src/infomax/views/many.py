@@ -19,7 +19,7 @@ from infomax.kernels import Backend, Place
 from infomax.kernels.ranks import Portion
 from infomax.views.operands import multiply
 from infomax.views.propagation import Propagation, Rule
-from infomax.views.view import Corruption, View, Views
+from infomax.views.view import AllNodes, Corruption, View, Views
 from infomax.views.whole import WholeGraph, WholeView
 
 LARGEST, UNEVEN = 4096, 4
@@ -77,7 +77,7 @@ class ManyGraphs(Views):
 
 
 @dataclass(frozen=True, eq=False)
-class PaddedView:
+class PaddedView(AllNodes):
     """The view of a graph of a pair, or of both side by side, with padding: nodes without features and edges.
 
     Shapes:
@@ -107,14 +107,6 @@ class PaddedView:
         keys = torch.rand(self.real.shape, generator=generator, device=generator.device)
         order = torch.where(self.real > 0, keys, 2).argsort(dim=1, stable=True)
         return self.with_features(self.features.take_along_dim(order[..., None], dim=1))
-
-    def at(self, k: int) -> PaddedView:
-        """Itself: all layers read the whole graphs."""
-        return self
-
-    def carry(self, h: Tensor) -> Tensor:
-        """All of H."""
-        return h
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ."""

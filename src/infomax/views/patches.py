@@ -17,7 +17,7 @@ from infomax.arrays import memory
 from infomax.errors import InputError, whole
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
-from infomax.kernels.ranks import ALONE, Portion, Ranks, require_divisible
+from infomax.kernels.ranks import ALONE, Portion
 from infomax.kernels.trees import Tree
 from infomax.views.operands import Operand, multiply, to_gather
 from infomax.views.propagation import Normalisation, Rule
@@ -125,6 +125,7 @@ class Patches(Views):
     uniform = True
     corruptions = ("shuffle_within_patches",)
     needs_kernels = True
+    divisible = True
 
     def __init__(
         self,
@@ -150,7 +151,6 @@ class Patches(Views):
         self.features = to_gather(graph.table, self.backend)
         self.n = graph.num_nodes
         self.steps = -(-self.n // self.batch)
-        self.ranks = ALONE
 
     @classmethod
     def bytes(
@@ -178,11 +178,6 @@ class Patches(Views):
             expected = f"{len(self.fan_out)} layers, one for each number of the fan-out {levels}"
             remedy = f"Give a fan-out of {layers} numbers: --set fan-out=K,K,..., or in Python fan_out=."
             raise InputError("encoder", expected, str(layers), remedy)
-
-    def divide(self, ranks: Ranks) -> None:
-        """Compute only this rank's patches of every batch; all ranks draw the same batch."""
-        require_divisible(self.batch, ranks)
-        self.ranks = ranks
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """Every node once as a centre, in random order: ``[B]`` of them per batch."""

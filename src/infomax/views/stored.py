@@ -124,10 +124,11 @@ def pool_rows(
     table: Tensor | StoredTable,
     graph: Neighbourhoods,
     nodes: Tensor,
-    offsets: Tensor,
+    offsets: Tensor | None = None,
     permutation: Permutation | None = None,
 ) -> Tensor:
-    """As `Neighbourhoods.pool`, of a table that may be on disk."""
+    """As `Neighbourhoods.pool`, of a table that may be on disk; without offsets the first neighbours are taken."""
+    offsets = torch.zeros(len(nodes), device=nodes.device) if offsets is None else offsets
     if isinstance(table, StoredTable):
         return table.pool(graph, nodes, offsets, permutation)
     return graph.pool(nodes, offsets, table, permutation)
@@ -151,6 +152,4 @@ class RowsView:
 
     def pooled(self, h: Tensor | StoredTable | None, weight: Tensor) -> Tensor:
         """P H Θ of these nodes."""
-        offsets = torch.zeros(len(self.nodes), device=self.nodes.device)
-        pooled = pool_rows(self.features if h is None else h, self.hoods, self.nodes, offsets)
-        return multiply(pooled, weight, self.backend)
+        return multiply(pool_rows(self.features if h is None else h, self.hoods, self.nodes), weight, self.backend)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from infomax.arrays import memory
 from infomax.errors import InputError
 from infomax.io.record import Record
 from infomax.kernels import Backend
-from infomax.kernels.ranks import Ranks
+from infomax.kernels.ranks import ALONE, Ranks
 
 
 class LayerView(Protocol):
@@ -36,6 +36,18 @@ class LayerView(Protocol):
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ of those nodes, ``[m, d']``: pooled over their neighbourhoods; for P see `Normalisation`."""
+
+
+class AllNodes:
+    """A view of which every layer reads all nodes and computes all of them."""
+
+    def at(self, k: int) -> Self:
+        """Itself."""
+        return self
+
+    def carry(self, h: Tensor) -> Tensor:
+        """All of H."""
+        return h
 
 
 class View(Protocol):
@@ -77,6 +89,11 @@ class Views:
     """Whether it reads the rows of a graph folder when a step needs them; else the graph is first loaded."""
     needs_kernels: ClassVar[bool] = False
     """Whether a GPU uses compiled kernels even in a short training."""
+    divisible: ClassVar[bool] = False
+    """Whether several processes can share its steps: each computes ``ranks.rows(batch)`` of the nodes of a batch."""
+    batch: Any
+    """Nodes per step, if it is divisible."""
+    ranks: Ranks = ALONE
 
     @classmethod
     def bytes(cls, graph: Record, sizes: Sizes, device: torch.device, **bound: Any) -> int:
@@ -87,10 +104,15 @@ class Views:
         """Adapt to the number of layers of the encoder, before training."""
 
     def divide(self, ranks: Ranks) -> None:
-        """Compute only this rank's part of every step; by default, raise InputError for a regime of one process."""
-        found = f"{type(self).__name__}, which runs in one process"
-        remedy = "Start it without torchrun, or use the preset batches."
-        raise InputError(f"training in {ranks.count} processes", "the preset batches or patches", found, remedy)
+        """Compute only this rank's part of every step; all ranks draw the same batch."""
+        if not self.divisible:
+            found = f"{type(self).__name__}, which runs in one process"
+            remedy = "Start it without torchrun, or use the preset batches."
+            raise InputError(f"training in {ranks.count} processes", "the preset batches or patches", found, remedy)
+        if self.batch < ranks.count:
+            remedy = "Use a larger batch, or fewer processes."
+            raise InputError("batch", f"{ranks.count} nodes or more, one for each process", str(self.batch), remedy)
+        self.ranks = ranks
 
     def pad(self) -> None:
         """Make all pairs equal in shape where that pays, and set `uniform`: a GPU is about to record a step."""

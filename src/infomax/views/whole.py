@@ -17,11 +17,11 @@ from infomax.kernels.plain import permute
 from infomax.views.operands import Operand, Products, multiply, to_multiply
 from infomax.views.paths import PathView
 from infomax.views.propagation import Messages, Propagation, Rule
-from infomax.views.view import Corruption, View, Views
+from infomax.views.view import AllNodes, Corruption, View, Views
 
 
 @dataclass(frozen=True, eq=False)
-class WholeView:
+class WholeView(AllNodes):
     """The view of a whole graph.
 
     Shapes:
@@ -67,10 +67,6 @@ class WholeView:
         rows = self.backend.permutation(self.propagation.n, generator)
         return dataclasses.replace(self, rows=rows if self.rows is None else self.rows[rows])
 
-    def at(self, k: int) -> WholeView:
-        """Itself: all layers read the whole graph."""
-        return self
-
     @property
     def n(self) -> int:
         """N."""
@@ -78,15 +74,11 @@ class WholeView:
 
     def blocks(self) -> Callable[[int, int], BlockView]:
         """A function of (start, stop) that returns the view of these nodes; all share their products."""
-        return partial(BlockView, self.fresh(), cast(Propagation, self.propagation))
+        return partial(BlockView, self.fresh())
 
     def pool(self, h: Tensor, start: int, stop: int) -> Tensor:
         """Rows start to stop of P H, of H ``[N, d]``."""
         return cast(Propagation, self.propagation).operand.rows(start, stop) @ h
-
-    def carry(self, h: Tensor) -> Tensor:
-        """All of H."""
-        return h
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ."""
@@ -114,7 +106,6 @@ class BlockView:
     """Nodes start to stop of a whole view: a layer is computed for these only, which bounds the memory."""
 
     view: WholeView
-    propagation: Propagation
     start: int
     stop: int
 
@@ -136,8 +127,7 @@ class BlockView:
 
     def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """P H Θ of these nodes; H Θ is computed once for all blocks."""
-        y = self.view.products.of(h, weight, self.backend)
-        return self.propagation.operand.rows(self.start, self.stop) @ y
+        return self.view.pool(self.view.products.of(h, weight, self.backend), self.start, self.stop)
 
 
 def whole_view(graph: Record, rule: Rule, place: Place) -> WholeView | PathView:
@@ -154,11 +144,11 @@ class WholeGraph(Views):
 
     def __init__(self, graph: Record, rule: Rule, corruption: Corruption, place: Place) -> None:
         self.view, self.corruption = whole_view(graph, rule, place), corruption
-        self.batch = torch.zeros(1, dtype=torch.int64, device=self.view.backend.device)
+        self.turn = torch.zeros(1, dtype=torch.int64, device=self.view.backend.device)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """One batch: the graph."""
-        return [self.batch]
+        return [self.turn]
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
         """The graph, and a new corruption of it."""
