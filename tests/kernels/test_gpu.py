@@ -12,10 +12,9 @@ from scipy import sparse
 
 from infomax import DGI
 from infomax.estimator.together import fit_together, vectors_of
-from infomax.kernels import Backend
-from infomax.kernels.optimiser import Adam
+from infomax.kernels import Adam, Backend
+from infomax.kernels.plain import Tree
 from infomax.kernels.random import Permutation, uniform
-from infomax.kernels.trees import Tree
 from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.encoders import GCN
 from infomax.training.ledger import Ledger

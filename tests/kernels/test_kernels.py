@@ -9,8 +9,7 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import DGI, kernels
-from infomax.kernels import Backend, plain
-from infomax.kernels.optimiser import Adam
+from infomax.kernels import Adam, Backend, plain
 from infomax.presets import PRESETS
 from infomax.training.ledger import Ledger
 

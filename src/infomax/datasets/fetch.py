@@ -45,7 +45,7 @@ def obtain(files: Sequence[PublicFile], progress: Progress = silent) -> list[Pat
             check(path, file)
         else:
             path = data_folders()[-1] / file.path
-            download(file, path, _of_all(progress, before, total))
+            download(file, path, lambda done, note="", _=None, before=before: progress(before + done, note, total))
         paths.append(path)
         before += file.size
         progress(before, "bytes", total)
@@ -92,11 +92,6 @@ def check(path: Path, file: PublicFile) -> None:
         found = f"SHA-256 {digest}"
     expected = f"{file.size:,} bytes with SHA-256 {file.sha256}"
     raise InputError(str(path), expected, found, "Remove it if it still exists, and it is downloaded again.")
-
-
-def _of_all(progress: Progress, before: int, total: int) -> Progress:
-    """Report the progress of one file as the progress of all."""
-    return lambda done, note="", _=None: progress(before + done, note, total)
 
 
 def _find(file: PublicFile) -> Path | None:

@@ -75,17 +75,18 @@ def read(y: Path, allx: Path, ally: Path, tx: Path, ty: Path, test_index: Path, 
     onehot: NDArray[Any] = np.concatenate([read_array(ally), read_array(ty)])
     row = np.concatenate([np.arange(features.shape[0] - len(test)), test])
     n = int(row.max()) + 1
+    paper = np.arange(n)
     classes = np.full(n, -1, dtype=np.int64)
     classes[row] = np.where(onehot.any(axis=1), onehot.argmax(axis=1), -1)
     train = len(read_array(y))
     return Graph.from_arrays(
-        np.array([(paper, cited) for paper, all_cited in unpickle(citations).items() for cited in all_cited]).T,
+        np.array([(one, cited) for one, all_cited in unpickle(citations).items() for cited in all_cited]).T,
         sparse.csr_array((features.data, (row[features.row], features.col)), shape=(n, features.shape[1])),
         labels={"class": classes},
         splits={
-            "train": _mask(n, np.arange(train)),
-            "validation": _mask(n, np.arange(train, train + VALIDATION)),
-            "test": _mask(n, test),
+            "train": paper < train,
+            "validation": (train <= paper) & (paper < train + VALIDATION),
+            "test": np.isin(paper, test),
         },
     )
 
@@ -173,9 +174,3 @@ def read_array(path: Path) -> NDArray[Any]:
     if not isinstance(found, PickledArray):
         raise InputError(str(path), "a pickled array", type(found).__name__)
     return found.values
-
-
-def _mask(n: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    mask = np.zeros(n, dtype=bool)
-    mask[rows] = True
-    return mask

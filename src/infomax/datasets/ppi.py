@@ -44,19 +44,14 @@ def _read_archive(*paths: Path) -> Graph:
     The features of the archive are standardised. A column still has two values, and the larger stands for 1, so they
     are turned back into 0 and 1: a model trained on one form can then embed the other.
     """
-    parts = [_read_part(*paths[first : first + 4]) for first in range(0, len(paths), 4)]
-    sizes = [len(features) for _, features, _, _ in parts]
+    columns = [[read_array(path) for path in paths[part::4]] for part in (1, 2, 3)]
+    sizes = [len(features) for features in columns[0]]
     starts = np.cumsum([0, *sizes[:-1]])
-    edges = [part[0] + start for part, start in zip(parts, starts, strict=True)]
-    features, functions, groups = (np.concatenate([part[column] for part in parts]) for column in (1, 2, 3))
+    edges = [read_links(read_json(path)["links"]) + start for path, start in zip(paths[::4], starts, strict=True)]
+    features, functions, groups = map(np.concatenate, columns)
     ones = features > (features.min(axis=0) + features.max(axis=0)) / 2
-    split = np.repeat(np.arange(len(parts)), sizes)
+    split = np.repeat(np.arange(len(sizes)), sizes)
     return _graph(np.concatenate(edges, axis=1), ones, functions.astype(np.int8), groups, split)
-
-
-def _read_part(graph: Path, *arrays: Path) -> tuple[NDArray[Any], ...]:
-    """Edges ``[2, E]``, features ``[n, 50]``, functions ``[n, 121]`` and groups ``[n]``."""
-    return read_links(read_json(graph)["links"]), *map(read_array, arrays)
 
 
 def _graph(

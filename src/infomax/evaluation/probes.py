@@ -21,8 +21,8 @@ from infomax.errors import InputError
 from infomax.evaluation.logistic import Regression, logistic_path, logistic_paths
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.splits import PARTS, Splits, known
+from infomax.kernels import Adam
 from infomax.kernels.initialisation import glorot
-from infomax.kernels.optimiser import Adam
 from infomax.kernels.replay import repeat
 
 Vectors: TypeAlias = NDArray[np.floating[Any]] | Tensor | sparse.csr_array

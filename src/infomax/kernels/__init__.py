@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
+from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -17,10 +18,6 @@ from torch import Tensor
 from infomax.kernels import plain
 from infomax.kernels.host import Workspace, on_one_thread
 from infomax.kernels.ranks import Portion
-from infomax.kernels.trees import Tree
-
-if TYPE_CHECKING:
-    from infomax.kernels.optimiser import Adam
 
 # Above which amount of work compiled kernels are used. It depends on the work alone, since all kernels round
 # differently, and those of a GPU draw other shuffles: a seed gives the same encoder whatever a process did before.
@@ -76,11 +73,11 @@ class Backend:
     @cached_property
     def triton(self) -> ModuleType | None:
         """The Triton kernels; None where there is no GPU, Triton is not installed or not worth loading."""
-        return None if self.small or self.device.type != "cuda" else _load_triton()
+        return None if self.small or self.device.type != "cuda" else _load("gpu")
 
     def numba(self, numbers: int) -> ModuleType | None:
         """Return the numba kernels for a call that computes so many numbers; None where they are not used."""
-        if self.small or self.device.type != "cpu" or numbers < LARGE or (kernels := _load_numba()) is None:
+        if self.small or self.device.type != "cpu" or numbers < LARGE or (kernels := _load("cpu")) is None:
             return None
         self.uses_numba = True
         return kernels
@@ -100,7 +97,7 @@ class Backend:
 
     def prepare(self, matrix: Tensor) -> Any:
         """Convert a CSR matrix to the form in which `product` is fastest."""
-        kernels = self._gpu(matrix.values())
+        kernels = self.gpu(matrix.values())
         return kernels.Sparse(matrix) if kernels else matrix
 
     def product(self, matrix: Any, y: Tensor) -> Tensor:
@@ -111,22 +108,22 @@ class Backend:
             return kernels.product(matrix, y, self.empty)  # type: ignore[no-any-return]
         return plain.product(matrix, y)
 
-    def pool_tree(self, h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
+    def pool_tree(self, h: Tensor, tree: plain.Tree, share: Tensor) -> tuple[Tensor, Tensor]:
         """Return, from H ``[n, d]``, each inner node's own row and the mean over it and its children, ``[m, d]`` each.
 
         ``share`` ``[m]`` is the weight of the children's mean; the node itself has the rest.
         """
-        if kernels := self._gpu(h):
+        if kernels := self.gpu(h):
             return kernels.PoolTree.apply(h, tree, share)  # type: ignore[no-any-return]
         return plain.pool_tree(h, tree, share)
 
-    def gather_tree(self, table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
+    def gather_tree(self, table: Tensor, rows: Tensor, tree: plain.Tree, share: Tensor) -> tuple[Tensor, Tensor]:
         """Do as `pool_tree` from a table ``[T, d]``, node i having row ``rows[i]``; the outermost level is not stored.
 
         The table may be in half precision, and for Triton in page-locked host memory; the result has the dtype of
         ``share``.
         """
-        kernels = None if table.requires_grad else self._gpu(share)
+        kernels = None if table.requires_grad else self.gpu(share)
         return (kernels or plain).gather_tree(table, rows, tree, share)  # type: ignore[no-any-return]
 
     def permutation(self, n: int, generator: torch.Generator) -> Tensor:
@@ -143,7 +140,7 @@ class Backend:
 
     def bias_prelu(self, bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
         """Concatenate the parts, add a bias, apply PReLU with one slope: ``[n, d_1], ... -> [n, d_1 + ...]``."""
-        if kernels := self._gpu(parts[0]):
+        if kernels := self.gpu(parts[0]):
             return kernels.BiasPReLU.apply(bias, slope, *parts)  # type: ignore[no-any-return]
         return plain.bias_prelu(bias, slope, *parts)
 
@@ -164,7 +161,7 @@ class Backend:
             z_negative may be overwritten.
         """
         padded = portion is not None and portion.real is not None
-        kernels = None if padded else self._gpu(z) or self.numba(z.numel())
+        kernels = None if padded else self.gpu(z) or self.numba(z.numel())
         return (kernels or plain).pair_loss(z, z_negative, *last, portion=portion)  # type: ignore[no-any-return]
 
     @torch.no_grad()
@@ -182,26 +179,38 @@ class Backend:
     @torch.no_grad()
     def add_record(self, record: Tensor, *books: Any) -> None:
         """Add a step's record ``[3]`` to the books of a `Ledger`; they are as in `plain.add_record`."""
-        (self._gpu(record) or plain).add_record(record, *books)
+        (self.gpu(record) or plain).add_record(record, *books)
+
+    def gpu(self, x: Tensor) -> ModuleType | None:
+        """Return the Triton kernels if x is float32 on a GPU."""
+        return self.triton if x.is_cuda and x.dtype == torch.float32 else None
+
+
+class Adam:
+    """Adam (Kingma & Ba, 2015): the weights, running means of their gradients and of the squares, and the steps."""
+
+    def __init__(self, weights: Sequence[Tensor], lr: float, backend: Backend | None = None) -> None:
+        self.weights, self.lr = [weight.detach() for weight in weights], lr
+        self.means = [torch.zeros_like(weight) for weight in self.weights]
+        self.variances = [torch.zeros_like(weight) for weight in self.weights]
+        self.count = torch.zeros((), device=self.weights[0].device)
+        self.backend = backend or Backend(self.count.device)
 
     @torch.no_grad()
-    def adam(self, state: Adam, gradients: Sequence[Tensor], *keeping: Any) -> None:
-        """Do and count one step of Adam; see `plain.adam` for the weights to keep."""
+    def step(self, gradients: Sequence[Tensor], kept: list[Tensor] | None = None, waited: Tensor | None = None) -> None:
+        """Do and count one step; if ``waited`` is 0 and ``kept`` is given, copy the weights to it first."""
         # The kernels index memory directly: a gradient needs the same layout as its weight.
         gradients = [
             gradient if gradient.stride() == weight.stride() else torch.empty_like(weight).copy_(gradient)
-            for weight, gradient in zip(state.weights, gradients, strict=True)
+            for weight, gradient in zip(self.weights, gradients, strict=True)
         ]
-        flat = all(weight.dtype == torch.float32 and weight.is_contiguous() for weight in state.weights)
-        kernels = self._gpu(state.weights[0]) or (self.numba(sum(map(torch.numel, gradients))) if flat else None)
-        if kernels is None and self.uses_numba:
-            on_one_thread(plain.adam, state, gradients, *keeping)
+        flat = all(weight.dtype == torch.float32 and weight.is_contiguous() for weight in self.weights)
+        numbers = sum(map(torch.numel, gradients))
+        kernels = self.backend.gpu(self.weights[0]) or (self.backend.numba(numbers) if flat else None)
+        if kernels is None and self.backend.uses_numba:
+            on_one_thread(plain.adam, self, gradients, kept, waited)
         else:
-            (kernels or plain).adam(state, gradients, *keeping)
-
-    def _gpu(self, x: Tensor) -> ModuleType | None:
-        """Return the Triton kernels if x is float32 on a GPU."""
-        return self.triton if x.is_cuda and x.dtype == torch.float32 else None
+            (kernels or plain).adam(self, gradients, kept, waited)
 
 
 Place: TypeAlias = torch.device | Backend
@@ -209,18 +218,9 @@ Place: TypeAlias = torch.device | Backend
 
 
 @cache
-def _load_triton() -> ModuleType | None:
+def _load(name: str) -> ModuleType | None:
+    """Return the module of compiled kernels, cpu or gpu; None where it cannot be loaded."""
     try:
-        from infomax.kernels import gpu
-    except ImportError:
-        return None
-    return gpu
-
-
-@cache
-def _load_numba() -> ModuleType | None:
-    try:
-        from infomax.kernels import cpu
+        return import_module(f"infomax.kernels.{name}")
     except (ImportError, OSError):  # OSError: too little memory for the compiler
         return None
-    return cpu

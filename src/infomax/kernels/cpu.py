@@ -21,7 +21,7 @@ from infomax.kernels.ranks import Portion
 from infomax.kernels.sharing import equal, even, share
 
 if TYPE_CHECKING:
-    from infomax.kernels.optimiser import Adam
+    from infomax.kernels import Adam
 
 PIECE = 256
 """Rows that are summed in single precision; a longer sum would lose small terms."""

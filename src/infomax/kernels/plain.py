@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
@@ -10,13 +12,36 @@ from torch.nn import functional
 from torch.nn.functional import embedding, embedding_bag, softplus
 
 from infomax.kernels.ranks import Portion
-from infomax.kernels.trees import Tree
 
 if TYPE_CHECKING:
-    from infomax.kernels.optimiser import Adam
+    from infomax.kernels import Adam
 
 Outcome: TypeAlias = tuple[Tensor, tuple[Tensor, ...]]
 """The record of a step ``[3]``, and the gradients of its loss."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Patches as trees of n nodes, level by level; the m nodes above the outermost level have contiguous children.
+
+    Shapes:
+        first, count: ``[m]``, the first child of a node, and how many it has
+        parent: ``[n]``, -1 for the roots
+    """
+
+    roots: int
+    first: Tensor
+    count: Tensor
+    parent: Tensor
+
+    @classmethod
+    def of(cls, sizes: tuple[int, ...], device: torch.device) -> Tree:
+        """Build the trees whose levels have these sizes."""
+        count = [torch.full((size,), below // max(size, 1)) for size, below in pairwise(sizes)]
+        inner = torch.cat(count) if count else torch.zeros(0, dtype=torch.int64)
+        first = sizes[0] + inner.cumsum(0) - inner
+        parent = torch.cat([torch.full((sizes[0],), -1), torch.repeat_interleave(torch.arange(len(inner)), inner)])
+        return cls(sizes[0], first.to(device), inner.to(device), parent.to(device))
 
 
 def product(matrix: Tensor, y: Tensor) -> Tensor:
@@ -121,7 +146,7 @@ def add_record(
 
 
 def adam(state: Adam, gradients: list[Tensor], kept: list[Tensor] | None, waited: Tensor | None) -> None:
-    """Do and count one step of Adam; if ``waited`` is 0 and ``kept`` is given, copy the weights to it first."""
+    """As `Adam.step`."""
     if kept and waited is not None:
         if waited.is_cuda:
             for before, weight in zip(kept, state.weights, strict=True):

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from infomax.errors import InputError, whole
-from infomax.kernels import Backend
+from infomax.kernels import Adam, Backend
 from infomax.kernels.host import threads
-from infomax.kernels.optimiser import Adam
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.kernels.replay import Replay
 from infomax.training.ledger import Ledger

@@ -17,8 +17,8 @@ from infomax.arrays import memory
 from infomax.errors import InputError, whole
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
+from infomax.kernels.plain import Tree
 from infomax.kernels.ranks import ALONE, Portion
-from infomax.kernels.trees import Tree
 from infomax.views.operands import Operand, multiply, to_gather
 from infomax.views.propagation import Normalisation, Rule
 from infomax.views.sampling import Neighbours, by_level, check_fan_out, level_sizes, sample_patches

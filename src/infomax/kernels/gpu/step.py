@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from infomax.kernels.optimiser import Adam
+    from infomax.kernels import Adam
 
 BLOCK = 1024
 

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from infomax.kernels.trees import Tree
+from infomax.kernels.plain import Tree
 
 WIDE = 256
 

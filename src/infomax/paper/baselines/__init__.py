@@ -6,10 +6,10 @@ choice is made on training and validation nodes. `infomax.paper.table` hides the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -21,19 +21,12 @@ if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
 
 
-class Run(Protocol):
-    """The signature of every baseline."""
+Run: TypeAlias = "Callable[[Graph, NDArray[Any], int, torch.device], Any]"
+"""A function of (graph, codes, seed, device): vectors ``[N, d]``, or predictions for all nodes, ``[N]`` or ``[N, C]``.
 
-    def __call__(self, graph: Graph, codes: NDArray[Any], seed: int, device: torch.device) -> Any:
-        """Return vectors ``[N, d]`` (array, tensor or CSR) or predictions for all nodes (``[N]`` or ``[N, C]``).
-
-        If the graph has a split "seen", train on ``graph.seen()`` only.
-
-        Shapes:
-            graph: N nodes, with splits and with the features of the data set, not scaled; no labels.
-            codes: ``[N]`` int64 class codes, or ``[N, C]`` int8 of 0/1 where a node may have several labels; -1
-                where the label is unknown or belongs to a test node.
-        """
+The graph has splits and the features of the data set, not scaled; if it has a split "seen", train on ``graph.seen()``
+only. Codes are ``[N]`` classes, or ``[N, C]`` of 0 and 1 where a node may have several labels; -1 where unknown.
+"""
 
 
 @dataclass(frozen=True)
