@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
+import itertools
 import tempfile
+import unicodedata
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ from test_faults import put, told
 from test_two_doors import put_table
 
 from infomax import DGI, Graph, read_graph
-from infomax.arrays import survey
+from infomax.arrays import cells, survey
 from infomax.arrays.encoding import WIDTH, Column, Encoding
 from infomax.arrays.sparsity import dense
 from infomax.arrays.survey import Moments, Survey
@@ -213,6 +216,22 @@ def test_words_are_hashed_and_rare_ones_count_more() -> None:
     assert both @ rare > 3 * both @ the > 0
     np.testing.assert_array_equal(rare, twice)
     assert not np.any(none)
+
+
+@given(st.lists(st.one_of(st.none(), st.text("ab1 B-|_éÉß日½", max_size=90))), st.integers(0, 3))
+def test_the_words_of_texts_are_those_that_a_plain_loop_finds(texts: list[str | None], first: int) -> None:
+    texts = [*texts, "abcdefgh abcdefg abcdefghi ABCDEFGH", "x" * 64 + " " + "x" * 65 + " " + "x" * 65, "é"]
+    expected = [
+        "".join(char if unicodedata.category(char)[0] in "LN" else " " for char in (text or "").lower()).split()
+        for text in texts[first:]
+    ]
+    words = cells.Words(pa.array(texts, pa.large_string())[first:])
+    codes, vocabulary = words.numbered
+    found = [vocabulary[code].decode() for code in codes]
+    assert [found[start:stop] for start, stop in itertools.pairwise(words.starts)] == expected
+    assert {hash.tobytes() for hash in words.hashes[codes]} == {
+        hashlib.blake2b(word.encode(), digest_size=4).digest() for row in expected for word in row
+    }
 
 
 def test_moments_are_exact_in_any_order() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from infomax.errors import shorten
 
@@ -15,8 +16,10 @@ MISSING = ("", "#N/A", "#NA", "N/A", "NA", "n/a", "<NA>", "NULL", "Null", "null"
 """Text that stands for nothing, as pandas, R and databases write it."""
 PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
 """What a boolean may be, in any case: no and yes."""
+_LONGEST = 1 + max(map(len, MISSING))
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _TIME = r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?|\d\d:\d\d(:\d\d(\.\d{1,6})?)?)$"
+_DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.", np.uint8))
 _ZONE = r":\d\d.*(Z|[+-]\d\d:?\d\d)$"
 _DAY = 86_400_000_000
 
@@ -58,8 +61,16 @@ def plain(values: Any) -> Any:
         numeric = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
         return values.cast(pa.large_list(pa.float64() if numeric else pa.large_string()))
     if types.is_null(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        words = compute.utf8_trim_whitespace(values.cast(pa.large_string()))
-        return compute.if_else(compute.is_in(words, pa.array(MISSING, pa.large_string())), None, words)
+        words = values.cast(pa.large_string())
+        starts, data = _utf8(words)
+        filled = np.diff(starts) > 0
+        outer = np.concatenate([data[starts[:-1][filled]], data[starts[1:][filled] - 1]])
+        if ((outer <= 32) | (outer >= 127)).any():  # white space, or what may be
+            words = compute.utf8_trim_whitespace(words)
+            starts, _ = _utf8(words)
+        if np.diff(starts).min(initial=_LONGEST) < _LONGEST:
+            words = compute.if_else(compute.is_in(words, pa.array(MISSING, pa.large_string())), None, words)
+        return words
     raise UnreadableError(0, "a column of another type", f"type {kind}")
 
 
@@ -79,12 +90,17 @@ def texts(values: Any) -> Any:
     return compute.replace_substring_regex(values, r"^(-?\d+)\.0+$", r"\1") if _has_digits(values) else values
 
 
+def _utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Where each text begins and the last one ends ``[n + 1]`` among the bytes, and all bytes."""
+    _, offsets, data = values.buffers()
+    starts = np.frombuffer(offsets, np.int64) if len(values) else np.zeros(1, np.int64)
+    return starts[values.offset :][: len(values) + 1], np.frombuffer(data or b"", np.uint8)
+
+
 def _has_digits(values: Any) -> bool:
     """Whether any text begins with a digit, a sign or a point: else it needs no search for numbers and times."""
-    _, offsets, data = values.buffers()
-    starts = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1] if len(values) else [0]
-    first = np.frombuffer(data or b"", np.uint8)[starts[:-1][np.diff(starts) > 0]] if len(values) else starts
-    return bool(np.isin(first, np.frombuffer(b"0123456789+-.", np.uint8)).any())
+    starts, data = _utf8(values)
+    return bool(_DIGITS[data[starts[:-1][np.diff(starts) > 0]]].any())
 
 
 def numbers(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -109,8 +125,10 @@ def numbers(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
 def truths(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """A plain column as 0 and 1 ``[n]``, NaN where there is neither; and a mask ``[n]`` of what is no boolean."""
     import pyarrow as pa
-    from pyarrow import compute
+    from pyarrow import compute, types
 
+    if not isinstance(values, list) and types.is_boolean(values.type):
+        return numbers(values)
     values = pa.array(values, pa.large_string()) if isinstance(values, list) else values
     words = pa.array([word for pair in PAIRS for word in pair], pa.large_string())
     at = compute.index_in(compute.utf8_lower(texts(values)), words).to_numpy(zero_copy_only=False).astype(np.float32)
@@ -159,41 +177,95 @@ def days(values: Any) -> NDArray[np.float64]:
     return moments
 
 
-_ASCII = bytes(ord(char.lower()) if char.isalnum() else 32 for char in map(chr, range(128))) + bytes(128)
+_LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(range(128, 256))
+_MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
+_LONG, _ALL = 64, cast(Any, slice(None))
 
 
-def word_lists(values: Any) -> Any:
-    """The words of each cell: lower case, letters and digits; of lists their entries."""
-    import pyarrow as pa
-    from pyarrow import compute, types
-
-    if types.is_large_list(values.type):
-        return values.cast(pa.large_list(pa.large_string()))
-    values = texts(values)
-    if values.offset or not compute.all(compute.string_is_ascii(values), min_count=0).as_py():
-        small = compute.replace_substring_regex(compute.utf8_lower(values), r"[^\pL\pN]+", " ")
-    else:  # the same, byte by byte, in a fraction of the time
-        valid, offsets, data = values.buffers()
-        letters = pa.py_buffer(data.to_pybytes().translate(_ASCII) if data else b"")
-        small = pa.Array.from_buffers(values.type, len(values), [valid, offsets, letters])
-    return compute.split_pattern(small, " ")
+def marked(values: Any, marks: bytes) -> NDArray[np.bool_]:
+    """Which texts ``[n]`` hold one of the marks, each of one byte."""
+    starts, data = _utf8(values)
+    found = np.flatnonzero(np.logical_or.reduce([data == mark for mark in marks]))
+    there: NDArray[np.bool_] = np.diff(np.searchsorted(found, starts)) > 0
+    return there
 
 
-def hashed(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """The row ``[w]`` and a hash ``[w]`` (BLAKE2b) of every word of lists; each word is hashed once."""
-    from pyarrow import compute
+class Words:
+    """The words of a plain column: of text in lower case, letters and digits; of lists their entries.
 
-    lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-    found = compute.fill_null(lists.flatten(), "").dictionary_encode()
-    numbers = np.fromiter(map(_hash, found.dictionary.to_pylist()), np.uint32, len(found.dictionary))
-    codes = found.indices.to_numpy(zero_copy_only=False)
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    if (empty := found.dictionary.index("").as_py()) < 0:
-        return rows, numbers[codes]
-    there = codes != empty
-    return rows[there], numbers[codes[there]]
+    ``starts`` ``[n + 1]`` says where those of each row begin.
+    """
+
+    def __init__(self, values: Any) -> None:
+        import pyarrow as pa
+        from pyarrow import compute, types
+
+        if types.is_large_list(values.type):
+            lengths = compute.fill_null(compute.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+            entries = compute.fill_null(values.flatten().cast(pa.large_string()), "").dictionary_encode()
+            codes, words = entries.indices.to_numpy(), [word.encode() for word in entries.dictionary.to_pylist()]
+            there = codes != (words.index(b"") if b"" in words else -1)
+            self.starts, self.numbered = sums(there)[sums(lengths)], (codes[there], words)
+            return
+        values, (nothing, space) = texts(values), (pa.scalar(word, pa.large_string()) for word in ("", " "))
+        if (_utf8(values)[1] > 127).any():
+            odd = compute.fill_null(compute.invert(compute.string_is_ascii(values)), False)
+            small = compute.replace_substring_regex(compute.utf8_lower(values.filter(odd)), r"[^\pL\pN]+", " ")
+            values = compute.replace_with_mask(values, odd, small)
+        # A space before each text, so that the words of two do not touch.
+        options = {"null_handling": "replace", "null_replacement": ""}
+        starts, data = _utf8(compute.binary_join_element_wise(nothing, values, space, **options))
+        self.text = data.tobytes().translate(_LETTERS) + b" " * 8
+        letters = np.frombuffer(self.text, np.uint8) != 32
+        borders = np.flatnonzero(letters[1:] != letters[:-1]) + 1
+        self.begins = np.ascontiguousarray(borders[::2])
+        self.lengths, self.starts = borders[1::2] - self.begins, np.searchsorted(self.begins, starts)
+
+    @cached_property
+    def numbered(self) -> tuple[NDArray[np.int32], list[bytes]]:
+        """The position ``[w]`` of each word in a vocabulary, and the vocabulary.
+
+        Eight bytes are one integer, which is found in a dictionary several times as fast as text is. So words are
+        numbered by their first eight bytes, those that go on by that number and the next eight, and so on.
+        """
+        import pyarrow as pa
+
+        text, begins, lengths = self.text, self.begins, self.lengths
+        eight = np.ndarray(len(text) - 7, "<u8", text, 0, (1,))
+        codes, words, rest = np.zeros(len(begins), np.int32), [b""], _ALL
+        for at in range(0, _LONG, 8):
+            masks = _MASKS.take(lengths[rest] - at, mode="clip")
+            pieces = pa.array(eight[begins[rest] + at] & masks).dictionary_encode()
+            known, pairs = pieces.dictionary.to_numpy().astype("<u8").view("S8").tolist(), pieces
+            if at:
+                both = codes[rest].astype(np.int64) << 32 | pieces.indices.to_numpy()
+                pairs = pa.array(both).dictionary_encode()
+                known = [words[pair >> 32] + known[pair & 0xFFFFFFFF] for pair in pairs.dictionary.to_pylist()]
+            codes[rest] = pairs.indices.to_numpy() + len(words)
+            words += known
+            rest = np.flatnonzero(lengths > at + 8)
+            if not len(rest):
+                break
+        codes[rest] = np.arange(len(words), len(words) + len(rest))  # the longest, each by itself
+        return codes, words + [text[begins[at] : begins[at] + lengths[at]] for at in rest]
+
+    @cached_property
+    def hashes(self) -> NDArray[np.uint32]:
+        """A hash (BLAKE2b) of each word of the vocabulary."""
+        return np.frombuffer(b"".join(map(_hash, self.numbered[1])), "<u4")
+
+    def added(self, weights: NDArray[Any], columns: NDArray[Any], width: int) -> sparse.csr_array:
+        """The sums ``[n, width]`` of what each word of the vocabulary weighs, in the column that is its own."""
+        (codes, words), n = self.numbered, len(self.starts) - 1
+        found = sparse.csr_array((np.ones(len(codes), weights.dtype), codes, self.starts), shape=(n, len(words)))
+        return found @ sparse.csr_array((weights, columns, np.arange(len(words) + 1)), shape=(len(words), width))
+
+
+def sums(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each of so many entries ``[n]`` begin, and where the last end."""
+    return np.concatenate([[0], np.cumsum(lengths)])
 
 
 @lru_cache(1 << 18)
-def _hash(word: str) -> int:
-    return int.from_bytes(blake2b(word.encode(), digest_size=4).digest(), "little")
+def _hash(word: bytes) -> bytes:
+    return blake2b(word, digest_size=4).digest()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
@@ -24,18 +24,19 @@ FEATURES = ("number", "boolean", "category", "date", "text", "tokens", "numbers"
 """The kinds of columns that become features."""
 CHOICES = ("number", "boolean", "category", "date", "text", "tokens", "name", "label", "id", "ignore")
 """What a person can say that a column is."""
-_CIRCLES: dict[str, Callable[[Any], NDArray[np.float64]]] = {
-    "season": lambda when: _field("day_of_year", when) / 365.25,
-    "weekday": lambda when: _field("day_of_week", when) / 7,
-    "hour": lambda when: cells.days(when) % 1,
-}
+_CIRCLES = {"season": ("day_of_year", 365.25), "weekday": ("day_of_week", 7), "hour": ("", 1)}
+"""The parts of a date that come round again: the field of pyarrow, and how many there are."""
 
 
-def _field(name: str, when: Any) -> NDArray[np.float64]:
+def _circle(part: str, when: Any) -> list[NDArray[np.float64]]:
+    """The cosine and the sine ``[n]`` of a part of timestamps; of days each different one once."""
     from pyarrow import compute
 
-    found: NDArray[np.float64] = getattr(compute, name)(when).to_numpy().astype(np.float64)
-    return found
+    field, period = _CIRCLES[part]
+    at = getattr(compute, field)(when).to_numpy() if field else slice(None)
+    turns = np.arange(367) / period if field else cells.days(when) % 1
+    angle = 2 * np.pi * turns
+    return [np.cos(angle)[at], np.sin(angle)[at]]
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,14 @@ class Column:
             names = [f"{name}[{at}]" for at in range(WIDTH)]
         return names + [f"{name}: missing"] * (self.missing > 0)
 
-    def encode(self, values: Any) -> sparse.csr_array:
-        """The features ``[n, F]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind."""
+    def encode(self, values: Any) -> list[Any]:
+        """The features of a column of pyarrow, as blocks ``[n, .]`` that are dense or CSR.
+
+        `cells.UnreadableError` where a cell is of another kind.
+        """
         values = cells.plain(values)
         unknown = ~values.is_valid().to_numpy(zero_copy_only=False)
-        block = sparse.csr_array(getattr(self, f"_{self.kind}")(values), dtype=np.float32)
-        if not self.missing:
-            return block
-        return sparse.hstack([block, sparse.csr_array(unknown[:, None], dtype=np.float32)], format="csr")
+        return [getattr(self, f"_{self.kind}")(values), *[unknown[:, None]] * (self.missing > 0)]
 
     def _number(self, values: Any) -> NDArray[np.float32]:
         return self._scaled(*(cells.truths if self.kind == "boolean" else cells.numbers)(values), values)
@@ -110,11 +111,12 @@ class Column:
         import pyarrow as pa
         from pyarrow import compute
 
-        known, words = pa.array(self.learnt["values"], pa.large_string()), cells.texts(values).dictionary_encode()
-        at = compute.fill_null(compute.index_in(words.dictionary, known), len(known))
+        known, words = pa.array(self.learnt["values"], pa.large_string()), values.dictionary_encode()
+        at = compute.fill_null(compute.index_in(cells.texts(words.dictionary), known), len(known))
         at = compute.fill_null(at.take(words.indices), len(known) + 1).to_numpy(zero_copy_only=False)
-        width = len(known) + bool(self.learnt["rest"])
-        return _ones(np.flatnonzero(at < width), at[at < width], (len(values), width))
+        there = at < len(known) + bool(self.learnt["rest"])
+        parts = np.ones(int(there.sum()), np.float32), at[there], cells.sums(there)
+        return sparse.csr_array(parts, shape=(len(values), len(known) + bool(self.learnt["rest"])))
 
     def _date(self, values: Any) -> NDArray[np.float64]:
         when, bad = cells.times(values)
@@ -126,20 +128,17 @@ class Column:
         if "time" in parts:
             found.append((cells.days(when).astype(np.float32) - self.learnt["centre"]) / self.learnt["deviation"])
         for part in parts:
-            if part != "time":
-                angle = 2 * np.pi * _CIRCLES[part](when)
-                found += [np.cos(angle), np.sin(angle)]
+            found += _circle(part, when) if part != "time" else []
         block = np.zeros((len(values), len(found)))
         block[there] = np.column_stack(found or [np.empty((len(when), 0))]) / np.sqrt(max(1, len(parts)))
         return block
 
     def _text(self, values: Any) -> sparse.csr_array:
-        rows, found = cells.hashed(cells.word_lists(values))
+        words = cells.Words(values)
         weight = np.log((1 + self.learnt["documents"]) / (1 + np.array(self.learnt["frequency"], np.float64))) + 1
-        entries = weight[found % FINE] * np.where(found >> 31, 1, -1)
-        starts = np.searchsorted(rows, np.arange(len(values) + 1))
-        block = sparse.csr_array((entries, (found % WIDTH).astype(np.int32), starts), shape=(len(values), WIDTH))
-        block.sum_duplicates()
+        entries = weight[words.hashes % FINE] * np.where(words.hashes >> 31, 1, -1)
+        block = words.added(entries, words.hashes % WIDTH, WIDTH)
+        block.sort_indices()
         sizes = np.diff(block.indptr)
         length = np.sqrt(np.bincount(np.repeat(np.arange(len(values)), sizes), block.data**2, len(values)))
         block.data /= np.repeat(np.where(length > 0, length, 1), sizes)
@@ -175,8 +174,12 @@ def lists(values: Any, width: int) -> tuple[NDArray[np.float32], NDArray[np.bool
     return found, known & ~right
 
 
-def _ones(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
+def _sparse(block: NDArray[Any]) -> sparse.csr_array:
+    """A dense block ``[n, k]`` as CSR; scipy takes several times as long."""
+    block = block.astype(np.float32)
+    at = np.flatnonzero(block)
+    starts = cells.sums((block != 0).sum(axis=1))
+    return sparse.csr_array((block.ravel()[at], at % max(1, block.shape[1]), starts), shape=block.shape)
 
 
 @dataclass(frozen=True)
@@ -206,11 +209,15 @@ class Encoding:
         blocks = []
         for column in self.used:
             try:
-                blocks.append(column.encode(table[column.name]))
+                blocks += column.encode(table[column.name])
             except cells.UnreadableError as error:
                 error.column = column.name
                 raise
-        return sparse.hstack(blocks, format="csr")
+        parts = (
+            [_sparse(np.column_stack(list(some)))] if dense else list(some)
+            for dense, some in groupby(blocks, lambda block: isinstance(block, np.ndarray))
+        )
+        return sparse.hstack(list(chain.from_iterable(parts)), format="csr", dtype=np.float32)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `from_json` reads them back exactly."""

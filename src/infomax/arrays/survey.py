@@ -45,8 +45,8 @@ class Moments:
     def add(self, values: NDArray[np.float32], counts: NDArray[np.int64]) -> None:
         """Add rows ``[n, W]``, each so often; NaN is left out."""
         values = values.reshape(-1, self.width)
-        rows, columns = np.nonzero(~np.isnan(values))
-        often, found = counts[rows], values[rows, columns].astype(np.float64)
+        rows, columns = np.divmod(at := np.flatnonzero(~np.isnan(values)), self.width)
+        often, found = counts[rows], values.ravel()[at].astype(np.float64)
         mantissa, exponent = np.frexp(found)
         whole = mantissa * 2.0**24
         high = np.floor(whole * whole / 2.0**24)
@@ -88,7 +88,7 @@ class _Found:
         self.numbers, self.times = Moments(), Moments()
         self.whole, self.least, self.is_list = True, math.inf, False
         self.ranges = dict.fromkeys(("season", "weekday", "hour"), (math.inf, -math.inf))
-        self.frequency = np.zeros(FINE, np.int64)
+        self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[cells.Words, NDArray[np.int64]]]()
         self.bad: dict[str, tuple[str, str]] = {}
 
     def add(self, values: Any, place: Callable[[int], str]) -> None:
@@ -125,12 +125,10 @@ class _Found:
             self.bad[kind] = place(row), cells.shown(values, row)
 
     def _count(self, distinct: Any, counts: NDArray[np.int64]) -> None:
-        import pyarrow as pa
-
         if self.counts is None or (len(distinct) > DISTINCT and self.kind != "category"):
             self.counts = None
             return
-        self.counts.append(pa.table({"value": cells.texts(distinct), "count": pa.array(counts)}))
+        self.counts.append((cells.texts(distinct), counts))
         self.pending += len(distinct)
         if self.pending > self.merged + DISTINCT:
             self.merge()
@@ -141,8 +139,9 @@ class _Found:
 
         if not self.counts:
             return
-        together = pa.concat_tables(self.counts).group_by("value").aggregate([("count", "sum")])
-        self.counts, self.pending, self.merged = [together.rename_columns(["value", "count"])], 0, len(together)
+        together = pa.concat_arrays([values for values, _ in self.counts]).dictionary_encode()
+        counts = np.bincount(together.indices, np.concatenate([often for _, often in self.counts])).astype(np.int64)
+        self.counts, self.pending, self.merged = [(together.dictionary, counts)], 0, len(counts)
         if self.merged > DISTINCT and self.kind != "category":
             self.counts = None
 
@@ -175,17 +174,24 @@ class _Found:
         return rest & bad
 
     def _words(self, values: Any, counts: NDArray[np.int64]) -> None:
-        from pyarrow import compute, types
+        from pyarrow import types
 
-        rows, found = cells.hashed(cells.word_lists(values))
+        words = cells.Words(values)
         self.documents += int(counts.sum())
-        self.words += int(counts[rows].sum())
-        pairs = np.sort(rows * FINE + found % FINE)
-        pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # each word of a text once
-        self.frequency += np.bincount(pairs % FINE, counts[pairs // FINE], FINE).astype(np.int64)
+        self.words += int(counts @ np.diff(words.starts))
         if types.is_large_string(values.type):
-            separated = compute.match_substring_regex(values, "[|;]").to_numpy(zero_copy_only=False)
-            self.separated += int(counts[separated].sum())
+            self.separated += int(counts[cells.marked(values, b"|;")].sum())
+        self.waiting.append((words, counts))
+        if self.counts is None or self.is_list or sum(words.starts[-1] for words, _ in self.waiting) > DISTINCT:
+            self.weigh()
+
+    def weigh(self) -> None:
+        """Count the texts that have a word, of each word: hashing takes long, and only text needs it."""
+        for words, counts in self.waiting:
+            found = words.added(np.ones(len(words.hashes), bool), words.hashes % FINE, FINE)  # each word once
+            often = np.repeat(counts, np.diff(found.indptr))
+            self.frequency += np.bincount(found.indices, often, FINE).astype(np.int64)
+        self.waiting = []
 
     def _lists(self, values: Any, place: Callable[[int], str]) -> None:
         from pyarrow import compute, types
@@ -210,7 +216,7 @@ class _Found:
             return "ignore"
         if self.is_list:
             return "tokens" if self.documents else "numbers"
-        words = {value.lower() for value in self.values} if self.counts and self.merged <= 3 else {""}
+        words = {value.lower() for value in self.values()} if self.counts and self.merged <= 3 else {""}
         if any(words <= set(pair) for pair in cells.PAIRS):
             return "boolean"
         # Mostly numbers, or mostly dates: the others are faults, which are told.
@@ -227,12 +233,13 @@ class _Found:
             return "name" if mean > 1.5 else "id"
         return "category" if 2 * self.merged <= present or mean < 2 else "text"
 
-    @property
-    def values(self) -> dict[str, int]:
-        """Each different value and how often it is there, the most frequent first."""
+    def values(self, least: float = 0) -> dict[str, int]:
+        """Each different value that is there so often, and how often it is, the most frequent first."""
         if not self.counts:
             return {}
-        pairs = zip(self.counts[0]["value"].to_pylist(), self.counts[0]["count"].to_pylist(), strict=True)
+        values, counts = self.counts[0]
+        often = counts >= least
+        pairs = zip(values.filter(often).to_pylist(), counts[often].tolist(), strict=True)
         return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
     def learn(self, kind: str) -> dict[str, Any]:
@@ -242,16 +249,17 @@ class _Found:
         if kind in ("number", "numbers"):
             return self.numbers.scale()
         if kind == "boolean":
-            share, values = Moments(), self.values
+            share, values = Moments(), self.values()
             share.add(cells.truths(list(values))[0], np.array(list(values.values())))
             return share.scale()
         if kind == "category":
-            often = [value for value, count in self.values.items() if count >= max(2, self.rows / RARE)]
+            often = list(self.values(max(2, self.rows / RARE)))
             return {"values": often, "rest": len(often) < self.merged}
         if kind == "date":
             scale, spread = self.times.scale(), {part for part, (low, high) in self.ranges.items() if low < high}
             parts = [part for part in ("season", "weekday", "hour") if part in spread]
             return {"parts": ["time", *parts], "centre": scale["centre"][0], "deviation": scale["deviation"][0]}
+        self.weigh()
         return {"documents": self.documents, "frequency": self.frequency.tolist()}
 
     @property
@@ -266,7 +274,7 @@ class _Found:
         present = self.rows - self.missing
         right = {"number": self.numeric, "numbers": self.numeric, "date": self.timed}.get(kind, present)
         if kind == "boolean":
-            values = self.values
+            values = self.values()
             wrong = cells.truths(list(values))[1] if values else np.ones(1, bool)
             right = 0 if wrong.any() else present
             self.bad["boolean"] = "", shorten(list(values)[int(np.argmax(wrong))]) if values else "many values"
