@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,11 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
-from infomax.arrays.resemblance import resemblance, unlike
+from infomax.arrays.resemblance import resemblance
 from infomax.arrays.scaling import Scale, Scaler
-from infomax.embeddings import Embeddings, pick
+from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
 from infomax.estimator.assembly import assemble, check_graph, suited
 from infomax.estimator.assembly import build as build
@@ -31,17 +31,15 @@ from infomax.parts.corruptions import shuffle_features
 from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import following
 from infomax.training import runs
-from infomax.training.embed import Recipe, embedder
 from infomax.training.fingerprints import fingerprint as identify
-from infomax.training.fingerprints import vectors_hash
 from infomax.training.health import course, health, spread
 from infomax.training.loop import Training
-from infomax.training.own import LENGTH, LONG, Own
+from infomax.training.own import Own
 from infomax.training.parameters import Parameters, not_fitted
 from infomax.training.resuming import pausing, resume
-from infomax.training.writing import write_embedding
 
 
+@dataclass(eq=False, repr=False)
 class DGI(Later, Parameters):
     """Deep Graph Infomax: learns one vector per node, without labels.
 
@@ -78,51 +76,29 @@ class DGI(Later, Parameters):
         graph_: the graph that it was fitted to.
     """
 
-    one_of_many = False
-    """Whether so many models are trained that loading compiled kernels pays, however small the graph."""
+    dim: int | None = None
+    _: KW_ONLY
+    preset: str | Preset = "auto"
+    views: Part | None = None
+    encoder: Part | None = None
+    corruption: Part | None = None
+    readout: Part | None = None
+    discriminator: Part | None = None
+    objective: Part | None = None
+    scale: Scale | None = None
+    lr: float | None = None
+    epochs: int | None = None
+    patience: int | None = None
+    smooth: int | None = None
+    own: int | None = None
+    seed: int = 0
+    device: str = "auto"
 
-    _course: dict[str, Any] | None = None  # of the training, without what needs the vectors
-    _health: dict[str, Any] | None = None
-    _start: DGI | None = None  # whose training goes on
-    _kept: Embeddings | None = None  # vectors that a run is to hold as they are
-    _own: dict[tuple[int, int], Own]  # by the number of singular vectors and the hops of smoothing
-
-    def __init__(
-        self,
-        dim: int | None = None,
-        *,
-        preset: str | Preset = "auto",
-        views: Part | None = None,
-        encoder: Part | None = None,
-        corruption: Part | None = None,
-        readout: Part | None = None,
-        discriminator: Part | None = None,
-        objective: Part | None = None,
-        scale: Scale | None = None,
-        lr: float | None = None,
-        epochs: int | None = None,
-        patience: int | None = None,
-        smooth: int | None = None,
-        own: int | None = None,
-        seed: int = 0,
-        device: str = "auto",
-    ) -> None:
-        self.dim = dim
-        self.preset = preset
-        self.views = views
-        self.encoder = encoder
-        self.corruption = corruption
-        self.readout = readout
-        self.discriminator = discriminator
-        self.objective = objective
-        self.scale = scale
-        self.lr = lr
-        self.epochs = epochs
-        self.patience = patience
-        self.smooth = smooth
-        self.own = own
-        self.seed = seed
-        self.device = device
+    def __post_init__(self) -> None:
+        self._course: dict[str, Any] | None = None  # of the training, without what needs the vectors
+        self._health: dict[str, Any] | None = None
+        self._start: DGI | None = None  # whose training goes on
+        self._kept: Embeddings | None = None  # vectors that a run is to hold as they are
 
     def fit(
         self,
@@ -222,78 +198,6 @@ class DGI(Later, Parameters):
             alike["resemblance"] = resemblance(seen.table, seen.edges, self.scaler_)
         return health({**(self._course or {}), **alike}, learnt, seen)
 
-    def transform(
-        self,
-        graph: Graph,
-        *,
-        smooth: int | None = None,
-        own: int | None = None,
-        rows: NDArray[np.int64] | None = None,
-    ) -> Embeddings:
-        """Compute the vectors ``[N, d]`` of a graph's nodes, in the graph's order, with its ids.
-
-        Args:
-            graph: any graph with the features that the model was fitted to.
-            smooth: number of hops to smooth the vectors over; None takes the model's setting, 0 switches it off.
-            own: number of singular vectors of the node's own features to set beside them, as the nodes that training
-                saw have them; None takes the model's setting, 0 leaves them out.
-            rows: compute only these nodes, in ascending order. Of a graph folder, only the rows needed are read,
-                unless vectors are smoothed.
-        """
-        self._check_fitted()
-        check_graph(graph)
-        self._check_features(graph)
-        recipe, numbers = self._recipe(smooth, own), math.inf if self.one_of_many else None
-        engine = embedder(recipe, graph, self.device, rows=rows, numbers=numbers)
-        some = slice(None) if rows is None else rows
-        vectors = engine.all() if rows is None else engine.of(rows)
-        return Embeddings(vectors, graph.ids[some], pick(graph.node_names, some), vectors_hash(recipe))
-
-    def _recipe(self, smooth: int | None = None, own: int | None = None) -> Recipe:
-        """What makes vectors, smoothed and with an own part as asked for; None: as the model's settings say."""
-        hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        turn = self._turn if own is None else None  # it is that of the model's own settings
-        return Recipe(self.model_.encoder, self.scaler_, hops, self._own_part(own, hops), turn)
-
-    def _check_features(self, graph: Graph) -> None:
-        """Raise InputError for a graph whose nodes, of any type, have other features than in training."""
-        check_feature_names("features", graph.feature_names, self.feature_names_)
-        for kind, one in self.graph_.others.items() if graph.others else ():
-            names = graph.target(kind).feature_names
-            check_feature_names(f"features of nodes of type {kind}", names, one.feature_names)
-
-    def _own_part(self, own: int | None, hops: int) -> Own | None:
-        """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""
-        count = self.preset_.own if own is None else whole("own", own, 0)
-        if count and (count, hops) not in self._own:
-            seen = self.graph_.seen()
-            nodes = spread(seen.num_nodes)
-            vectors = self.transform(seen, smooth=hops, own=0, rows=nodes).vectors
-            alike, table = resemblance(seen.table, seen.edges, self.scaler_), seen.table.scaled(self.scaler_)
-            length = LONG if unlike(alike, seen.edges) else LENGTH
-            self._own[count, hops] = Own.fit(count, length, vectors, table, nodes, self.seed_)
-        return self._own[count, hops] if count else None
-
-    def write_vectors(
-        self,
-        graph: Graph,
-        out: str | Path,
-        *,
-        smooth: int | None = None,
-        own: int | None = None,
-        half: bool = False,
-        **options: Any,
-    ) -> None:
-        """Write the vectors of a graph folder to a file or a folder of parts; ``progress=`` is told the nodes done.
-
-        Of parts that are there already all bytes are checked; with ``check=False`` only their footers.
-        """
-        self._check_fitted()
-        self._check_features(graph)
-        if not graph.table.mapped:
-            raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
-        write_embedding(self._recipe(smooth, own), graph, Path(out), device=self.device, half=half, **options)
-
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """Fit to a graph and return its vectors."""
         return self.fit(graph).transform(graph)
@@ -314,28 +218,29 @@ class DGI(Later, Parameters):
 
         ``moved_to`` is where the graph folder that it was trained on is now, if that has moved.
         """
-        run = runs.read(Path(folder))
+        path = Path(folder)
+        run = runs.read(path)
         try:
-            runs.check_sizes(str(Path(folder) / runs.CONFIG), run, own)
-            preset = restore(run.config["settings"], own)
+            runs.check_sizes(str(path / runs.CONFIG), run, own)
+            preset, features = restore(run.config["settings"], own), len(run.feature_names)
             model = cls(preset=preset, seed=run.config["seed"], device=device)
-            model.model_, model.seed_ = build(preset, len(run.feature_names), torch.Generator()).eval(), model.seed
-            model.model_.load_state_dict(run.weights)
-            held, count = run.own and (run.own.width, *run.own.centre.shape), min(preset.own, len(run.feature_names))
-            if held != ((count, model.model_.encoder.out_dim + count) if count else None):
-                raise RuntimeError(f"the node's own part has {held[0] if held else 0} singular vectors")
-            if run.turn is not None and run.turn.shape != (width := model.model_.encoder.out_dim + count, width):
-                raise RuntimeError(f"the vectors are turned by a matrix {list(run.turn.shape)}")
+            model.model_, model.seed_ = build(preset, features, torch.Generator()).eval(), model.seed
+            count = min(preset.own, features)
+            width = model.model_.encoder.out_dim + count
+            model._own, model._turn = {}, run.take("turn", width, width) if "turn" in run.tensors else None
+            if count:
+                shapes = {"projection": (features, count), "centre": (width,), "factor": (width,)}
+                arrays = {name: run.take(f"own.{name}", *shape) for name, shape in shapes.items()}
+                model._own[preset.own, preset.smooth] = Own(**arrays)
+            model.model_.load_state_dict({name.removeprefix("model."): one for name, one in run.tensors.items()})
         except (AttributeError, KeyError, TypeError, RuntimeError) as error:
-            where, remedy = str(Path(folder) / runs.CONFIG), "Restore a copy, or train again."
+            where, remedy = str(path / runs.CONFIG), "Restore a copy, or train again."
             if own:
                 where, remedy = f"DGI.load(run, {'=..., '.join(own)}=...)", "Pass what it was trained with."
             raise InputError(where, "the settings of the model in the run", f"others ({error})", remedy) from error
-        model._turn = run.turn
         model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
-        model._own = {} if run.own is None else {(preset.own, preset.smooth): run.own}
         moved = None if moved_to is None else Path(moved_to)
-        model._health, model.graph_ = run.health, runs.read_training_graph(Path(folder), moved)
+        model._health, model.graph_ = run.health, runs.read_training_graph(path, moved)
         return model
 
     def choose_preset(self, graph: Graph, device: torch.device, run: Path | None = None) -> tuple[str | Preset, str]:
@@ -381,25 +286,14 @@ class DGI(Later, Parameters):
             changes["patience"] = self.patience  # epochs without patience: train all of them
         return dataclasses.replace(preset, **changes).checked()
 
-    def _finish(self, folder: Path, config: str) -> None:
+    def _finish(self, folder: Path, config: dict[str, Any]) -> None:
         graph, vectors = self.graph_, self._kept
         if vectors is None and not graph.table.mapped and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
             vectors = self.transform(graph)
             if self._health is None and self._course is not None:
                 self._health = self._report(graph, vectors.vectors)
-        own = self._own_part(None, self.preset_.smooth)
-        runs.finish(
-            folder,
-            self.model_.state_dict(),
-            self.scaler_,
-            self.feature_names_,
-            self.health_,
-            config,
-            vectors,
-            own,
-            self._turn,
-        )
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise not_fitted("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
+        recipe = self._recipe()
+        tensors = {f"model.{name}": tensor for name, tensor in self.model_.state_dict().items()}
+        tensors |= (recipe.own.tensors() if recipe.own else {}) | ({} if self._turn is None else {"turn": self._turn})
+        run = runs.Run(folder, config, tensors, self.scaler_, self.feature_names_, self.health_)
+        runs.finish(run, vectors)

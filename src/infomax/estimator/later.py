@@ -8,25 +8,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from infomax.arrays import checks
 from infomax.arrays.made import made
-from infomax.arrays.scaling import Scaler
 from infomax.embeddings import Embeddings, positions
 from infomax.errors import InputError, shorten
 from infomax.estimator.assembly import check_graph
 from infomax.estimator.updating import Update, update
+from infomax.estimator.vectors import Fitted
 from infomax.graphs.graph import Graph
 from infomax.io.around import attach_near
 from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
-from infomax.presets import Preset
-from infomax.training.embed import Embedder, InMemory, Recipe
-from infomax.training.fingerprints import vectors_hash
+from infomax.training.embed import Embedder, InMemory
 from infomax.training.loop import Training
-from infomax.training.step import Model
 from infomax.views import WholeView
 
 Neighbours = Collection[Any] | Mapping[Any, float]
@@ -83,24 +79,10 @@ class Known:
         return values
 
 
-class Later:
+class Later(Fitted):
     """The part of `DGI` that is about what comes after the training: new nodes, and later graphs."""
 
-    model_: Model
-    preset_: Preset
-    scaler_: Scaler
-    graph_: Graph
-    feature_names_: tuple[str, ...]
-    device: str
-    _recipe: Callable[[], Recipe]
-    _check_fitted: Callable[[], None]
     _known: Known | None = None  # to attach new nodes to
-    _turn: Tensor | None = None  # a rotation of the vectors, onto those of an earlier model
-
-    @property
-    def hash_(self) -> str:
-        """The hash of all that the vectors depend on besides the graph; files of vectors in parquet hold it."""
-        return vectors_hash(self._recipe())
 
     def update(
         self,

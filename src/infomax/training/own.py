@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,7 +12,6 @@ from torch import Tensor
 
 from infomax.arrays.blocks import BLOCK_BYTES
 from infomax.arrays.table import Features, Table
-from infomax.errors import InputError
 
 LENGTH, LONG = 0.5, 4.0
 """The mean length of the own part, where that of the encoder's is 1; the other where neighbours are `unlike`.
@@ -57,20 +55,6 @@ class Own:
             factors.append(np.full(part.shape[1], mean / spread if spread > 0 else 1.0))
         centre, factor = (np.concatenate(parts).astype(np.float32) for parts in (centres, factors))
         return cls(*map(torch.from_numpy, (projection, centre, factor)))
-
-    @classmethod
-    def taken_from(cls, path: Path, tensors: dict[str, Tensor], width: int) -> Own | None:
-        """That of a run's model file, out of its tensors; None where there is none. Refused if it does not fit F."""
-        found = [tensors.pop(name) for name in ("own.projection", "own.centre", "own.factor") if name in tensors]
-        if not found:
-            return None
-        sound = all(tensor.dtype == torch.float32 and bool(torch.isfinite(tensor).all()) for tensor in found)
-        shapes = [list(tensor.shape) for tensor in found]
-        if not sound or len(found) < 3 or len(shapes[0]) != 2 or shapes[0][0] != width or shapes[1] != shapes[2]:
-            expected = f"a projection of {width} features, a centre and a factor, of finite numbers"
-            remedy = "Restore a copy, or train again."
-            raise InputError(str(path), expected, f"arrays of shapes {shapes}, or NaN", remedy)
-        return cls(*found)
 
     @property
     def width(self) -> int:

@@ -45,7 +45,6 @@ from infomax.version import __version__
 if TYPE_CHECKING:  # torch is imported where it is needed: `vectors_of_run` does without
     from torch import Tensor
 
-    from infomax.training.own import Own
 
 FORMAT = 2
 CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
@@ -60,15 +59,19 @@ _REPORTED = ("epochs", "kept_epoch", "seconds", "effective_rank", "dead_dimensio
 
 @dataclass(frozen=True)
 class Run:
-    """The content of a finished run folder, without its graph."""
+    """The content of a run folder, without its graph."""
 
+    folder: Path
     config: dict[str, Any]
-    weights: dict[str, Tensor]
+    tensors: dict[str, Tensor]
+    """The weights ("model.*"), the own part ("own.*"), a rotation of the vectors ("turn")."""
     scaler: Scaler
     feature_names: tuple[str, ...]
     health: dict[str, Any]
-    own: Own | None = None
-    turn: Tensor | None = None
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        """Take one of the tensors out; refused unless it is there, with finite numbers of this shape."""
+        return _take(self.folder / MODEL, self.tensors, name, shape)
 
 
 @contextmanager
@@ -92,12 +95,8 @@ def locked(folder: Path) -> Iterator[None]:
 
 def begin(
     folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str, *, resumed: bool = False
-) -> str:
-    """Write the graph and the settings of a run; a resumed training writes the same again.
-
-    Returns:
-        the hash of both, for `finish`.
-    """
+) -> dict[str, Any]:
+    """Write the graph and the settings of a run, and return config.json; a resumed training writes the same again."""
     import torch
 
     described: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
@@ -128,48 +127,27 @@ def begin(
         **place,
     }
     write_json(folder / CONFIG, config)
-    return config_hash(config)
+    return config
 
 
-def finish(
-    folder: Path,
-    weights: dict[str, Tensor],
-    scaler: Scaler,
-    feature_names: tuple[str, ...],
-    health: dict[str, Any],
-    config: str,
-    vectors: Embeddings | None = None,
-    own: Own | None = None,
-    turn: Tensor | None = None,
-) -> None:
-    """Write vectors and report, then the model, which marks the run as finished, and remove the checkpoint.
-
-    Args:
-        folder: the run folder.
-        weights: the state of the model.
-        scaler: the fitted scaler.
-        feature_names: in the order of the columns.
-        health: the report.
-        config: what `begin` returned.
-        vectors: those of all nodes, as `DGI.transform` returns them.
-        own: the node's own part of the vectors.
-        turn: a rotation ``[d, d]`` of them.
-    """
+def finish(run: Run, vectors: Embeddings | None) -> None:
+    """Write vectors and report, then the model, which marks the run as finished, and remove the checkpoint."""
     import torch
 
-    write_json(folder / HEALTH, health)
-    tensors = {f"model.{name}": tensor for name, tensor in weights.items()} | (own.tensors() if own else {})
-    tensors |= {} if turn is None else {"turn": turn}
-    values: dict[str, Any] = {"feature_names": list(feature_names), "config": config}
-    for kind, one in (("", scaler), *scaler.others.items()):  # of the other types of nodes, too
-        values[f"scaler{kind and ':'}{kind}"] = one.kind
+    folder, tensors = run.folder, dict(run.tensors)
+    values: dict[str, Any] = {"feature_names": list(run.feature_names), "config": config_hash(run.config)}
+    for name, one in _named(run.scaler).items():
+        values[name] = one.kind
         if one.mean is not None and one.deviation is not None:
-            vectors_of_one = {"mean": torch.from_numpy(one.mean), "deviation": torch.from_numpy(one.deviation)}
-            tensors |= {f"scaler{kind and ':'}{kind}.{name}": vector for name, vector in vectors_of_one.items()}
+            tensors |= {
+                f"{name}.mean": torch.from_numpy(one.mean),
+                f"{name}.deviation": torch.from_numpy(one.deviation),
+            }
+    write_json(folder / HEALTH, run.health)
     if vectors is not None:
         vectors.save(folder / VECTORS)
         values |= {"vectors": file_hash(folder / VECTORS), "made_by": vectors.model}
-    write_card(folder, read_json(folder / CONFIG), health)
+    write_card(folder, run.config, run.health)
     checkpoints.save(folder / MODEL, tensors, values)
     (folder / CHECKPOINT).unlink(missing_ok=True)
 
@@ -200,28 +178,17 @@ def check(folder: Path) -> dict[str, Any]:
 
 def read(folder: Path) -> Run:
     """Read a finished run folder; raise InputError if its files do not belong together."""
-    from infomax.training.own import Own
-
-    config = check(folder)
-    tensors, values = checkpoints.load(folder / MODEL)
+    config, path = check(folder), folder / MODEL
+    tensors, values = checkpoints.load(path)
     if values.get("config") != config_hash(config):
         raise InputError(str(folder / CONFIG), f"the settings that {MODEL} was trained with", "others", _RESTORE)
     names = values.get("feature_names")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(str(folder / MODEL), "a list of feature names", type(names).__name__, _RESTORE)
-    others = {
-        kind: _scaler(folder / MODEL, values, tensors, f"scaler:{kind}")
-        for kind in (name.removeprefix("scaler:") for name in values if name.startswith("scaler:"))
-    }
-    return Run(
-        config=config,
-        scaler=replace(_scaler(folder / MODEL, values, tensors, "scaler", len(names)), others=others),
-        own=Own.taken_from(folder / MODEL, tensors, len(names)),
-        turn=tensors.pop("turn", None),
-        weights={name.removeprefix("model."): tensor for name, tensor in tensors.items()},
-        feature_names=tuple(names),
-        health=_read_health(folder / HEALTH),
-    )
+        raise InputError(str(path), "a list of feature names", type(names).__name__, _RESTORE)
+    kinds = [name.removeprefix("scaler:") for name in values if name.startswith("scaler:")]
+    others = {kind: _scaler(path, values, tensors, f"scaler:{kind}") for kind in kinds}
+    scaler = replace(_scaler(path, values, tensors, "scaler", len(names)), others=others)
+    return Run(folder, config, tensors, scaler, tuple(names), _read_health(folder / HEALTH))
 
 
 def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
@@ -321,9 +288,9 @@ def preset_begun(folder: Path) -> str:
 
 def check_sizes(where: str, run: Run, own: Collection[str]) -> None:
     """Raise InputError for sizes that do not fit the weights of a run, before a model of that size is built."""
-    settings, numbers = run.config["settings"], sum(tensor.numel() for tensor in run.weights.values())
+    settings, numbers = run.config["settings"], sum(tensor.numel() for tensor in run.tensors.values())
     sizes = [(run.config["seed"], "seed", 0, 2**64), (settings["dim"], "dim", 1, numbers)]
-    for part, name, most in (("encoder", "layers", len(run.weights)), ("readout", "clusters", numbers)):
+    for part, name, most in (("encoder", "layers", len(run.tensors)), ("readout", "clusters", numbers)):
         if part not in own:
             sizes.append((settings[part].get(name, 1), name, 1, most))
     for value, name, least, most in sizes:
@@ -337,25 +304,36 @@ def config_hash(config: dict[str, Any]) -> str:
     return hashlib.sha256(to_json(parts, sort_keys=True).encode()).hexdigest()
 
 
+def _named(scaler: Scaler) -> dict[str, Scaler]:
+    """A scaler and those of the other types of nodes, by the names that a model file has for them."""
+    return {"scaler": scaler} | {f"scaler:{kind}": one for kind, one in scaler.others.items()}
+
+
 def _scaler(
     path: Path, values: dict[str, Any], tensors: dict[str, Tensor], name: str, width: int | None = None
 ) -> Scaler:
-    """Build a scaler of a model file; removes its mean and deviation ``[F]`` from the tensors."""
+    """Build a scaler of a model file; takes its mean and deviation ``[F]`` out of the tensors."""
+    kind = values.get(name)
+    if kind not in ("rows", "columns", "none"):
+        raise InputError(str(path), "a scaler of kind rows, columns or none", repr(kind), _RESTORE)
+    if kind != "columns":
+        return Scaler(kind)
+    width = len(tensors.get(f"{name}.mean", ())) if width is None else width
+    mean, deviation = (_take(path, tensors, f"{name}.{part}", (width,)).numpy() for part in ("mean", "deviation"))
+    if not (deviation > 0).all():
+        raise InputError(str(path), f"{name}.deviation above 0", str(deviation.min()), _RESTORE)
+    return Scaler(kind, mean, deviation)
+
+
+def _take(path: Path, tensors: dict[str, Tensor], name: str, shape: tuple[int, ...]) -> Tensor:
+    """Take a tensor out of those of a model file; refused unless it is there, with finite numbers of this shape."""
     import torch
 
-    kind = values.get(name)
-    mean, deviation = (tensors.pop(f"{name}.{part}", None) for part in ("mean", "deviation"))
-    given = [vector for vector in (mean, deviation) if vector is not None]
-    width = len(given[0]) if width is None and given else width or 0
-    expected = f"a scaler of kind rows, none, or columns with mean and deviation of {width} finite numbers"
-    if kind not in ("rows", "columns", "none") or len(given) != (2 if kind == "columns" else 0):
-        raise InputError(str(path), expected, f"kind {kind!r} with {len(given)} vectors", _RESTORE)
-    for vector in given:
-        if vector.dtype != torch.float32 or vector.shape != (width,) or not torch.isfinite(vector).all():
-            raise InputError(str(path), expected, f"{vector.dtype} of shape {list(vector.shape)}, or NaN", _RESTORE)
-    if deviation is not None and not (deviation > 0).all():
-        raise InputError(str(path), expected, "a deviation that is not above 0", _RESTORE)
-    return Scaler(kind, None if mean is None else mean.numpy(), None if deviation is None else deviation.numpy())
+    found = tensors.pop(name, None)
+    if found is None or found.shape != shape or found.dtype != torch.float32 or not torch.isfinite(found).all():
+        told = "none" if found is None else f"{found.dtype} of shape {list(found.shape)}, or NaN"
+        raise InputError(str(path), f"{name} of shape {list(shape)}, finite numbers in float32", told, _RESTORE)
+    return found
 
 
 def _read_health(path: Path) -> dict[str, Any]:

@@ -1,0 +1,125 @@
+"""What a fitted model computes: the vectors of the nodes of a graph."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from infomax.arrays.checks import check_feature_names
+from infomax.arrays.resemblance import resemblance, unlike
+from infomax.arrays.scaling import Scaler
+from infomax.embeddings import Embeddings, pick
+from infomax.errors import InputError, whole
+from infomax.estimator.assembly import check_graph
+from infomax.graphs.graph import Graph
+from infomax.presets import Preset
+from infomax.training.embed import Recipe, embedder
+from infomax.training.fingerprints import vectors_hash
+from infomax.training.health import spread
+from infomax.training.own import LENGTH, LONG, Own
+from infomax.training.parameters import not_fitted
+from infomax.training.step import Model
+from infomax.training.writing import write_embedding
+
+
+class Fitted:
+    """The part of `DGI` that computes vectors."""
+
+    one_of_many = False
+    """Whether so many models are trained that loading compiled kernels pays, however small the graph."""
+
+    model_: Model
+    preset_: Preset
+    seed_: int
+    scaler_: Scaler
+    feature_names_: tuple[str, ...]
+    graph_: Graph
+    device: str
+    _own: dict[tuple[int, int], Own]  # by the number of singular vectors and the hops of smoothing
+    _turn: Tensor | None = None  # a rotation of the vectors, onto those of an earlier model
+
+    @property
+    def hash_(self) -> str:
+        """The hash of all that the vectors depend on besides the graph; files of vectors in parquet hold it."""
+        return vectors_hash(self._recipe())
+
+    def transform(
+        self,
+        graph: Graph,
+        *,
+        smooth: int | None = None,
+        own: int | None = None,
+        rows: NDArray[np.int64] | None = None,
+    ) -> Embeddings:
+        """Compute the vectors ``[N, d]`` of a graph's nodes, in the graph's order, with its ids.
+
+        Args:
+            graph: any graph with the features that the model was fitted to.
+            smooth: number of hops to smooth the vectors over; None takes the model's setting, 0 switches it off.
+            own: number of singular vectors of the node's own features to set beside them, as the nodes that training
+                saw have them; None takes the model's setting, 0 leaves them out.
+            rows: compute only these nodes, in ascending order. Of a graph folder, only the rows needed are read,
+                unless vectors are smoothed.
+        """
+        self._check_fitted()
+        check_graph(graph)
+        self._check_features(graph)
+        recipe, numbers = self._recipe(smooth, own), math.inf if self.one_of_many else None
+        engine = embedder(recipe, graph, self.device, rows=rows, numbers=numbers)
+        some = slice(None) if rows is None else rows
+        vectors = engine.all() if rows is None else engine.of(rows)
+        return Embeddings(vectors, graph.ids[some], pick(graph.node_names, some), vectors_hash(recipe))
+
+    def _recipe(self, smooth: int | None = None, own: int | None = None) -> Recipe:
+        """What makes vectors, smoothed and with an own part as asked for; None: as the model's settings say."""
+        hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
+        turn = self._turn if own is None else None  # it is that of the model's own settings
+        return Recipe(self.model_.encoder, self.scaler_, hops, self._own_part(own, hops), turn)
+
+    def _check_features(self, graph: Graph) -> None:
+        """Raise InputError for a graph whose nodes, of any type, have other features than in training."""
+        check_feature_names("features", graph.feature_names, self.feature_names_)
+        for kind, one in self.graph_.others.items() if graph.others else ():
+            names = graph.target(kind).feature_names
+            check_feature_names(f"features of nodes of type {kind}", names, one.feature_names)
+
+    def _own_part(self, own: int | None, hops: int) -> Own | None:
+        """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""
+        count = self.preset_.own if own is None else whole("own", own, 0)
+        if count and (count, hops) not in self._own:
+            seen = self.graph_.seen()
+            nodes = spread(seen.num_nodes)
+            vectors = self.transform(seen, smooth=hops, own=0, rows=nodes).vectors
+            alike, table = resemblance(seen.table, seen.edges, self.scaler_), seen.table.scaled(self.scaler_)
+            length = LONG if unlike(alike, seen.edges) else LENGTH
+            self._own[count, hops] = Own.fit(count, length, vectors, table, nodes, self.seed_)
+        return self._own[count, hops] if count else None
+
+    def write_vectors(
+        self,
+        graph: Graph,
+        out: str | Path,
+        *,
+        smooth: int | None = None,
+        own: int | None = None,
+        half: bool = False,
+        **options: Any,
+    ) -> None:
+        """Write the vectors of a graph folder to a file or a folder of parts; ``progress=`` is told the nodes done.
+
+        Of parts that are there already all bytes are checked; with ``check=False`` only their footers.
+        """
+        self._check_fitted()
+        self._check_features(graph)
+        if not graph.table.mapped:
+            raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
+        write_embedding(self._recipe(smooth, own), graph, Path(out), device=self.device, half=half, **options)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise not_fitted("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
