@@ -57,7 +57,8 @@ def test_a_sample_of_the_edges_is_seeded_and_near_the_whole(monkeypatch):
     graph = Graph.from_arrays(ALIKE, FEATURES)
     whole = of(graph)
     monkeypatch.setattr(module, "SAMPLE", 500)
-    assert of(graph, seed=1) == of(graph, seed=1) != of(graph, seed=2)
+    again = Graph.from_arrays(ALIKE, FEATURES)  # another object, so that it is computed again
+    assert of(graph, seed=1) == of(again, seed=1) != of(graph, seed=2)
     assert of(graph, seed=1) == pytest.approx(whole, abs=0.06)
 
 
@@ -82,3 +83,13 @@ def test_constant_features_and_no_edges_give_no_number_to_trust():
     assert of(Graph.from_arrays(ALIKE, np.ones((300, 3)))) == 0
     alone = Graph.from_arrays(np.empty((2, 0), int), FEATURES)
     assert resemblance(alone.table, alone.edges, alone.scaler()) is None
+
+
+def test_the_same_question_is_computed_once_and_another_scale_anew(monkeypatch):
+    graph, computed = Graph.from_arrays(ALIKE, FEATURES), []
+    answer = module._computed
+    monkeypatch.setattr(module, "_computed", lambda *of: computed.append(of[2].kind) or answer(*of))
+    ask = [resemblance(graph.table, graph.edges, graph.scaler(scale)) for scale in ("rows", "rows", "columns")]
+    assert computed == ["rows", "columns"]
+    assert ask[0] == ask[1] != ask[2]
+    assert of(Graph.from_arrays(DIFFER, FEATURES)) < 0 < ask[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,10 @@ OWN = 128
 MEANING = "The number is the mean centred cosine of the features of neighbours, less that of random pairs of nodes."
 
 
+_known: WeakKeyDictionary[Adjacency, WeakKeyDictionary[Table, dict[Any, float]]] = WeakKeyDictionary()
+"""What was computed already, by seed and scale: a training asks three times."""
+
+
 def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -> float | None:
     """The mean centred cosine of the features at both ends of an edge, less that of random pairs; None without edges.
 
@@ -35,6 +40,14 @@ def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -
     """
     if not edges.nnz:
         return None
+    known = _known.setdefault(edges, WeakKeyDictionary()).setdefault(table, {})
+    asked = (seed, scaler.kind, *(vector.tobytes() for vector in (scaler.mean, scaler.deviation) if vector is not None))
+    if asked not in known:
+        known[asked] = _computed(table, edges, scaler, seed)
+    return known[asked]
+
+
+def _computed(table: Table, edges: Adjacency, scaler: Scaler, seed: int) -> float:
     senders = edges.senders or edges.loaded().senders
     few = edges.nnz <= SAMPLE
     drawn = np.arange(edges.nnz) if few else np.sort(np.random.default_rng(seed).integers(edges.nnz, size=SAMPLE))

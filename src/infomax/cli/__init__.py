@@ -53,8 +53,8 @@ GRACE = 5.0
 """Seconds for which a process that prints nothing waits before it fails: torchrun ends all when one has ended."""
 
 
-NEW_OBJECTS = 10_000
-"""New objects after which Python searches for garbage. At its own 700 it mostly searches what imports leave: 0.1 s."""
+NEW_OBJECTS = 1_000_000
+"""New objects after which Python searches for garbage. At its own 700 it mostly searches what imports leave: 0.3 s."""
 
 
 def main() -> None:

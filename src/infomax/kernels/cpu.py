@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numba import njit
-from scipy.special import expit
 from torch import Tensor
 
 from infomax.kernels.plain import Outcome
@@ -170,7 +169,7 @@ def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | N
     b, a, o = bias.numpy(), slope.numpy()[0], offset.numpy()[()]
     # einsum, not BLAS: threads of BLAS keep spinning on the cores that ours need.
     (activated,) = portion.sum(torch.from_numpy(sum(_rows(_activated, (z, b, a)))))
-    w, s = weight.numpy(), expit(activated.numpy() / n).astype(b.dtype)
+    w, s = weight.numpy(), torch.sigmoid(activated / n).numpy().astype(b.dtype)
     v = np.einsum("ij,j->i", w, s)
     slants = [np.empty(len(part), b.dtype) for part in (z, z_negative)]
     scored = _rows(_scored, (z, b, a, v, o, 1, total, slants[0]), (z_negative, b, a, v, o, -1, total, slants[1]))

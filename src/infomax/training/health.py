@@ -15,6 +15,8 @@ from infomax.training.loop import Training
 from infomax.training.verdict import judge
 
 LOOKED_AT = 100_000
+SHAPED = 20_000
+"""Vectors from which the rank is computed, at most: of 34,493 half differ by 0.2 %, in half the time."""
 
 
 def spread(count: int) -> NDArray[np.int64]:
@@ -56,8 +58,8 @@ def course(training: Training) -> dict[str, Any]:
 
 
 def shape(vectors: NDArray[np.float32]) -> dict[str, Any]:
-    """Report rank and dead dimensions of vectors ``[N, d]`` as JSON values, from a sample of about `LOOKED_AT`."""
-    vectors = vectors[spread(len(vectors))]
+    """Report rank and dead dimensions of vectors ``[N, d]`` as JSON values, from a sample of at most `SHAPED`."""
+    vectors = vectors[:: max(1, -(-len(vectors) // SHAPED))]
     return {
         "effective_rank": round(effective_rank(vectors), 2),
         "dead_dimensions": dead_dimensions(vectors),
