@@ -114,6 +114,9 @@ class TestOneWriter:
         assert all(path.exists() for path in kept)
 
 
+UNSHOWN = r"health\.json: expected the report on a training, found one that cannot be shown"
+
+
 class TestFilesBelongTogether:
     @pytest.mark.parametrize("name", ["graph.npz", "config.json"])
     def test_a_file_of_another_run_is_refused(self, run, tmp_path, name):
@@ -205,13 +208,13 @@ class TestFilesBelongTogether:
     @pytest.mark.parametrize("report", [{}, {"epochs": "many"}], ids=str)
     def test_a_report_without_its_numbers_is_refused(self, run, report):
         (run / runs.HEALTH).write_text(json.dumps(report))
-        with pytest.raises(InputError, match=r'health\.json: expected a report with a number "epochs"'):
+        with pytest.raises(InputError, match=UNSHOWN):
             DGI.load(run)
 
     @pytest.mark.parametrize("curve", [None, [], {}, {"loss": []}, {"loss": ["low"]}], ids=str)
     def test_a_report_without_its_curve_is_refused(self, run, curve):
         edit(run / runs.HEALTH, curve=curve)
-        with pytest.raises(InputError, match=r'health\.json: expected a report with a curve "loss"'):
+        with pytest.raises(InputError, match=UNSHOWN):
             DGI.load(run)
 
     @pytest.mark.parametrize(
@@ -219,7 +222,7 @@ class TestFilesBelongTogether:
     )
     def test_a_report_without_its_verdict_is_refused(self, run, verdict):
         edit(run / runs.HEALTH, verdict=verdict)
-        with pytest.raises(InputError, match=r'health\.json: expected a report with a "verdict"'):
+        with pytest.raises(InputError, match=UNSHOWN):
             DGI.load(run)
 
     def test_a_missing_graph_is_told(self, run):

@@ -10,7 +10,7 @@ import time
 import warnings
 from contextlib import suppress
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 
@@ -108,14 +108,7 @@ def _failure(error: Exception) -> str:
     return f"standard output: {error.strerror}"
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any, **more: Any) -> None:
     """Print a warning to the user as one line; where another library warns, say where."""
     place = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
     show.log.print(f"warning: {place}{visible(str(message))}")

@@ -56,8 +56,7 @@ def analyse(
     began = time.monotonic()
     if projection == "umap":
         umap_library()  # if it is missing, say so before the work
-    model = DGI.load(run)
-    model.device = device
+    model = DGI.load(run, device=device)
     rows, drawn = _sample(model, labels)
     if rows is None:
         in_memory(model)

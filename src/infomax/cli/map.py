@@ -49,8 +49,7 @@ def draw_map(
     from infomax.kernels.device import choose_device
 
     began = time.monotonic()
-    model = DGI.load(run)
-    model.device = device
+    model = DGI.load(run, device=device)
     graph = model.graph_
     check_color(graph, color)
     rows = sampled_rows(graph, SAMPLE, seed)

@@ -13,7 +13,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from infomax.errors import visible
-from infomax.machine import size
 from infomax.progress import position, progress_bar
 
 if TYPE_CHECKING:
@@ -134,25 +133,9 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
 
 def health(report: dict[str, Any]) -> None:
     """The health report as a short table."""
-    from infomax.arrays.resemblance import in_words
+    from infomax.training.verdict import figures
 
-    rows: list[tuple[str, str]] = [("epochs", f"{report['epochs']} (weights of epoch {report['kept_epoch']})")]
-    if "loss" in report:
-        rows += [
-            ("loss", f"{report['curve']['loss'][0]:.4f} -> {report['loss']:.4f}"),
-            ("discriminator accuracy", f"{100 * report['discriminator_accuracy']:.1f} %"),
-            ("spread of the summary", f"{report['summary_spread']:.4f}"),
-        ]
-    rows += [
-        ("effective rank", f"{report['effective_rank']:.1f} of {report['dimensions']}"),
-        ("dead dimensions", str(report["dead_dimensions"])),
-        *([("features of neighbours", in_words(report["resemblance"]))] if "resemblance" in report else []),
-        ("training time", f"{report['seconds']:.1f} s"),
-        ("peak memory of the process", size(report["peak_memory_bytes"])),
-    ]
-    if "peak_gpu_memory_bytes" in report:
-        rows.append(("peak memory on the GPU", size(report["peak_gpu_memory_bytes"])))
-    table("Health", ("", ""), rows)
+    table("Health", ("", ""), figures(report))
 
 
 def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:

@@ -178,7 +178,9 @@ def train(
             if features := made.told(one.feature_names):
                 show.log.print(f"{kind and f'{kind}: '}{features}")
             if hold_out_edges is not None:
-                one = _hold_out(one, hold_out_edges, schedule.seed, out)
+                everything, one = one.num_edges, one.hold_out_edges(hold_out_edges, schedule.seed)
+                told = f"held out {everything - one.num_edges:,} of {everything:,} edges"
+                show.log.print(f"{told}; to score on them: infomax evaluate {out} --edges")
             if kind:
                 model = _model(dim, epochs, method, schedule, device, kind)
             if method.preset == "auto" and schedule.of_batches:
@@ -211,11 +213,8 @@ def _runs(model: DGI, out: Path, runs: int) -> dict[Path, DGI]:
     """The run folder and the model of each encoder; several have seeds from that of the model on."""
     from infomax.estimator import DGI
 
-    if runs == 1:
-        return {out: model}
-    given = model.get_params()
     seeds = range(model.seed, model.seed + runs)
-    return {out / f"seed-{seed}": DGI(**{**given, "seed": seed}) for seed in seeds}
+    return {out / f"seed-{seed}" if runs > 1 else out: DGI(**{**model.get_params(), "seed": seed}) for seed in seeds}
 
 
 def _refuse(out: Path, rank: int, resume: bool) -> None:
@@ -251,7 +250,7 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
             refuse_other_run(out, graph, settings.describe(), model.seed)
             show.out.print(f"{out} holds a finished run already: nothing to resume.")
             return
-    unit = "steps" if settings.name in ("batches", "type-batches") else "epochs"
+    unit = "steps" if settings.name in BATCHES else "epochs"
     with show.training_progress(unit, "Go on with the same command and --resume.") as progress:
         model.fit(graph, run=out, progress=progress)
     if ranks.rank == 0:
@@ -293,11 +292,3 @@ def _length(preset: str, epochs: int | None, steps: int | None) -> int | None:
     if epochs is not None:
         raise InputError("train", "--steps or --epochs", "both")
     return steps
-
-
-def _hold_out(graph: Graph, share: float, seed: int, out: Path) -> Graph:
-    """The graph without a share of its edges; says how many."""
-    left = graph.hold_out_edges(share, seed)
-    told = f"held out {graph.num_edges - left.num_edges:,} of {graph.num_edges:,} edges"
-    show.log.print(f"{told}; to score on them: infomax evaluate {out} --edges")
-    return left

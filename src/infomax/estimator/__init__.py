@@ -30,13 +30,13 @@ from infomax.machine import size
 from infomax.parts.corruptions import shuffle_features
 from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import following
-from infomax.training import runs
+from infomax.training import model_file, runs
 from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.health import course, health, spread
 from infomax.training.loop import Training
 from infomax.training.own import Own
 from infomax.training.parameters import Parameters, not_fitted
-from infomax.training.resuming import pausing, resume
+from infomax.training.resuming import pausing, preset_begun, resume
 
 
 @dataclass(eq=False, repr=False)
@@ -219,9 +219,9 @@ class DGI(Later, Parameters):
         ``moved_to`` is where the graph folder that it was trained on is now, if that has moved.
         """
         path = Path(folder)
-        run = runs.read(path)
+        run = model_file.read(path)
         try:
-            runs.check_sizes(str(path / runs.CONFIG), run, own)
+            model_file.check_sizes(str(path / runs.CONFIG), run, own)
             preset, features = restore(run.config["settings"], own), len(run.feature_names)
             model = cls(preset=preset, seed=run.config["seed"], device=device)
             model.model_, model.seed_ = build(preset, features, torch.Generator()).eval(), model.seed
@@ -247,7 +247,7 @@ class DGI(Later, Parameters):
         """Choose the preset to train with, and say why; a resumed training keeps its preset."""
         if self.preset != "auto":
             return self.preset, "as asked for"
-        if run is not None and (begun := runs.preset_begun(run)):
+        if run is not None and (begun := preset_begun(run)):
             return begun, "as the training was begun"
         swappable = self.views is None and self.corruption in (None, shuffle_features)
         count = Ranks.current().count
@@ -295,5 +295,5 @@ class DGI(Later, Parameters):
         recipe = self._recipe()
         tensors = {f"model.{name}": tensor for name, tensor in self.model_.state_dict().items()}
         tensors |= (recipe.own.tensors() if recipe.own else {}) | ({} if self._turn is None else {"turn": self._turn})
-        run = runs.Run(folder, config, tensors, self.scaler_, self.feature_names_, self.health_)
-        runs.finish(run, vectors)
+        run = model_file.Run(folder, config, tensors, self.scaler_, self.feature_names_, self.health_)
+        model_file.finish(run, vectors)

@@ -181,7 +181,8 @@ class Training:
 
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Continue from a `state`, bit for bit."""
-        self.model.load_state_dict(_unprefixed(tensors, "model."))
+        weights = {name.removeprefix("model."): one for name, one in tensors.items() if name.startswith("model.")}
+        self.model.load_state_dict(weights)
         for name, value in self._tensors().items():
             value.copy_(tensors[name])
         self.generator.set_state(tensors["generator"].cpu())
@@ -249,7 +250,3 @@ def tensor_cores() -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-def _unprefixed(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.json import to_json
-from infomax.training import checkpoints, runs
+from infomax.training import checkpoints, model_file, runs
 from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.fingerprints import refuse_other
 from infomax.training.loop import Training
@@ -31,9 +32,23 @@ def resume(training: Training, graph: Graph, folder: Path, fingerprint: dict[str
     return True
 
 
+def preset_begun(folder: Path) -> str:
+    """Return the name of the preset that a run folder was begun with; "" where none was."""
+    if (folder / runs.CHECKPOINT).exists():
+        name = checkpoints.load(folder / runs.CHECKPOINT)[1].get("preset")
+    elif (folder / runs.MODEL).exists():
+        name = model_file.read(folder).config["settings"].get("preset")
+    else:
+        return ""
+    if not isinstance(name, str) or not name:
+        found = "none: it is one of your own, or another version of infomax wrote this"
+        raise InputError(str(folder), "a run that names its preset", found, "Name it: --preset.")
+    return name
+
+
 def refuse_other_run(folder: Path, graph: Graph, settings: dict[str, Any], seed: int) -> None:
     """Raise InputError for a finished run of another graph or of other settings; the device may differ."""
-    config, known = runs.read(folder).config, runs.read_training_graph(folder, graph.folder)
+    config, known = model_file.read(folder).config, runs.read_training_graph(folder, graph.folder)
     found = identify(known, config["settings"], config["seed"], "")
     expected = identify(graph, settings, seed, "")
     refuse_other(graph, folder, found, expected, "a finished run")

@@ -19,17 +19,15 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from numbers import Real
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from infomax.arrays.folder import file_hash, folder_hash, is_folder
-from infomax.arrays.scaling import Scaler
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
@@ -38,13 +36,9 @@ from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
-from infomax.training.card import CARD, SCORES, write_card
-from infomax.training.verdict import UNTOLD, words
+from infomax.training.card import CARD, SCORES
+from infomax.training.verdict import read_report
 from infomax.version import __version__
-
-if TYPE_CHECKING:  # torch is imported where it is needed: `vectors_of_run` does without
-    from torch import Tensor
-
 
 FORMAT = 2
 CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
@@ -54,24 +48,6 @@ STORED = 50_000
 """Nodes up to which a run holds its vectors: at most 100 MB at the usual width."""
 
 _RESTORE = "Restore a copy, or train again."
-_REPORTED = ("epochs", "kept_epoch", "seconds", "effective_rank", "dead_dimensions", "dimensions")
-
-
-@dataclass(frozen=True)
-class Run:
-    """The content of a run folder, without its graph."""
-
-    folder: Path
-    config: dict[str, Any]
-    tensors: dict[str, Tensor]
-    """The weights ("model.*"), the own part ("own.*"), a rotation of the vectors ("turn")."""
-    scaler: Scaler
-    feature_names: tuple[str, ...]
-    health: dict[str, Any]
-
-    def take(self, name: str, *shape: int) -> Tensor:
-        """Take one of the tensors out; refused unless it is there, with finite numbers of this shape."""
-        return _take(self.folder / MODEL, self.tensors, name, shape)
 
 
 @contextmanager
@@ -130,28 +106,6 @@ def begin(
     return config
 
 
-def finish(run: Run, vectors: Embeddings | None) -> None:
-    """Write vectors and report, then the model, which marks the run as finished, and remove the checkpoint."""
-    import torch
-
-    folder, tensors = run.folder, dict(run.tensors)
-    values: dict[str, Any] = {"feature_names": list(run.feature_names), "config": config_hash(run.config)}
-    for name, one in _named(run.scaler).items():
-        values[name] = one.kind
-        if one.mean is not None and one.deviation is not None:
-            tensors |= {
-                f"{name}.mean": torch.from_numpy(one.mean),
-                f"{name}.deviation": torch.from_numpy(one.deviation),
-            }
-    write_json(folder / HEALTH, run.health)
-    if vectors is not None:
-        vectors.save(folder / VECTORS)
-        values |= {"vectors": file_hash(folder / VECTORS), "made_by": vectors.model}
-    write_card(folder, run.config, run.health)
-    checkpoints.save(folder / MODEL, tensors, values)
-    (folder / CHECKPOINT).unlink(missing_ok=True)
-
-
 def check(folder: Path) -> dict[str, Any]:
     """Return config.json of a finished run folder; raise InputError if it is none. Needs no torch."""
     if not (folder / CONFIG).exists():
@@ -174,21 +128,6 @@ def check(folder: Path) -> dict[str, Any]:
         remedy = f"Training did not end: {'continue' if begun else 'try'} infomax train GRAPH --out RUN --resume."
         raise InputError(str(folder), "a finished run", "no model.safetensors in it", remedy)
     return config
-
-
-def read(folder: Path) -> Run:
-    """Read a finished run folder; raise InputError if its files do not belong together."""
-    config, path = check(folder), folder / MODEL
-    tensors, values = checkpoints.load(path)
-    if values.get("config") != config_hash(config):
-        raise InputError(str(folder / CONFIG), f"the settings that {MODEL} was trained with", "others", _RESTORE)
-    names = values.get("feature_names")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(str(path), "a list of feature names", type(names).__name__, _RESTORE)
-    kinds = [name.removeprefix("scaler:") for name in values if name.startswith("scaler:")]
-    others = {kind: _scaler(path, values, tensors, f"scaler:{kind}") for kind in kinds}
-    scaler = replace(_scaler(path, values, tensors, "scaler", len(names)), others=others)
-    return Run(folder, config, tensors, scaler, tuple(names), _read_health(folder / HEALTH))
 
 
 def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
@@ -222,7 +161,7 @@ def vectors_of_run(folder: Path) -> Embeddings | None:
         expected = config_hash(config), file_hash(folder / VECTORS)
         if config.get("format") != FORMAT or (values.get("config"), values.get("vectors")) != expected:
             return None
-        _read_health(folder / HEALTH)
+        read_report(folder / HEALTH)
         graph = read_training_graph(folder)
         vectors = Embeddings.read(folder / VECTORS).vectors
         return Embeddings(vectors, graph.ids, graph.node_names, str(values.get("made_by", "")))
@@ -272,86 +211,7 @@ def refuse_model(folder: Path) -> None:
             raise InputError(str(folder), "a folder without a run", what, remedy)
 
 
-def preset_begun(folder: Path) -> str:
-    """Return the name of the preset that a run folder was begun with; "" where none was."""
-    if (folder / CHECKPOINT).exists():
-        name = checkpoints.load(folder / CHECKPOINT)[1].get("preset")
-    elif (folder / MODEL).exists():
-        name = read(folder).config["settings"].get("preset")
-    else:
-        return ""
-    if not isinstance(name, str) or not name:
-        found = "none: it is one of your own, or another version of infomax wrote this"
-        raise InputError(str(folder), "a run that names its preset", found, "Name it: --preset.")
-    return name
-
-
-def check_sizes(where: str, run: Run, own: Collection[str]) -> None:
-    """Raise InputError for sizes that do not fit the weights of a run, before a model of that size is built."""
-    settings, numbers = run.config["settings"], sum(tensor.numel() for tensor in run.tensors.values())
-    sizes = [(run.config["seed"], "seed", 0, 2**64), (settings["dim"], "dim", 1, numbers)]
-    for part, name, most in (("encoder", "layers", len(run.tensors)), ("readout", "clusters", numbers)):
-        if part not in own:
-            sizes.append((settings[part].get(name, 1), name, 1, most))
-    for value, name, least, most in sizes:
-        if not isinstance(value, int) or not least <= value <= most:
-            raise InputError(f"{where}, {name}", f"a whole number from {least} to {most}", repr(value))
-
-
 def config_hash(config: dict[str, Any]) -> str:
     """Return the SHA-256 of seed, settings and graph in config.json; not of versions or device."""
     parts = {name: config.get(name) for name in ("seed", "settings", "graph")}
     return hashlib.sha256(to_json(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _named(scaler: Scaler) -> dict[str, Scaler]:
-    """A scaler and those of the other types of nodes, by the names that a model file has for them."""
-    return {"scaler": scaler} | {f"scaler:{kind}": one for kind, one in scaler.others.items()}
-
-
-def _scaler(
-    path: Path, values: dict[str, Any], tensors: dict[str, Tensor], name: str, width: int | None = None
-) -> Scaler:
-    """Build a scaler of a model file; takes its mean and deviation ``[F]`` out of the tensors."""
-    kind = values.get(name)
-    if kind not in ("rows", "columns", "none"):
-        raise InputError(str(path), "a scaler of kind rows, columns or none", repr(kind), _RESTORE)
-    if kind != "columns":
-        return Scaler(kind)
-    width = len(tensors.get(f"{name}.mean", ())) if width is None else width
-    mean, deviation = (_take(path, tensors, f"{name}.{part}", (width,)).numpy() for part in ("mean", "deviation"))
-    if not (deviation > 0).all():
-        raise InputError(str(path), f"{name}.deviation above 0", str(deviation.min()), _RESTORE)
-    return Scaler(kind, mean, deviation)
-
-
-def _take(path: Path, tensors: dict[str, Tensor], name: str, shape: tuple[int, ...]) -> Tensor:
-    """Take a tensor out of those of a model file; refused unless it is there, with finite numbers of this shape."""
-    import torch
-
-    found = tensors.pop(name, None)
-    if found is None or found.shape != shape or found.dtype != torch.float32 or not torch.isfinite(found).all():
-        told = "none" if found is None else f"{found.dtype} of shape {list(found.shape)}, or NaN"
-        raise InputError(str(path), f"{name} of shape {list(shape)}, finite numbers in float32", told, _RESTORE)
-    return found
-
-
-def _read_health(path: Path) -> dict[str, Any]:
-    """Read the report of a training; raise InputError if a number that commands show is missing."""
-    health = read_json(path)
-    trained = ("loss", "discriminator_accuracy", "summary_spread") if "loss" in health else ()
-    for name in (*_REPORTED, *trained):
-        if not isinstance(health.get(name), Real):
-            raise InputError(str(path), f'a report with a number "{name}"', repr(health.get(name)), _RESTORE)
-    if not isinstance(alike := health.get("resemblance"), Real | None):
-        raise InputError(str(path), 'a report with a number "resemblance"', repr(alike), _RESTORE)
-    curve = health.get("curve")
-    for name in trained:
-        values = curve.get(name) if isinstance(curve, dict) else None
-        if not isinstance(values, list) or not values or not all(isinstance(value, Real) for value in values):
-            raise InputError(str(path), f'a report with a curve "{name}"', "none", _RESTORE)
-    try:
-        words(health.get("verdict", UNTOLD))  # older runs have none
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(str(path), 'a report with a "verdict"', "another", _RESTORE) from error
-    return health

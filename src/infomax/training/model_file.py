@@ -1,0 +1,118 @@
+"""What a finished run folder holds besides its graph: settings, weights, scaler, own part, report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from infomax.arrays.folder import file_hash
+from infomax.arrays.scaling import Scaler
+from infomax.embeddings import Embeddings
+from infomax.errors import InputError
+from infomax.io.json import write_json
+from infomax.training import checkpoints, runs
+from infomax.training.card import write_card
+from infomax.training.verdict import read_report
+
+_RESTORE = "Restore a copy, or train again."
+
+
+@dataclass(frozen=True)
+class Run:
+    """The content of a run folder, without its graph."""
+
+    folder: Path
+    config: dict[str, Any]
+    tensors: dict[str, Tensor]
+    """The weights ("model.*"), the own part ("own.*"), a rotation of the vectors ("turn")."""
+    scaler: Scaler
+    feature_names: tuple[str, ...]
+    health: dict[str, Any]
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        """Take one of the tensors out; refused unless it is there, with finite numbers of this shape."""
+        return _take(self.folder / runs.MODEL, self.tensors, name, shape)
+
+
+def finish(run: Run, vectors: Embeddings | None) -> None:
+    """Write vectors and report, then the model, which marks the run as finished, and remove the checkpoint."""
+    folder, tensors = run.folder, dict(run.tensors)
+    values: dict[str, Any] = {"feature_names": list(run.feature_names), "config": runs.config_hash(run.config)}
+    for name, one in _named(run.scaler).items():
+        values[name] = one.kind
+        if one.mean is not None and one.deviation is not None:
+            tensors |= {
+                f"{name}.mean": torch.from_numpy(one.mean),
+                f"{name}.deviation": torch.from_numpy(one.deviation),
+            }
+    write_json(folder / runs.HEALTH, run.health)
+    if vectors is not None:
+        vectors.save(folder / runs.VECTORS)
+        values |= {"vectors": file_hash(folder / runs.VECTORS), "made_by": vectors.model}
+    write_card(folder, run.config, run.health)
+    checkpoints.save(folder / runs.MODEL, tensors, values)
+    (folder / runs.CHECKPOINT).unlink(missing_ok=True)
+
+
+def read(folder: Path) -> Run:
+    """Read a finished run folder; raise InputError if its files do not belong together."""
+    config, path = runs.check(folder), folder / runs.MODEL
+    tensors, values = checkpoints.load(path)
+    if values.get("config") != runs.config_hash(config):
+        raise InputError(
+            str(folder / runs.CONFIG), f"the settings that {runs.MODEL} was trained with", "others", _RESTORE
+        )
+    names = values.get("feature_names")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(str(path), "a list of feature names", type(names).__name__, _RESTORE)
+    kinds = [name.removeprefix("scaler:") for name in values if name.startswith("scaler:")]
+    others = {kind: _scaler(path, values, tensors, f"scaler:{kind}") for kind in kinds}
+    scaler = replace(_scaler(path, values, tensors, "scaler", len(names)), others=others)
+    return Run(folder, config, tensors, scaler, tuple(names), read_report(folder / runs.HEALTH))
+
+
+def check_sizes(where: str, run: Run, own: Collection[str]) -> None:
+    """Raise InputError for sizes that do not fit the weights of a run, before a model of that size is built."""
+    settings, numbers = run.config["settings"], sum(tensor.numel() for tensor in run.tensors.values())
+    sizes = [(run.config["seed"], "seed", 0, 2**64), (settings["dim"], "dim", 1, numbers)]
+    for part, name, most in (("encoder", "layers", len(run.tensors)), ("readout", "clusters", numbers)):
+        if part not in own:
+            sizes.append((settings[part].get(name, 1), name, 1, most))
+    for value, name, least, most in sizes:
+        if not isinstance(value, int) or not least <= value <= most:
+            raise InputError(f"{where}, {name}", f"a whole number from {least} to {most}", repr(value))
+
+
+def _named(scaler: Scaler) -> dict[str, Scaler]:
+    """A scaler and those of the other types of nodes, by the names that a model file has for them."""
+    return {"scaler": scaler} | {f"scaler:{kind}": one for kind, one in scaler.others.items()}
+
+
+def _scaler(
+    path: Path, values: dict[str, Any], tensors: dict[str, Tensor], name: str, width: int | None = None
+) -> Scaler:
+    """Build a scaler of a model file; takes its mean and deviation ``[F]`` out of the tensors."""
+    kind = values.get(name)
+    if kind not in ("rows", "columns", "none"):
+        raise InputError(str(path), "a scaler of kind rows, columns or none", repr(kind), _RESTORE)
+    if kind != "columns":
+        return Scaler(kind)
+    width = len(tensors.get(f"{name}.mean", ())) if width is None else width
+    mean, deviation = (_take(path, tensors, f"{name}.{part}", (width,)).numpy() for part in ("mean", "deviation"))
+    if not (deviation > 0).all():
+        raise InputError(str(path), f"{name}.deviation above 0", str(deviation.min()), _RESTORE)
+    return Scaler(kind, mean, deviation)
+
+
+def _take(path: Path, tensors: dict[str, Tensor], name: str, shape: tuple[int, ...]) -> Tensor:
+    """Take a tensor out of those of a model file; refused unless it is there, with finite numbers of this shape."""
+    found = tensors.pop(name, None)
+    if found is None or found.shape != shape or found.dtype != torch.float32 or not torch.isfinite(found).all():
+        told = "none" if found is None else f"{found.dtype} of shape {list(found.shape)}, or NaN"
+        raise InputError(str(path), f"{name} of shape {list(shape)}, finite numbers in float32", told, _RESTORE)
+    return found
