@@ -167,7 +167,7 @@ def test_kinds_are_found_from_values() -> None:
     assert found == {
         "age": "number", "year": "number", "flag": "boolean", "bit": "boolean", "city": "category", "born": "date",
         "at": "date", "stamp": "date", "about": "text", "tags": "tokens", "list": "tokens", "v": "numbers",
-        "title": "name", "code": "id", "nothing": "ignore", "m": "category",
+        "title": "text", "code": "id", "nothing": "ignore", "m": "category",
     }  # fmt: skip
 
 
@@ -260,6 +260,21 @@ def test_a_table_of_numbers_is_taken_as_it_is(tmp_path: Path) -> None:
         np.testing.assert_array_equal(
             graph.scaler().transform(graph.features), plain.scaler().transform(plain.features)
         )
+
+
+def test_a_short_text_is_a_feature_and_only_what_is_called_a_name_is_not(tmp_path: Path) -> None:
+    edges = put(tmp_path / "e.csv", "source,target\n" + "".join(f"{k},{(k + 1) % 6}\n" for k in range(6)))
+    rows = "".join(f"{k},red {k},Al {k},{k}\n" for k in range(6))
+    both = read_graph(edges, put(tmp_path / "n.csv", "id,notes,page_name,x\n" + rows))
+    assert both.node_names is not None
+    assert both.node_names.tolist() == [f"Al {k}" for k in range(6)]
+    assert {name.split("[")[0] for name in both.feature_names} == {"notes", "x"}
+    title = put(tmp_path / "t.csv", "id,title,x\n" + "".join(f"{k},red {k},{k}\n" for k in range(6)))
+    for one in (read_graph(edges, title), read_graph(edges, title, name="title", columns={"title": "text"})):
+        assert one.node_names is not None
+        assert one.node_names.tolist() == [f"red {k}" for k in range(6)]
+        assert {name.split("[")[0] for name in one.feature_names} == {"title", "x"}
+    assert {name.split("[")[0] for name in read_graph(edges, title, name="title").feature_names} == {"x"}
 
 
 def test_what_a_person_says_goes_first(tmp_path: Path) -> None:

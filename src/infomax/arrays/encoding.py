@@ -189,6 +189,8 @@ class Encoding:
     columns: tuple[Column, ...]
     raw: bool = False
     """Whether the features are numbers as they are, which are scaled later, as those of a table of numbers."""
+    called: str | None = None
+    """The column that names the nodes."""
 
     @cached_property
     def used(self) -> tuple[Column, ...]:
@@ -221,13 +223,14 @@ class Encoding:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `from_json` reads them back exactly."""
-        return {"raw": self.raw, "columns": [asdict(column) for column in self.columns]}
+        return {"raw": self.raw, "called": self.called, "columns": [asdict(column) for column in self.columns]}
 
     @classmethod
     def from_json(cls, values: Any, where: str = "encoding") -> Encoding:
         """Read what `to_json` wrote; refused where nothing can be encoded by it."""
         try:
-            found = cls(tuple(Column(**column) for column in values["columns"]), bool(values["raw"]))
+            columns = tuple(Column(**column) for column in values["columns"])
+            found = cls(columns, bool(values["raw"]), values.get("called"))
             for column in found.used:
                 if column.kind not in FEATURES:
                     raise ValueError(f"kind {column.kind}")

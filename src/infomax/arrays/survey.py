@@ -229,9 +229,16 @@ class _Found:
             return "tokens"
         if mean >= LONG:
             return "text"
-        if self.counts is None or self.merged > 0.95 * present:
-            return "name" if mean > 1.5 else "id"
+        if self.tells_apart:
+            named = re.search(r"names?$", self.name, re.IGNORECASE)
+            return "id" if mean <= 1.5 else "name" if named else "text"
         return "category" if 2 * self.merged <= present or mean < 2 else "text"
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether it has short values, nearly all of them different."""
+        short, present = self.words < LONG * self.documents, self.rows - self.missing
+        return short and (self.counts is None or self.merged > 0.95 * present)
 
     def values(self, least: float = 0) -> dict[str, int]:
         """Each different value that is there so often, and how often it is, the most frequent first."""
@@ -307,6 +314,14 @@ class Survey:
     def __init__(self, names: Sequence[str], kinds: Mapping[str, str], labels: Sequence[str] = ()) -> None:
         self.found = {name: _Found(name, kinds.get(name, "")) for name in names}
         self.labels = labels
+
+    @property
+    def called(self) -> str | None:
+        """The column that can serve as the names of nodes, once all columns are known: of short texts that differ."""
+        kinds = {name: found.kind or found.guess() for name, found in self.found.items()}
+        named = [name for name, kind in kinds.items() if kind == "name"]
+        texts = [name for name, kind in kinds.items() if kind == "text" and self.found[name].tells_apart]
+        return next(iter(named + texts), None)
 
     def add(self, table: Any, place: Callable[[int, str], str]) -> None:
         """Look at some rows of a pyarrow table; ``place`` names the place of a row and a column."""

@@ -55,6 +55,8 @@ def info(
     source = open_graph(graph, labels, directed, columns, nodes=nodes)
     if source.types:
         _show_types(graph, source)
+        for one in source.by_type().values():
+            _tell_columns(one)
         return
     degree = source.degrees()
     stored, filled = "sparse" if source.table.sparse else "dense", source.table.statistics.filled
@@ -82,8 +84,7 @@ def info(
         (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}, plus that of Python and torch"),
     ]
     show.table(graph, ("", ""), rows)
-    for record in (source, *source.others.values()):
-        _tell_columns(record)
+    _tell_columns(source)
 
 
 def _tell_columns(source: Record) -> None:
@@ -105,7 +106,8 @@ def _tell_columns(source: Record) -> None:
         survey, block = Survey(source.feature_names, {}, list(source.labels)), dense(source.table[:_MOST_ROWS])
         survey.add(dict(zip(source.feature_names, map(pa.array, block.T), strict=True)), lambda row, name: name)
         encoding = survey.finish()[0]
-    show.table("Columns" + (f" of {source.kind}" if source.kind else ""), _HEADINGS, map(_told, encoding.columns))
+    rows = [_told(column, encoding.called) for column in encoding.columns]
+    show.table("Columns" + (f" of {source.kind}" if source.kind else ""), _HEADINGS, rows)
     for column in encoding.columns:
         if column.note:
             show.out.print(f"{place('warning', column=column.name)}: {column.note}.")
@@ -116,8 +118,8 @@ _MOST_COLUMNS, _MOST_ROWS = 50, 1 << 17
 _HEADINGS = ("column", "kind", "distinct", "missing", "becomes")
 
 
-def _told(column: Column) -> tuple[str, ...]:
-    """A row of the table of columns."""
+def _told(column: Column, called: str | None) -> tuple[str, ...]:
+    """A row of the table of columns; ``called`` is the one of names."""
     count, missing = len(column.features), ["missing"] * (column.missing > 0)
     parts = {
         "category": [f"{len(column.learnt.get('values', ()))} values", *["the rest"] * bool(column.learnt.get("rest"))],
@@ -125,10 +127,10 @@ def _told(column: Column) -> tuple[str, ...]:
         "text": ["hashed words"],
         "tokens": ["hashed words"],
     }.get(column.kind, ["value"])
-    becomes = f"{count:,} feature{'s'[: count != 1]}: {', '.join(parts + missing)}" if count else "nothing"
-    becomes = "the names of nodes" if column.kind == "name" else becomes
+    becomes = [f"{count:,} feature{'s'[: count != 1]}: {', '.join(parts + missing)}"] * bool(count)
+    becomes += ["the names of nodes"] * (column.name == called)
     distinct = "many" if column.distinct is None else f"{column.distinct:,}"
-    return column.name, column.kind, distinct, f"{column.missing:,}", becomes
+    return column.name, column.kind, distinct, f"{column.missing:,}", "; ".join(becomes) or "nothing"
 
 
 def _show_types(title: str, graph: Graph) -> None:

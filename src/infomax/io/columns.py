@@ -226,7 +226,8 @@ class Columns:
         if self.matrix is not None:
             features = []
         elif self.features is None:
-            features = [column for column in others.values() if column not in found.annotations]
+            said = [others[name] for name in self.kinds if name in others]  # of which one may be the name, too
+            features = [column for column in others.values() if column in said or column not in found.annotations]
         else:
             features = sorted(others[name] for name in self._features_there(path, others))
         return found._replace(features=features)

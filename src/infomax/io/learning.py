@@ -25,15 +25,16 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     for name, note in ((column.name, column.note) for column in encoding.columns if column.looks_like_id):
         remedy = f"If it is one: --column {name}=ignore (in Python: columns={{{name!r}: 'ignore'}})."
         warnings.warn(f"{place(path, column=name)}: {note}. {remedy}", InputWarning, stacklevel=2)
-    called = columns.name_among(names) or next((one.name for one in encoding.columns if one.kind == "name"), None)
-    used = {column.name for column in encoding.used}
+    called = columns.name_among(names) or survey.called
+    used = [column.name for column in encoding.used]
+    chosen = used if called in used else [name for name in columns.features or () if name in used]
     unused = (column.name for column in encoding.columns if column.name not in {*used, called})
     return replace(
         columns,
         name=called,
         ignore=(*columns.ignore, *unused),
-        features=tuple(name for name in columns.features or () if name in used) or None,
+        features=tuple(chosen) or None,
         kinds={},
-        encoding=encoding if used else None,
+        encoding=replace(encoding, called=called) if used else None,
         learns=False,
     )
