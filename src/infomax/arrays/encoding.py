@@ -118,7 +118,7 @@ class Column:
         parts = np.ones(int(there.sum()), np.float32), at[there], cells.sums(there)
         return sparse.csr_array(parts, shape=(len(values), len(known) + bool(self.learnt["rest"])))
 
-    def _date(self, values: Any) -> NDArray[np.float64]:
+    def _date(self, values: Any) -> NDArray[np.float32]:
         when, bad = cells.times(values)
         if bad.any():
             row = int(np.argmax(bad))
@@ -129,8 +129,10 @@ class Column:
             found.append((cells.days(when).astype(np.float32) - self.learnt["centre"]) / self.learnt["deviation"])
         for part in parts:
             found += _circle(part, when) if part != "time" else []
-        block = np.zeros((len(values), len(found)))
-        block[there] = np.column_stack(found or [np.empty((len(when), 0))]) / np.sqrt(max(1, len(parts)))
+        block = np.zeros((len(values), len(found)), np.float32)
+        block[slice(None) if there.all() else there] = np.column_stack(found or [np.empty((len(when), 0))]) / np.sqrt(
+            max(1, len(parts))
+        )
         return block
 
     def _text(self, values: Any) -> sparse.csr_array:
@@ -176,10 +178,11 @@ def lists(values: Any, width: int) -> tuple[NDArray[np.float32], NDArray[np.bool
 
 def _sparse(block: NDArray[Any]) -> sparse.csr_array:
     """A dense block ``[n, k]`` as CSR; scipy takes several times as long."""
-    block = block.astype(np.float32)
-    at = np.flatnonzero(block)
-    starts = cells.sums((block != 0).sum(axis=1))
-    return sparse.csr_array((block.ravel()[at], at % max(1, block.shape[1]), starts), shape=block.shape)
+    entries = block.astype(np.float32, copy=False).ravel()
+    there = entries != 0
+    columns = np.tile(np.arange(block.shape[1], dtype=np.int32), len(block))
+    starts = cells.sums(np.count_nonzero(there.reshape(block.shape), axis=1))
+    return sparse.csr_array((entries[there], columns[there], starts), shape=block.shape)
 
 
 @dataclass(frozen=True)

@@ -120,13 +120,15 @@ class TextBlock(Block):
 
     def features(self, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
         """Features ``[n, F]``; see `Block.features`."""
-        values = numbers(self.cells)
-        good = np.isfinite(values)
-        if not good.all():
-            at = int(np.argmin(good))
-            row, feature = divmod(at, len(self.names))
-            where, expected = self.place(row, self.names[feature]), "a finite number (32-bit float)"
-            raise NotNumbersError(where, expected, written(self.cells[at]), remedy)
+        # The first row alone often shows that they are no numbers, and a block of words takes long to look through.
+        for cells in (self.cells[: len(self.names)], self.cells):
+            values = numbers(cells)
+            good = np.isfinite(values)
+            if not good.all():
+                at = int(np.argmin(good))
+                row, feature = divmod(at, len(self.names))
+                where, expected = self.place(row, self.names[feature]), "a finite number (32-bit float)"
+                raise NotNumbersError(where, expected, written(cells[at]), remedy)
         return values.reshape(-1, len(self.names))
 
 
