@@ -54,6 +54,7 @@ def test_the_page_says_what_the_run_is_and_how_to_load_it(tmp_path, monkeypatch)
         "| seed | 5 |",
         "| encoder | GCN |",
         "| epochs | 3 |",
+        "| dead dimensions | ",
         "Verdict",
     ):
         assert words in text, words

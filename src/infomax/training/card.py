@@ -9,7 +9,7 @@ from typing import Any
 from infomax.errors import InputError
 from infomax.io.atomic import write_text
 from infomax.io.json import read_json, write_json
-from infomax.training.verdict import UNTOLD, words
+from infomax.training.verdict import UNTOLD, figures, words
 
 CARD, SCORES = "README.md", "scores.json"
 
@@ -45,15 +45,15 @@ def add_scores(folder: Path, title: str, scores: dict[str, float]) -> None:
 def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> None:
     """Write the page: what the run was trained on, its settings, its health, its scores, how to load it."""
     graph = {name: value for name, value in config["graph"].items() if name != "sha256"}
-    columns = ", ".join(f"{name}: {column}" for name, column in graph.pop("columns", {}).items())
-    graph |= {"labels": ", ".join(graph["labels"]), "named columns": columns}
-    numbers = {name: value for name, value in health.items() if isinstance(value, int | float)}
+    for name in ("columns", "kinds"):
+        graph[name] = ", ".join(f"{key}: {value}" for key, value in graph.get(name, {}).items())
+    graph |= {"labels": ", ".join(graph["labels"])}
     parts = [
         f"# {folder.resolve().name}",
         "A run of infomax: Deep Graph Infomax, which learns one vector per node of a graph without labels.",
-        _table("Trained on", graph.items()),
+        _table("Trained on", ((_HEADINGS.get(name, name), value) for name, value in graph.items())),
         _table("Settings", {"seed": config["seed"], **flat(config["settings"])}.items()),
-        _table("Health", numbers.items()),
+        _table("Health", figures(health)),
         words(health.get("verdict") or UNTOLD),
         *(_table(title, ((name, f"{score:.4g}") for name, score in rows.items()))
           for title, rows in read_scores(folder).items()),
@@ -63,6 +63,10 @@ def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> 
     write_text(folder / CARD, "\n\n".join(parts) + "\n")
 
 
+_HEADINGS = {"columns": "columns of the tables", "kinds": "columns that became features"}
+
+
 def _table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
-    cells = [f"| {name} | {value} |".replace("\n", " ") for name, value in rows if value not in ("", None)]
+    shown = ((name, f"{value:,}" if type(value) is int else value) for name, value in rows if value not in ("", None))
+    cells = [f"| {name} | {value} |".replace("\n", " ") for name, value in shown]
     return "\n".join([f"## {title}", "", "| | |", "|---|---|", *cells])

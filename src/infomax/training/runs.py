@@ -77,6 +77,7 @@ def begin(
 
     described: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
     described |= {"directed": graph.directed, "labels": list(graph.labels), "columns": dict(graph.table_columns)}
+    described |= {"kinds": {one.name: one.kind for one in graph.encoding.used}} if graph.encoding else {}
     described |= {"type": graph.kind} if graph.kind else {}
     to_json(settings)  # raises for settings that cannot be written, before anything is removed
     make_folder(folder)
