@@ -131,10 +131,24 @@ def theory() -> Chapter:
     graphs = small_graphs()
     named = {name: _measure([readout(graph) for graph in graphs]) for name, readout in READOUTS.items()}
     every = [_measure(summaries) for summaries in groupings(len(graphs))]
-    least = {count: min(_errors(every, count)) for count in range(1, len(graphs) + 1)}
-    patches = sorted({patch(graph) for graph in graphs if _connected(graph)}, key=lambda edges: (len(edges), *edges))
+    counts = range(1, len(graphs) + 1)
+    least = {count: min(row["error"] for row in every if row["summaries"] == count) for count in counts}
+    # A graph with four nodes is connected if two hops from a node with most neighbours reach all of them.
+    reached = {one: {node for edge in one for node in edge} for one in map(patch, graphs)}
+    patches = sorted((one for one in reached if len(reached[one]) == NODES), key=lambda edges: (len(edges), *edges))
     encoders = {name: _encode([encoder(one) for one in patches]) for name, encoder in ENCODERS.items()}
     every_encoder = [_encode(vectors) for vectors in groupings(len(patches))]
+    head = ["readout, or encoder of a patch", "states", "information", "error", "bound, as printed"]
+    facts = [
+        [
+            name,
+            str(row["summaries"]),
+            f"{row['information']:.2f} bits",
+            f"{row['error_exact']} = {row['error']:.3f}",
+            f"{row['bound']:.3f}",
+        ]
+        for name, row in {**named, **{f"patch: {name}": row for name, row in encoders.items()}}.items()
+    ]
     numbers = {
         "graphs": [sorted(graph) for graph in graphs],
         "readouts": named,
@@ -146,7 +160,7 @@ def theory() -> Chapter:
     }
     story = _story(named, least, encoders, len(graphs), len(patches))
     draw = partial(_draw, graphs, named, every, encoders)
-    return Chapter("theory", "The paper's theory on eleven graphs", story, numbers, draw, _facts(named, encoders))
+    return Chapter("theory", "The paper's theory on eleven graphs", story, numbers, draw, [head, *facts])
 
 
 def _story(
@@ -182,15 +196,6 @@ def _story(
     )
 
 
-def _connected(graph: SmallGraph) -> bool:
-    """Whether two hops from a node with most neighbours reach all nodes; with four nodes: whether it is connected."""
-    return len({node for edge in patch(graph) for node in edge}) == NODES
-
-
-def _errors(rows: list[dict[str, Any]], states: int) -> list[float]:
-    return [row["error"] for row in rows if row["summaries"] == states]
-
-
 def _encode(vectors: Sequence[Hashable]) -> dict[str, Any]:
     """The numbers of an encoder of patches, given the vector of each patch; the summaries are injective."""
     error = optimal_error(range(len(vectors)), vectors)
@@ -206,20 +211,6 @@ def _measure(summaries: Sequence[Hashable]) -> dict[str, Any]:
         "error_exact": str(error),
         "bound": float(printed_bound(summaries)),
     }
-
-
-def _facts(named: dict[str, dict[str, Any]], encoders: dict[str, dict[str, Any]]) -> list[list[str]]:
-    head = ["readout, or encoder of a patch", "states", "information", "error", "bound, as printed"]
-    return [head] + [
-        [
-            name,
-            str(row["summaries"]),
-            f"{row['information']:.2f} bits",
-            f"{row['error_exact']} = {row['error']:.3f}",
-            f"{row['bound']:.3f}",
-        ]
-        for name, row in {**named, **{f"patch: {name}": row for name, row in encoders.items()}}.items()
-    ]
 
 
 def _draw(
