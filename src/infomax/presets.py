@@ -132,7 +132,7 @@ class Preset:
         if not isinstance(lr, Real) or not float(lr) > 0:
             raise InputError("lr", "a number above 0", repr(lr))
         fitting, corruption = self.regime.corruptions, _function(self.corruption)
-        if fitting and corruption in _PARTS.values() and corruption.__name__ not in fitting:
+        if fitting and corruption in PARTS.values() and corruption.__name__ not in fitting:
             expected = f"{' or '.join(fitting)}, for {self.regime.__name__}"
             raise InputError("corruption", expected, corruption.__name__)
         return dataclasses.replace(
@@ -190,7 +190,7 @@ _CALLS = {
 }
 """The arguments with which each part is called."""
 
-_PARTS: dict[str, Part] = {
+PARTS: dict[str, Part] = {
     part.__name__: part
     for part in (
         WholeGraph,
@@ -234,11 +234,11 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
         elif isinstance(value, dict):
             bound = dict(value)
             name = bound.pop("part")
-            if name not in _PARTS:
+            if name not in PARTS:
                 raise InputError(
                     f"{field} {name}", "a part of infomax", "one of your own", f"Pass it: DGI.load(run, {field}=...)."
                 )
-            values[field] = partial(_PARTS[name], **bound) if bound else _PARTS[name]
+            values[field] = partial(PARTS[name], **bound) if bound else PARTS[name]
     return Preset(**values)
 
 
@@ -269,7 +269,7 @@ def _describe(value: Any) -> Any:
 def _name(function: Part) -> str:
     """Return a part's name; with its module if it is not infomax's, since names may coincide."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    return name if _PARTS.get(name) is function else f"{function.__module__}.{name}"
+    return name if PARTS.get(name) is function else f"{function.__module__}.{name}"
 
 
 def _function(part: Part) -> Part:

@@ -11,7 +11,8 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import read_aligned, source_column
-from infomax.cli.options import Device, RunArgument, in_memory, of_type, sampled_rows, threaded
+from infomax.cli.options import Device, threaded
+from infomax.cli.runs import RunArgument, in_memory, of_type, sampled_rows
 from infomax.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, of_type, result_file, threaded, written_once
+from infomax.cli.options import Device, result_file, threaded
+from infomax.cli.runs import RunArgument, of_type, written_once
 from infomax.errors import InputError
 
 if TYPE_CHECKING:

@@ -11,17 +11,8 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import (
-    KNOWN_FEATURES,
-    Device,
-    NodesArgument,
-    RunOrRuns,
-    choosing,
-    open_graph,
-    per_run,
-    threaded,
-    writable,
-)
+from infomax.cli.options import KNOWN_FEATURES, Device, NodesArgument, choosing, open_graph, threaded, writable
+from infomax.cli.runs import RunOrRuns, per_run
 from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
-from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, SourceArgument, per_run, threaded
+from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, threaded
+from infomax.cli.runs import SourceArgument, per_run
 from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, RunArgument, in_memory, of_type, sampled_rows, threaded, writable
+from infomax.cli.options import Device, threaded, writable
+from infomax.cli.runs import RunArgument, in_memory, of_type, sampled_rows
 
 SAMPLE = 20_000
 """Nodes that the map of a graph folder shows."""

@@ -11,7 +11,8 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, SourceArgument, of_type, result_file, written_once
+from infomax.cli.options import Device, result_file
+from infomax.cli.runs import SourceArgument, of_type, written_once
 from infomax.errors import InputError
 
 if TYPE_CHECKING:

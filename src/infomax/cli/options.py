@@ -17,12 +17,7 @@ import typer
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from infomax.arrays.encoding import Encoding
-    from infomax.embeddings import StoredEmbeddings
-    from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
 
 GRAPH, MACHINE = "Graph", "Machine"
@@ -41,99 +36,6 @@ NodesArgument = Annotated[
 ]
 
 
-def _finished(context: typer.Context, run: Path) -> Path:
-    """Check that a run folder is one, before torch is loaded, which takes seconds; with --type, the run of that."""
-    from infomax.training import runs
-
-    run = _of_type(context, run)
-    runs.check(run)
-    return run
-
-
-def _of_type(context: typer.Context, run: Path) -> Path:
-    """RUN/TYPE, where a command was given --type."""
-    from infomax.training import runs
-
-    kind: str | None = context.params.get("type")
-    if kind is None:
-        return run
-    if kind not in (kinds := runs.types_of(run)):
-        raise InputError("--type", f"one of {', '.join(kinds)}" if kinds else "a run of several types of nodes", kind)
-    return run / kind
-
-
-def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
-    from infomax.io.parts import has_parts
-
-    source = _of_type(context, source)
-    if not source.exists():
-        raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
-    return source if source.is_file() or has_parts(source) else _finished_runs(source)
-
-
-def per_run(command: Callable[..., Any]) -> Callable[..., None]:
-    """Do what a command does with a run for each run in a folder: of types of nodes, or of several seeds.
-
-    Files that it writes then have the name of the run in their own. Where ``evaluate`` scores several encoders, means
-    and deviations over them come last; types without labels are left out.
-    """
-    own = signature(command, eval_str=True).parameters
-    first = next(iter(own))
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        from infomax.cli import show
-        from infomax.training import runs
-
-        folder, names = given[first], runs.runs_in(given[first])
-        if not names:
-            command(**given)
-        scored = []
-        for name in names:
-            if command.__name__ == "evaluate" and not runs.check(folder / name)["graph"]["labels"]:
-                continue
-            written = {option: _of_run(path, name) for option in ("out", "json") if (path := given.get(option))}
-            show.log.print(f"{name}:")
-            scored.append(command(**{**given, **written, first: folder / name}))
-        if len(scored) > 1 and all(name.parts[-1].startswith("seed-") for name in names) and all(scored):
-            from infomax.evaluation.results import Row, over_encoders
-
-            show.scores(f"{folder}: mean ± over {len(scored)} encoders", map(Row.to_dict, over_encoders(scored)))
-
-    return _taking(run, list(own.values()))
-
-
-def _of_run(path: Path, name: Path) -> Path:
-    """The file or folder of one run: vectors.paper.parquet for vectors.parquet, vectors/paper for vectors/."""
-    return path.with_suffix(f".{'.'.join(name.parts)}{path.suffix}") if path.suffix else path / name
-
-
-def _finished_runs(run: Path) -> Path:
-    """As `_finished`, of a run or a folder of runs."""
-    from infomax.training import runs
-
-    for name in runs.runs_in(run) or [Path()]:
-        runs.check(run / name)
-    return run
-
-
-RunOrRuns = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN",
-        callback=_finished_runs,
-        help="A run folder, written by train; of several types or seeds, all or one: RUN/TYPE.",
-    ),
-]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", callback=_finished, help="A run folder, written by train.")]
-SourceArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN|VECTORS",
-        callback=_finished_or_vectors,
-        help="A run folder, or a file or a folder of parts that embed wrote.",
-    ),
-]
 Labels = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="A column of the node table that is a label, not a feature. May be repeated."),
@@ -223,49 +125,31 @@ GROUPS = TYPES | {
 }
 
 
-def _unseen(name: str, option: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option that it need not know."""
+def adding(
+    options: Mapping[str, Any], receive: Callable[[dict[str, Any]], dict[str, Any]] = lambda used: {}, name: str = ""
+) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Give a command these options; it receives what is made of those that were used, as the parameter ``name``."""
 
-    def give(command: Callable[..., None]) -> Callable[..., None]:
+    def add(command: Callable[..., Any]) -> Callable[..., None]:
         @wraps(command)
         def run(**given: Any) -> None:
-            given.pop(name)
-            command(**given)
+            used = {option: value for option in options if (value := given.pop(option))}
+            command(**given, **receive(used))
 
-        own = signature(command, eval_str=True).parameters.values()
-        return _taking(run, [*own, Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=option)])
+        own = [one for one in signature(command, eval_str=True).parameters.values() if one.name != name]
+        added = {option: Parameter(option, Parameter.KEYWORD_ONLY, default=None) for option in options}
+        return taking(run, [*own, *(one.replace(annotation=options[option]) for option, one in added.items())])
 
-    return give
+    return add
 
 
-threaded = _unseen("threads", THREADS)
+threaded = adding({"threads": THREADS})
 """Gives a command ``--threads``, which holds for the whole process."""
-of_type = _unseen(
-    "type",
-    Annotated[
-        str | None,  # read before RUN, which becomes RUN/TYPE
-        typer.Option("--type", metavar="NAME", help="Of a run of several types of nodes, this one.", is_eager=True),
-    ],
-)
-"""Gives a command ``--type``: its run, or its vectors, are those of RUN/TYPE."""
 
 
-def choosing(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def choosing(options: Mapping[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., None]]:
     """Give a command these options, such as `COLUMNS`; it receives those that were used as ``columns``."""
-
-    def choose(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def run(**given: Any) -> None:
-            columns = {name: value for name in options if (value := given.pop(name))}
-            command(**given, columns=columns)
-
-        own = [one for name, one in signature(command, eval_str=True).parameters.items() if name != "columns"]
-        added = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in options.items()
-        ]
-        return _taking(run, [*own, *added])
-
-    return choose
+    return adding(options, lambda used: {"columns": used}, "columns")
 
 
 def grouping(command: Callable[..., None]) -> Callable[..., None]:
@@ -292,10 +176,10 @@ def grouping(command: Callable[..., None]) -> Callable[..., None]:
                 options.append(one.replace(name=field.name, default=field.default, annotation=kinds[field.name]))
         else:
             options.append(one)
-    return _taking(run, options)
+    return taking(run, options)
 
 
-def _taking(run: Callable[..., None], parameters: list[Parameter]) -> Callable[..., None]:
+def taking(run: Callable[..., None], parameters: list[Parameter]) -> Callable[..., None]:
     """The function with these parameters, of which typer makes options."""
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -329,45 +213,6 @@ PROBE_HELP = (
     "nodes, for one label per node."
 )
 ProbeName = Annotated[str, typer.Option("--probe", metavar=PROBE_NAMES, help=PROBE_HELP)]
-
-
-def in_memory(model: DGI) -> None:
-    """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
-    from infomax.arrays import memory
-    from infomax.kernels import room
-    from infomax.kernels.device import choose_device
-
-    if model.graph_.table.mapped:
-        room.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))
-        model.graph_ = model.graph_.loaded()
-
-
-def written_once(model: DGI, run: Path) -> StoredEmbeddings:
-    """The vectors of a run on a graph folder: parquet parts in the run folder, which are written where they lack."""
-    from infomax.cli import show
-    from infomax.embeddings import StoredEmbeddings
-
-    with show.Steps("embed", model.graph_.num_nodes, "Go on with the same command.") as steps:
-        # The pages are checked when they are read.
-        model.write_vectors(model.graph_, run / "vectors", check=False, progress=steps.at)
-    return StoredEmbeddings.open(run / "vectors")
-
-
-def sampled_rows(graph: Graph, most: int, seed: int, column: NDArray[Any] | None = None) -> NDArray[np.int64] | None:
-    """So many rows of a graph folder, in order, drawn at random; those with a label in a column come first.
-
-    None for a graph in memory, and where the folder has no more nodes than that.
-    """
-    import numpy as np
-
-    if not graph.table.mapped or graph.num_nodes <= most:
-        return None
-    draws = np.random.default_rng(seed)
-    rows = draws.choice(graph.num_nodes, most, replace=False)
-    if column is not None:
-        labelled = draws.permutation(np.flatnonzero(column != ("" if column.dtype == object else -1)))[:most]
-        rows = np.concatenate([labelled, rows[~np.isin(rows, labelled)]])[:most]
-    return np.sort(rows)
 
 
 def open_graph(

@@ -21,6 +21,13 @@ SETTINGS: dict[str, tuple[type, tuple[str, ...]]] = {
     "weighting": (str, ("patches",)),
 }
 """The names that ``--set`` knows: the type of the value, and the presets that have such a setting (none: all)."""
+CHOICES = {
+    "encoder": {"gcn": "GCN", "mean-pool": "MeanPool", "two-hops": "TwoHops"},
+    "corruption": {"shuffle": "shuffle_features", "flip": "flip_edges", "both": "flip_and_shuffle"},
+    "readout": {"mean": "SigmoidMean", "set2set": "Set2Set", "diffpool": "DiffPool"},
+    "weighting": {"sample": "", "degree": ""},
+}
+"""The values of settings that are one of several; of a part, the name that it has in `presets.PARTS`."""
 HELP = (
     "What is seldom set, as in corruption=flip,rho=0.001; may be repeated. lr=RATE of Adam; "
     "scale=auto|rows|columns|none of the features; encoder=gcn|mean-pool|two-hops: the node itself beside one hop and "
@@ -46,6 +53,8 @@ def parse(preset: str, given: Sequence[str]) -> dict[str, Any]:
         kind, presets = SETTINGS[name]
         if presets and preset not in presets:
             raise InputError(f"--set {name}", f"--preset {' or '.join(presets)}", f"--preset {preset}")
+        if value not in CHOICES.get(name, (value,)):
+            raise InputError(f"--set {name}", f"one of {', '.join(CHOICES[name])}", value)
         try:
             settings[name] = kind(value)
         except ValueError:
@@ -56,30 +65,32 @@ def parse(preset: str, given: Sequence[str]) -> dict[str, Any]:
 
 def arguments(preset: str, given: Sequence[str], batch: int | None) -> dict[str, Any]:
     """The arguments of `DGI` that the settings and ``--batch`` mean."""
-    from infomax.parts.encoders import GCN, MeanPool, SkipMeanPool, TwoHops
-    from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
+    from infomax.presets import PARTS, PRESETS
     from infomax.views import Batches
 
     settings = parse(preset, given)
     found: dict[str, Any] = {name: settings[name] for name in ("lr", "scale") if name in settings}
+    for name in settings.keys() & {"encoder", "corruption", "readout"}:
+        found[name] = PARTS[CHOICES[name][settings[name]]]
     if batch is not None and preset not in ("batches", "type-batches", "patches"):
         raise InputError("--batch", "--preset batches or patches", f"--preset {preset}")
     if batch is not None and preset != "patches":
         found["views"] = partial(Batches, batch=batch)
     elif batch is not None or settings.keys() & {"fan-out", "weighting"}:
         found |= _patches(settings, batch)
-    encoder: Any = {"mean-pool": MeanPool, "patches": SkipMeanPool}.get(preset, GCN)
-    if "encoder" in settings:
-        encoder = _one_of("encoder", settings, {"gcn": GCN, "mean-pool": MeanPool, "two-hops": TwoHops})
-        found["encoder"] = encoder
     if (layers := settings.get("layers")) is not None:
-        if layers < 1 or encoder is TwoHops:
+        if layers < 1 or settings.get("encoder") == "two-hops":
             raise InputError("--set layers", "none with encoder=two-hops" if layers > 0 else "1 or more", str(layers))
+        usual: Any = PRESETS["whole-graph" if preset == "auto" else preset].encoder
+        encoder: Any = found.get("encoder") or getattr(usual, "func", usual)
         found["encoder"] = partial(encoder, layers=layers)
-    if settings.keys() & {"corruption", "rho"}:
-        found["corruption"] = _corruption(settings)
-    if "readout" in settings:
-        found["readout"] = _one_of("readout", settings, {"mean": SigmoidMean, "set2set": Set2Set, "diffpool": DiffPool})
+    named, rho = settings.get("corruption"), settings.get("rho")
+    if rho is not None and named not in ("flip", "both"):
+        raise InputError("--set rho", "corruption=flip or both", f"corruption={named}" if named else "none")
+    if not 0 <= (rho or 0) <= 1:
+        raise InputError("--set rho", "a rate from 0 to 1", str(rho))
+    if named in ("flip", "both"):
+        found["corruption"] = partial(found["corruption"], rho=1e-3 if rho is None else rho)
     return found
 
 
@@ -91,41 +102,18 @@ def along_paths(kind: str, paths: str | None, hops: int | None) -> dict[str, Any
     return {"encoder": partial(PathMean, paths=named) if named else partial(PathMean, hops=hops or 2)}
 
 
-def _one_of(name: str, settings: dict[str, Any], known: dict[str, Any]) -> Any:
-    """What the value of a setting stands for."""
-    if settings[name] not in known:
-        raise InputError(f"--set {name}", f"one of {', '.join(known)}", settings[name])
-    return known[settings[name]]
-
-
-def _corruption(settings: dict[str, Any]) -> Any:
-    """The corruption, with its rate where it flips edges."""
-    from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features
-
-    named, rho = settings.get("corruption"), settings.get("rho", 1e-3)
-    if "rho" in settings and named not in ("flip", "both"):
-        raise InputError("--set rho", "corruption=flip or both", f"corruption={named}" if named else "none")
-    if not 0 <= rho <= 1:
-        raise InputError("--set rho", "a rate from 0 to 1", str(rho))
-    flips = {"flip": partial(flip_edges, rho=rho), "both": partial(flip_and_shuffle, rho=rho)}
-    return _one_of("corruption", settings, {"shuffle": shuffle_features, **flips})
-
-
 def _patches(settings: dict[str, Any], batch: int | None) -> dict[str, Any]:
     """The views of patches, and the encoder that fits their fan-out."""
-    from typing import get_args
-
     from infomax.parts.encoders import SkipMeanPool
     from infomax.views import Patches
-    from infomax.views.patches import BATCH, FAN_OUT, Weighting
+    from infomax.views.patches import BATCH, FAN_OUT
 
     settings = {"weighting": "sample", "fan-out": ",".join(map(str, FAN_OUT)), **settings}
-    weighting = _one_of("weighting", settings, {name: name for name in get_args(Weighting)})
     try:
         counts = tuple(int(count) for count in settings["fan-out"].split(","))
         if min(counts) < 1:
             raise ValueError
     except ValueError:
         raise InputError("--set fan-out", "numbers from 1, as in 10,10,25", settings["fan-out"]) from None
-    views = partial(Patches, fan_out=counts, batch=batch or BATCH, weighting=weighting)
+    views = partial(Patches, fan_out=counts, batch=batch or BATCH, weighting=settings["weighting"])
     return {"views": views, "encoder": partial(SkipMeanPool, layers=len(counts))}

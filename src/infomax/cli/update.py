@@ -12,7 +12,8 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.embed import open_run
-from infomax.cli.options import KNOWN_FEATURES, Device, GraphArgument, Labels, RunArgument, choosing
+from infomax.cli.options import KNOWN_FEATURES, Device, GraphArgument, Labels, choosing
+from infomax.cli.runs import RunArgument
 from infomax.errors import InputError
 
 

@@ -37,15 +37,9 @@ def assemble(
 ) -> tuple[Training, Scaler]:
     """Make the model, the views and the training; raise InputError for settings that do not fit the graph.
 
-    Args:
-        graph: the graph; training sees its split "seen", or all of it.
-        preset: the settings.
-        seed: of the initial weights and of all other draws.
-        device: where to train.
-        ranks: the processes that share every step.
-        reported: whether a run folder is written, whose report needs the vectors of all nodes.
-        numbers: how many numbers the training computes, which decides about kernels; None: by the preset.
-        scaler: that of a training that goes on; None: fitted to the graph.
+    A training that is ``reported`` in a run folder needs the vectors of all nodes after it. ``numbers`` is how many
+    numbers it computes, which decides about kernels; None: by the preset. ``scaler`` is that of a training that goes
+    on.
     """
     room.require(preset.bytes(graph, device), device, ranks.on_this_host)
     if not graph.splits.get("seen", np.True_).any():
