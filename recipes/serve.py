@@ -26,37 +26,43 @@ class NewNode(BaseModel):
     neighbours: list[str | int] | dict[str, float] = []
 
 
+def limited(app: Any) -> Any:
+    """Refuse long bodies and those of unknown length, before they are read."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        size = "0" if scope.get("method", "GET") == "GET" else Request(scope).headers.get("content-length", "")
+        told = JSONResponse({"detail": f"body: expected a length of at most {MOST_BYTES:,} bytes."}, 413)
+        await (app if size.isdecimal() and len(size) < 10 and int(size) <= MOST_BYTES else told)(scope, receive, send)
+
+    return answer
+
+
 def make_app(run: str | Path) -> FastAPI:
     """The server of a run folder: everything is loaded here, once; requests only look up."""
     model = DGI.load(run, device="cpu")
-    graph = model.graph_
-    index = open_index(Path(run), graph.ids, lambda: model.transform(graph), graph.node_names)
+    index = open_index(Path(run), model.graph_.ids, lambda: model.transform(model.graph_), model.graph_.node_names)
     model.vectors([dict.fromkeys(model.feature_names_, 0)], [{}])  # so that no request waits for it
     app, described = FastAPI(), {"status": "ok", "nodes": len(index), "model": model.hash_}
+    app.get("/health")(lambda: described)
 
-    def row_of(node_id: str) -> int:
+    def known(node_id: str) -> str:
         if node_id not in index:
             raise HTTPException(404, visible(f"node: expected one of {len(index):,} ids, found {shorten(node_id)}."))
-        return index.row(node_id)
+        return node_id
 
-    @app.get("/health")
-    def health() -> Any:
-        return described
-
+    # Looking up takes a millisecond, less than to hand the request to another thread and its answer to pydantic.
     @app.get("/nodes/{node_id:path}/neighbours")
-    def neighbours(node_id: str, k: Annotated[int, Query(ge=1, le=MOST_NEIGHBOURS)] = 10) -> Any:
-        row_of(node_id)
-        return [{"id": other, "cosine": cosine} for other, cosine in index.neighbours(node_id, k)]
+    async def neighbours(node_id: str, k: Annotated[int, Query(ge=1, le=MOST_NEIGHBOURS)] = 10) -> JSONResponse:
+        return JSONResponse([{"id": other, "cosine": cosine} for other, cosine in index.neighbours(known(node_id), k)])
 
     @app.get("/nodes/{node_id:path}")
-    def node(node_id: str) -> Any:
-        return {"id": node_id, "vector": index.vectors_of([row_of(node_id)])[0].tolist()}
+    async def node(node_id: str) -> JSONResponse:
+        return JSONResponse({"id": node_id, "vector": index.vectors_of([index.row(known(node_id))])[0].tolist()})
 
     @app.post("/vectors")
-    def vectors(new: Annotated[list[NewNode], Field(min_length=1, max_length=MOST_NODES)]) -> Any:
-        features: Any = [one.features for one in new]
-        made = all(one is None for one in features)
-        return model.vectors(None if made else features, [one.neighbours for one in new]).tolist()
+    def vectors(new: Annotated[list[NewNode], Field(min_length=1, max_length=MOST_NODES)]) -> JSONResponse:
+        features: Any = [one.features for one in new] if any(one.features is not None for one in new) else None
+        return JSONResponse(model.vectors(features, [one.neighbours for one in new]).tolist())
 
     @app.exception_handler(InputError)
     @app.exception_handler(RequestValidationError)
@@ -65,13 +71,7 @@ def make_app(run: str | Path) -> FastAPI:
         words = f"{'.'.join(map(str, told['loc']))}: {told['msg']}." if told else str(error)
         return JSONResponse({"detail": visible(words)}, 422)
 
-    @app.middleware("http")
-    async def limit(request: Request, answer: Any) -> Any:
-        size = request.headers.get("content-length", "0" if request.method == "GET" else "")
-        if not size.isdecimal() or len(size) > 9 or int(size) > MOST_BYTES:
-            return JSONResponse({"detail": f"body: expected a length of at most {MOST_BYTES:,} bytes."}, 413)
-        return await answer(request)
-
+    app.add_middleware(limited)
     return app
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -93,7 +93,11 @@ def cosines(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArr
 
 
 def nearest(
-    queries: NDArray[np.float32], own: NDArray[np.int64], blocks: Iterable[NDArray[np.float32]], k: int
+    queries: NDArray[np.float32],
+    own: NDArray[np.int64],
+    blocks: Iterable[NDArray[np.float32]],
+    k: int,
+    compare: Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.float32]] = cosines,
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """For each query the ``k`` rows of highest cosine, at least one, and the cosines; equal ones in input order.
 
@@ -102,14 +106,17 @@ def nearest(
         own: ``[n]``, the row of each query, which is left out.
         blocks: all rows in order, some at a time.
         k: how many.
+        compare: gives the cosines ``[n, m]`` of the queries and a block ``[m, d]``.
     """
     best = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in own]
     first = 0
     for block in blocks:
-        for at, cosine in enumerate(cosines(queries, block)):
+        for at, cosine in enumerate(compare(queries, block)):
             rows, found = best[at]
-            # A later row that is only as near as the last of the best comes behind it.
-            new = np.flatnonzero(cosine > found[-1]) if len(found) == k else np.arange(len(cosine))
+            if len(found) == k:  # a later row that is only as near as the last of the best comes behind it
+                new = np.flatnonzero(cosine > found[-1])
+            else:  # one more, as the query may be among them
+                new = np.flatnonzero(~(-cosine > np.partition(-cosine, last := min(k, len(cosine) - 1))[last]))
             new = new[new != own[at] - first]
             rows, found = np.concatenate([rows, first + new]), np.concatenate([found, cosine[new]])
             order = np.argsort(-found, kind="stable")[:k]

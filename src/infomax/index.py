@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.groups import Groups
+from infomax.analysis.groups import Groups, unit
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.folder import file_hash
 from infomax.arrays.integrity import sample_hash
@@ -27,9 +27,9 @@ LIMIT = runs.STORED
 """Up to this number of nodes an exact search is as fast, in vectors that the run holds."""
 
 INDEX, NOTES = "neighbours.groups", "neighbours.json"
-NEAREST, SAMPLE, RECALL, FEW = 10, 100, 0.95, 4
-"""So many neighbours of so many sampled nodes are compared with exact ones; this share of them is to be found. For all
-nodes together, so many groups are tried first."""
+NEAREST, SAMPLE, RECALL, SPARE = 10, 400, 0.95, 0.01
+"""So many neighbours of so many sampled nodes are compared with exact ones; this share of them is to be found. Groups
+are chosen for a little more, since the choice fits the sampled nodes best."""
 
 
 @dataclass(frozen=True)
@@ -120,25 +120,30 @@ def build(
 ) -> tuple[Groups, float]:
     """An index in memory over vectors ``[N, d]``, an array or `StoredVectors`, and its recall.
 
-    As many groups are searched as it takes to find the share ``RECALL`` of exact neighbours: few to begin with where
-    all nodes are searched, ``together``.
+    As many groups are searched as it takes to find the share ``RECALL`` of exact neighbours; ``together``: where all
+    nodes are searched.
     """
-    groups, sample = Groups.of(vectors, blocks, dtype, progress), sampled(vectors, blocks)
-    groups = replace(groups, searched=FEW) if together else groups
+    groups, (nodes, rows, exact) = Groups.of(vectors, blocks, dtype, progress), sampled(vectors, blocks)
+    needed = np.append(groups.needed(unit(vectors[nodes]), rows, together=together), 1)
+    groups = replace(groups, searched=int(np.quantile(needed, min(1, RECALL + SPARE), method="higher")))
     while True:
-        recall = measure_recall(groups, vectors, *sample, together=together)
+        recall = measure_recall(groups, vectors, nodes, exact, together=together)
         if recall >= RECALL or groups.searched >= len(groups.middles):
             return groups, recall
         groups = replace(groups, searched=2 * groups.searched)
 
 
 def sampled(
-    vectors: Any, blocks: Callable[[], Iterable[NDArray[np.float32]]], seed: int = 0
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Some nodes ``[n]``, and the cosines ``[n, k]`` of their exact neighbours."""
+    vectors: Any, blocks: Callable[[], Iterable[NDArray[np.float32]]], seed: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """Some nodes ``[n]``, and the rows and the cosines ``[n, k]`` of their exact neighbours.
+
+    Not with the seed of `Groups`, whose first middles would be these nodes, which are found too easily.
+    """
     n = len(vectors)
     nodes = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE])
-    return nodes, np.array([best for _, best in nearest(vectors[nodes], nodes, blocks(), min(NEAREST, n - 1))])
+    found = nearest(vectors[nodes], nodes, blocks(), min(NEAREST, n - 1), lambda one, other: unit(one) @ unit(other).T)
+    return nodes, np.array([rows for rows, _ in found]), np.array([best for _, best in found])
 
 
 def measure_recall(
@@ -175,7 +180,7 @@ def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 
     """The mapped index that was made from these files, and its recall; None where none can be trusted."""
     try:
         told, state = read_json(notes), _state(index)
-        if told.get("source") != source or not 0 <= (recall := float(told["recall"])) <= 1:
+        if (told.get("source"), told.get("sampled")) != (source, SAMPLE) or not 0 <= (recall := float(told["recall"])) <= 1:
             return None
         # Only the file that was written is mapped: it is in the same state, or has the same hash, which takes seconds
         # per gigabyte.

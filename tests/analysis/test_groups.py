@@ -62,14 +62,20 @@ def test_with_all_groups_searched_it_is_exact(n):
 
 def test_as_many_groups_are_searched_as_it_takes(monkeypatch):
     vectors = np.random.default_rng(0).normal(size=(400, 24)).astype(np.float32)  # nothing is near to anything
-    sample = index.sampled(vectors, lambda: [vectors])
-    few = index.measure_recall(dataclasses.replace(divided(vectors), searched=4), vectors, *sample)
-    groups, recall = index.build(vectors, lambda: [vectors], together=True)
-    assert index.build(vectors, lambda: [vectors])[1] >= recall
-    assert few < 0.9 < 0.95 <= recall
-    assert groups.searched > 4
+    nodes, _, exact = index.sampled(vectors, lambda: [vectors])
+    for together in (False, True):
+        groups, recall = index.build(vectors, lambda: [vectors], together=together)
+        fewer = dataclasses.replace(groups, searched=groups.searched * 3 // 4)
+        assert index.measure_recall(fewer, vectors, nodes, exact, together=together) < 0.95 <= recall
     monkeypatch.setattr(index, "RECALL", 2.0)
     assert index.build(vectors, lambda: [vectors])[1] == 1
+
+
+def test_the_recall_is_that_of_other_nodes_as_well():
+    vectors = np.random.default_rng(0).normal(size=(40_000, 12)).astype(np.float32)
+    groups, recall = index.build(vectors, lambda: [vectors])
+    nodes, _, exact = index.sampled(vectors, lambda: [vectors], seed=5)
+    assert index.measure_recall(groups, vectors, nodes, exact) == pytest.approx(recall, abs=0.015)
 
 
 def test_a_file_holds_all_of_it(tmp_path):
@@ -77,7 +83,7 @@ def test_a_file_holds_all_of_it(tmp_path):
     groups = dataclasses.replace(divided(vectors, np.float16), searched=8)
     groups.save(tmp_path / "g")
     mapped = Groups.restore(tmp_path / "g")
-    assert isinstance(mapped.units, np.memmap)
+    assert isinstance(mapped.units.base, np.memmap)
     assert mapped.searched == 8
     for name in ("middles", "starts", "members", "units", "lengths"):
         np.testing.assert_array_equal(getattr(mapped, name), getattr(groups, name))

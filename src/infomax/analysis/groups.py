@@ -36,7 +36,7 @@ class Groups:
     members: NDArray[np.int64]
     units: NDArray[Any]
     lengths: NDArray[np.float32]
-    searched: int = 32
+    searched: int = 1
 
     @classmethod
     def of(
@@ -52,14 +52,14 @@ class Groups:
         sample = np.random.default_rng(0).permutation(n)[: DRAWN * count]
         order = np.argsort(sample)  # stored vectors are read in order
         drawn = np.empty((len(sample), width), np.float32)
-        drawn[order] = _unit(vectors[sample[order]])
+        drawn[order] = unit(vectors[sample[order]])
         middles = drawn[:count].copy()
         for _ in range(ROUNDS):
             np.add.at(middles, _nearest_to(middles, drawn), drawn)
-            middles = _unit(middles)
+            middles = unit(middles)
         owner, done = np.empty(n, np.int64), 0
         for block in blocks():
-            owner[done : done + len(block)] = _nearest_to(middles, _unit(block))
+            owner[done : done + len(block)] = _nearest_to(middles, unit(block))
             done += len(block)
             progress(done // 2, "indexing")
         members = np.argsort(owner, kind="stable")
@@ -68,7 +68,7 @@ class Groups:
         done = 0
         for block in blocks():
             places = groups.places[done : done + len(block)]
-            groups.units[places], groups.lengths[places] = _unit(block), np.linalg.norm(block, axis=1)
+            groups.units[places], groups.lengths[places] = unit(block), np.linalg.norm(block, axis=1)
             done += len(block)
             progress((n + done) // 2, "indexing")
         return groups
@@ -88,15 +88,23 @@ class Groups:
         places = self.places[rows]
         return self.units[places].astype(np.float32) * self.lengths[places, None]
 
-    def _near(self, direction: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The members of the groups that are nearest to a direction ``[d]``, k of them or more, and their vectors."""
+    def _near(self, direction: NDArray[np.float32], k: int) -> list[slice]:
+        """The places of the groups that are nearest to a direction ``[d]``, with k members or more."""
         order = np.argsort(-(self.middles @ direction), kind="stable")
-        enough = np.cumsum(np.diff(self.starts)[order]) >= k
-        spans = [slice(*self.starts[at : at + 2]) for at in order[: max(self.searched, int(enough.argmax()) + 1)]]
-        members, units = (
-            np.concatenate([all_of_them[span] for span in spans]) for all_of_them in (self.members, self.units)
-        )
-        return members, units.astype(np.float32, copy=False)
+        ends = self.starts[order + 1]
+        enough = int(np.searchsorted(np.cumsum(ends - self.starts[order]), k)) + 1
+        chosen = order[: max(self.searched, enough)]
+        return list(map(slice, self.starts[chosen].tolist(), ends[: len(chosen)].tolist()))
+
+    def _directions(self, queries: NDArray[np.float32], together: bool) -> NDArray[np.float32]:
+        """In which direction ``[n, d]`` queries are searched: ``together``, that of the nearest middle."""
+        return self.middles[_nearest_to(self.middles, queries)] if together else queries
+
+    def needed(self, queries: NDArray[np.float32], rows: NDArray[np.int64], *, together: bool) -> NDArray[np.int64]:
+        """How many groups must be searched ``[n, k]`` so that queries ``[n, d]`` find nodes, ``rows [n, k]``."""
+        order = np.argsort(-(self._directions(queries, together) @ self.middles.T), axis=1, kind="stable")
+        owner = np.searchsorted(self.starts, self.places[rows], side="right") - 1
+        return np.take_along_axis(np.argsort(order, axis=1), owner, 1) + 1
 
     def search(self, queries: NDArray[np.float32], k: int, *, together: bool = False) -> NDArray[np.int64]:
         """The rows ``[n, k]`` of the nodes that are nearest to queries ``[n, d]``, in no order; k is at most N.
@@ -104,10 +112,12 @@ class Groups:
         With ``together`` all nodes of a group are searched in the same groups, as `nearest` does.
         """
         found = np.empty((len(queries), k), np.int64)
-        directions = self.middles[_nearest_to(self.middles, queries)] if together else queries
-        for at, (query, direction) in enumerate(zip(queries, directions, strict=True)):
-            members, units = self._near(direction, k)
-            found[at] = members[np.argpartition(units @ query, -k)[-k:]]
+        for at, (query, direction) in enumerate(zip(queries, self._directions(queries, together), strict=True)):
+            spans = self._near(direction, k)
+            # Group by group, since a copy of them all would take longer than the products.
+            similar = [self.units[span].astype(np.float32, copy=False) @ query for span in spans]
+            best = np.argpartition(np.concatenate(similar), -k)[-k:]
+            found[at] = np.concatenate([self.members[span] for span in spans])[best]
         return found
 
     def nearest(self, k: int, progress: Progress = silent) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -121,9 +131,8 @@ class Groups:
         for group, (first, last) in enumerate(zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)):
             if first == last:
                 continue
-            members, units = self._near(self.middles[group], k + 1)
-            order = np.argsort(members)  # ties are told in input order
-            near, there = members[order], torch.from_numpy(units[order])
+            near = np.sort(np.concatenate([self.members[span] for span in self._near(self.middles[group], k + 1)]))
+            there = torch.from_numpy(self.units[self.places[near]].astype(np.float32, copy=False))
             own = torch.from_numpy(np.searchsorted(near, self.members[first:last]))
             for some in own.split(max(1, PAIRS // len(near))):
                 found, similar = ranked(there[some], there, some, k)
@@ -145,17 +154,17 @@ class Groups:
             for _ in range(6):
                 np.lib.format.read_magic(file)
                 shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-                arrays.append(np.memmap(path, dtype, "r", file.tell(), shape))
+                arrays.append(np.asarray(np.memmap(path, dtype, "r", file.tell(), shape)))
                 file.seek(arrays[-1].nbytes, 1)
         searched, starts, members, middles, units, lengths = arrays
         return cls(middles, starts, members, units, lengths, int(searched[0]))
 
 
-def _unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
+def unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
     """Vectors ``[n, d]`` of length 1; zeros stay zeros."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
-    return unit
+    out: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
+    return out
 
 
 def _nearest_to(middles: NDArray[np.float32], units: NDArray[np.float32]) -> NDArray[np.int64]:
