@@ -180,7 +180,8 @@ def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 
     """The mapped index that was made from these files, and its recall; None where none can be trusted."""
     try:
         told, state = read_json(notes), _state(index)
-        if (told.get("source"), told.get("sampled")) != (source, SAMPLE) or not 0 <= (recall := float(told["recall"])) <= 1:
+        known, recall = (told.get("source"), told.get("sampled")) == (source, SAMPLE), float(told["recall"])
+        if not known or not 0 <= recall <= 1:
             return None
         # Only the file that was written is mapped: it is in the same state, or has the same hash, which takes seconds
         # per gigabyte.
