@@ -125,6 +125,28 @@ def test_the_command_refuses_a_colour_before_the_work(tmp_path, graph, monkeypat
     assert not (tmp_path / "m.html").exists()
 
 
+def test_columns_of_the_table_are_colours_as_they_stood_there():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    n = 12
+    told = {
+        "id": range(n),
+        "city": [["Rome", "Oslo", None, "Bonn"][k % 4] if k else "once" for k in range(n)],
+        "paid": [[True, False, None][k % 3] for k in range(n)],
+        "age": [None if k == 3 else 20.0 + k for k in range(n)],
+        "born": [f"20{k:02d}-07-01" for k in range(n)],
+    }
+    nodes = pandas.DataFrame(told)
+    graph = Graph.from_frames(pandas.DataFrame({"source": range(n - 1), "target": range(1, n)}), nodes)
+    check_color(graph, "city")
+    columns = node_columns(graph, np.zeros(n, int))
+    rest = ["the rest"] + [city or "" for city in told["city"][1:]]
+    assert columns["city"].tolist() == rest
+    assert columns["paid"].tolist() == [{True: "yes", False: "no", None: ""}[paid] for paid in told["paid"]]
+    np.testing.assert_allclose(columns["age"], nodes["age"].astype(float), rtol=1e-6)
+    np.testing.assert_allclose(columns["born"], [2000.5 + k for k in range(n)], atol=0.01)
+
+
 def test_communities_are_called_by_names():
     graph = Graph.from_arrays([[0, 0], [1, 2]], np.eye(3), node_names=["Oslo", "", "Bergen"])
     assert node_columns(graph, np.array([0, 1, 0]))["community"].tolist() == ["around Oslo", "around 1", "around Oslo"]

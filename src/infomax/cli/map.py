@@ -28,7 +28,8 @@ def draw_map(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="The column shown first: a label, community, split, degree or a feature.  [default: the first label]",
+            help="The column shown first: a label, community, split, degree, a column of the node table or a "
+            "feature.  [default: the first label]",
         ),
     ] = None,
     k: Annotated[

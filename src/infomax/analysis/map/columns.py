@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from infomax.arrays.encoding import Column
+from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, meant, shorten
 from infomax.graphs.graph import Graph
 
@@ -20,6 +21,7 @@ def check_color(graph: Graph, color: str | None) -> None:
     """Refuse a column that `node_columns` does not give."""
     kept = {"split": graph.splits, "graph": graph.groups is not None}
     columns = [*graph.labels, "community", *(name for name, there in kept.items() if there), "degree"]
+    columns += [column.name for column in _readable(graph)]
     if color is not None and color not in (*columns, *graph.feature_names):
         remedy = meant(color, (*columns, *graph.feature_names))
         raise InputError("color", f"one of {', '.join(columns)}, or a feature", shorten(color), remedy)
@@ -29,6 +31,8 @@ def node_columns(
     graph: Graph, clusters: NDArray[np.int64], feature: str | None = None, rows: NDArray[np.int64] | None = None
 ) -> dict[str, NDArray[Any]]:
     """The columns of a graph's nodes: labels, community, split, graph (of many), degree, and a feature if named.
+
+    Of a table with columns that are no numbers, also what stood in them: categories, numbers and dates.
 
     Shapes:
         clusters: ``[N]``, the community of each node; it is named after its node of highest degree.
@@ -44,10 +48,37 @@ def node_columns(
     if graph.groups is not None:
         columns["graph"] = _text(map(str, graph.groups[some].tolist()))
     columns["degree"] = degree
-    if feature in graph.feature_names and feature not in columns:
-        values = graph.table[some][:, [graph.feature_names.index(feature)]]
-        columns[feature] = (values.toarray() if sparse.issparse(values) else values).ravel()
+    single = [feature] if feature in graph.feature_names and feature not in columns else []
+    tabled = [column for column in _readable(graph) if column.name not in columns]
+    table: Any = graph.table[some] if single or tabled else None
+    for column in tabled:
+        first = graph.feature_names.index(column.features[0])
+        columns[column.name] = _cells(column, dense(table[:, first : first + len(column.features)]))
+    for name in single:
+        columns.setdefault(name, dense(table[:, [graph.feature_names.index(name)]]).ravel())
     return columns
+
+
+def _readable(graph: Graph) -> list[Column]:
+    """The columns of the node table whose cells are known from their features."""
+    encoding = graph.encoding
+    if encoding is None or encoding.raw:
+        return []
+    return [column for column in encoding.used if column.kind in ("category", "boolean", "number", "date")]
+
+
+def _cells(column: Column, features: NDArray[Any]) -> NDArray[Any]:
+    """What stood in a column ``[N]``, from its features ``[N, F]``; dates are years."""
+    learnt, missing = column.learnt, features[:, -1] > 0 if column.missing else np.zeros(len(features), bool)
+    if column.kind == "category":
+        names = np.array(["", *learnt["values"], "the rest"], dtype=object)
+        block = features[:, : len(features[0]) - bool(column.missing)]
+        return np.asarray(names[np.where(block.any(axis=1), block.argmax(axis=1) + 1, 0)])
+    centre, deviation = (np.ravel(learnt[name])[0] for name in ("centre", "deviation"))
+    values = features[:, 0] * np.sqrt(len(learnt.get("parts", "1"))) * deviation + centre
+    if column.kind == "boolean":
+        return np.where(missing, "", np.where(values > 0.5, "yes", "no")).astype(object)
+    return np.where(missing, np.nan, 2000 + values / 365.25 if column.kind == "date" else values)
 
 
 def _around(clusters: NDArray[np.int64], names: NDArray[Any], degree: NDArray[Any]) -> NDArray[Any]:
