@@ -1,12 +1,4 @@
-"""Where the pairs of views come from: one regime per file.
-
-| regime | a positive view | its negative | one summary per |
-|---|---|---|---|
-| `WholeGraph` | the graph | its features shuffled, its edges flipped, or both | graph |
-| `Batches` | a batch of nodes with their complete neighbourhoods | the same, features shuffled over all nodes | batch |
-| `Patches` | sampled trees of neighbours around a batch of nodes | features shuffled inside each tree | batch |
-| `ManyGraphs` | one of several graphs | another of them, with dropout on its features | graph |
-"""
+"""Where the pairs of views come from: one regime per file. docs/architecture.md has a table of them."""
 
 from infomax.views.batches import Batches, BatchView
 from infomax.views.many import ManyGraphs, PaddedView

@@ -25,6 +25,7 @@ from infomax.views.neighbourhoods import as_matrix, neighbourhoods
 from infomax.views.operands import Products, SparseOperand, multiply, operand, to_multiply
 from infomax.views.propagation import NEIGHBOURS, Rule
 from infomax.views.stored import StoredTable, gather_rows, pool_rows, rows_of
+from infomax.views.view import AllNodes
 
 Paths = Mapping[str, Sequence[Step]]
 Rows = Callable[[int, int], Tensor]
@@ -59,7 +60,7 @@ class AlongPaths(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class PathView(AlongPaths):
+class PathView(AllNodes, AlongPaths):
     """The view of all nodes of a type, along paths.
 
     Shapes:
@@ -101,10 +102,6 @@ class PathView(AlongPaths):
         sizes = {kind: known.features.shape[0] for kind, known in self.products.items()}
         return dataclasses.replace(self, rows={k: self.backend.permutation(n, generator) for k, n in sizes.items()})
 
-    def at(self, k: int) -> PathView:
-        """Itself."""
-        return self
-
     def blocks(self) -> Callable[[int, int], PathBlock]:
         """A function of (start, stop) that returns the view of these nodes; all share what is computed for all."""
         view = self.fresh()
@@ -114,10 +111,6 @@ class PathView(AlongPaths):
     def pool(self, h: Tensor, start: int, stop: int) -> Tensor:
         """Refuse: there is no way from a type to itself that all such graphs have."""
         raise _NO_SMOOTHING
-
-    def carry(self, h: Tensor) -> Tensor:
-        """All of H."""
-        return h
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ."""
@@ -209,7 +202,7 @@ class PathSource:
 
 
 @dataclass(frozen=True, eq=False)
-class PathBatch(AlongPaths):
+class PathBatch(AllNodes, AlongPaths):
     """A batch of B nodes of a type with all that is on the paths from them."""
 
     source: PathSource
@@ -240,14 +233,6 @@ class PathBatch(AlongPaths):
         for path, end in self.source.ends.items():
             if not isinstance(self.source.features[end], SparseOperand):
                 self._pool(path)
-
-    def at(self, k: int) -> PathBatch:
-        """Itself: an encoder along paths has one layer."""
-        return self
-
-    def carry(self, h: Tensor) -> Tensor:
-        """All of H."""
-        return h
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ of the batch."""

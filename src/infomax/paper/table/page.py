@@ -77,26 +77,18 @@ def _uses(cells: dict[str, dict[str, Any]]) -> str:
     return str(next(iter(cells.values()))["uses"])
 
 
+def _texts(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Our score, ▲ or ▼ where it differs, the paper's score and the effort; "" where there is none."""
+    paper = score_text(**row["paper"], metric=row["metric"]) if row["paper"] else ""
+    mark = "" if not row["differs"] else "▲" if row["mean"] > row["paper"]["mean"] else "▼"
+    runs, seconds = "1 run" if row["runs"] == 1 else f"{row['runs']} runs", row["seconds"]
+    effort = f"{runs}, {seconds:.{0 if seconds >= 10 else 1}f} s"
+    return score_text(row["mean"], row["std"], row["metric"]), mark, paper, effort
+
+
 def _markdown_cell(row: dict[str, Any]) -> str:
-    paper = f" (paper {_paper(row)})" if row["paper"] else ""
-    return f"{_score(row)}{_mark(row)}{paper}; {_effort(row)}"
-
-
-def _score(row: dict[str, Any]) -> str:
-    return score_text(row["mean"], row["std"], row["metric"])
-
-
-def _paper(row: dict[str, Any]) -> str:
-    return score_text(**row["paper"], metric=row["metric"])
-
-
-def _mark(row: dict[str, Any]) -> str:
-    return "" if not row["differs"] else " ▲" if row["mean"] > row["paper"]["mean"] else " ▼"
-
-
-def _effort(row: dict[str, Any]) -> str:
-    plural = "" if row["runs"] == 1 else "s"
-    return f"{row['runs']} run{plural}, {row['seconds']:.{0 if row['seconds'] >= 10 else 1}f} s"
+    score, mark, paper, effort = _texts(row)
+    return f"{score}{mark and f' {mark}'}{paper and f' (paper {paper})'}; {effort}"
 
 
 def _notes(table: dict[str, Any]) -> list[tuple[str, str]]:
@@ -139,14 +131,8 @@ def _html_half(half: Half) -> str:
 def _html_cell(dataset: str, row: dict[str, Any] | None) -> str:
     if row is None:
         return '<td class="none"></td>'
-    paper = f"paper {_paper(row)}" if row["paper"] else "not in the paper"
-    mark = _mark(row).strip()
-    chip = (
-        f'<b class="mark" title="more than two standard deviations and 1.5 points from the paper’s">{mark}</b>'
-        if mark
-        else ""
-    )
-    return (
-        f'<td data-set="{dataset}"><strong>{_score(row)}</strong>{chip}<small>{paper}</small>'
-        f"<small>{_effort(row)}</small></td>"
-    )
+    score, mark, paper, effort = _texts(row)
+    why = "more than two standard deviations and 1.5 points from the paper’s"
+    chip = f'<b class="mark" title="{why}">{mark}</b>' if mark else ""
+    beside = f"paper {paper}" if paper else "not in the paper"
+    return f'<td data-set="{dataset}"><strong>{score}</strong>{chip}<small>{beside}</small><small>{effort}</small></td>'
