@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -300,6 +301,34 @@ def test_what_a_person_says_goes_first(tmp_path: Path) -> None:
     told(["n.csv: ", 'a column "p", "q"'], read_graph, edges, nodes, columns={"p": "text", "q": "date"})
     told(['column "who"', "a date or a time", 'found "Al 0"'], read_graph, edges, nodes, columns={"who": "date"})
     told(["columns: ", "a node table"], read_graph, edges, columns={"x": "text"})
+
+
+def test_attributes_of_networkx_and_graphml_are_encoded_as_columns_are(tmp_path: Path) -> None:
+    origin = networkx.path_graph(8)
+    for k in origin:
+        origin.nodes[k].update(city=["Rome", "Oslo"][k % 2], ok=bool(k % 3), born=f"20{k + 10}-03-01", kind="ab"[k % 2])
+        origin.nodes[k].update(about=f"this is a long text about node {k}", title=f"Node {k}", age=k / 2)
+    del origin.nodes[2]["city"], origin.nodes[0]["age"]
+    networkx.write_graphml(origin, tmp_path / "g.graphml")
+    edges = pd.DataFrame(list(origin.edges), columns=["source", "target"])
+    nodes = pd.DataFrame([{"id": k, **values} for k, values in origin.nodes(data=True)])
+    expected = Graph.from_frames(edges, nodes, labels="kind")
+    assert {column.kind for column in expected.encoding.columns} == {"category", "boolean", "date", "text", "number"}
+    for graph in (
+        Graph.from_networkx(origin, labels="kind"),
+        read_graph(tmp_path / "g.graphml", labels="kind"),
+        Graph.from_networkx(origin, columns={"kind": "label"}),
+    ):
+        features = [dense(one.features)[:, np.argsort(one.feature_names)] for one in (expected, graph)]
+        np.testing.assert_array_equal(*features)
+        assert sorted(graph.feature_names) == sorted(expected.feature_names)
+        assert graph.node_names.tolist() == expected.node_names.tolist()
+    said = Graph.from_networkx(
+        origin, labels="kind", ignore=["city", "born", "about", "title"], columns={"ok": "category"}
+    )
+    assert set(said.feature_names) == {"ok=true", "ok=false", "age", "age: missing"}
+    message = ["g.graphml, ", 'node "0", attribute "city"', "a date or a time", 'found "Rome"']
+    told(message, read_graph, tmp_path / "g.graphml", columns={"city": "date"})
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from infomax.arrays.relations import find_paths, named_path, steps
 from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError, whole
 from infomax.io import interchange
+from infomax.io.columns import Columns
 from infomax.io.frames import read_frames, write_frames
 from infomax.io.record import Record
 from infomax.io.type_folder import open_graph_folder
@@ -111,15 +112,20 @@ class Graph(Record):
         ignore: str | Iterable[str] = (),
         name: str | None = None,
         directed: bool | None = None,
+        columns: Mapping[str, str] | Sequence[str] = (),
     ) -> Graph:
-        """A graph from NetworkX: numeric node attributes are features, those named in ``labels`` are labels.
+        """A graph from NetworkX: node attributes are features, those named in ``labels`` are labels.
 
-        Those named in ``ignore`` are not read, and that of ``name`` holds the names to show beside ids. Attributes
-        that are called ``label:NAME`` are labels and ``split:NAME`` splits, without being named, and
-        ``graph:name`` tells the graph of a node, of several. With ``directed`` the directions are kept, and an
-        undirected edge runs both ways; None: as in the graph itself.
+        Attributes that are not all numbers are encoded as the columns of a table are, and ``columns`` says what they
+        are, as in `infomax.read_graph`. Those named in ``ignore`` are not read, and that of ``name`` holds the names to
+        show beside ids. Attributes that are called ``label:NAME`` are labels and ``split:NAME`` splits, without being
+        named, and ``graph:name`` tells the graph of a node, of several. With ``directed`` the directions are kept, and
+        an undirected edge runs both ways; None: as in the graph itself.
         """
-        return cls.from_arrays(**interchange.from_networkx(graph, labels, directed, ignore, name))
+        said = Columns.of(columns=columns)
+        given = ([names] if isinstance(names, str) else names for names in (labels, ignore))
+        labels, ignore = ([*names, *more] for names, more in zip(given, (said.labels, said.ignore), strict=True))
+        return cls.of(interchange.from_networkx(graph, labels, directed, ignore, name or said.name, kinds=said.kinds))
 
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False, split: int | None = None) -> Graph:

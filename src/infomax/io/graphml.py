@@ -57,8 +57,9 @@ def read_graphml(path: Path, columns: Columns, directed: bool | None) -> Record:
         if directed is None and graph.is_directed():
             message = f"{path}: edges are directed, as the file says (edgedefault). To change that: --undirected "
             warnings.warn(message + "(in Python: directed=False).", InputWarning, stacklevel=2)
-        arrays = from_networkx(graph, labels, directed, unwanted, name, unset, str(path))
-        return Record.from_arrays(**arrays | ({"features": columns.made} if arrays["features"] is None else {}))
+        return from_networkx(
+            graph, labels, directed, unwanted, name, unset, str(path), kinds=columns.kinds, made=columns.made
+        )
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
     except (SyntaxError, OSError, LookupError, TypeError, ValueError) as error:

@@ -5,16 +5,23 @@ from __future__ import annotations
 import math
 import warnings
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.arrays.encoding import Encoding
+from infomax.arrays.made import Kind
 from infomax.arrays.sparsity import dense, pack, stack
+from infomax.arrays.survey import Survey
 from infomax.errors import InputError, InputWarning, shorten
-from infomax.io.blocks import typed
+from infomax.io.blocks import NotNumbersError, typed
 from infomax.io.record import Record
 from infomax.io.unite import unite
 
@@ -32,8 +39,14 @@ def from_networkx(
     name: str | None = None,
     unset: Sequence[str] = (),
     where: str = "graph",
-) -> dict[str, Any]:
-    """What `Graph.from_networkx` hands to `Graph.from_arrays`; features ``unset`` are 0 at nodes without them."""
+    kinds: Mapping[str, str] = MappingProxyType({}),
+    made: Kind | None = None,
+) -> Record:
+    """What `Graph.from_networkx` returns; features ``unset`` are 0 at nodes without them.
+
+    Attributes of the ``kinds`` that a person said, and those that are no numbers, are encoded as columns are; features
+    of the kind ``made`` are made where there is no attribute.
+    """
     if not hasattr(graph, "is_directed"):
         raise InputError("graph", "a NetworkX graph", type(graph).__name__)
     if directed:
@@ -61,22 +74,68 @@ def from_networkx(
     used = dict.fromkeys(one for *_, attributes in graph.edges(data=True) for one in attributes)
     warn_unused(where, [one for one in used if one != "weight"], "edge attributes")
     own = [one for one in wanted if one in names]
-    return {
-        "edges": np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T,
-        "features": _features(nodes, features, {*unset}) if features else None,
-        "weight": _weights(links),
-        "num_nodes": len(nodes),
-        "directed": graph.is_directed() if directed is None else directed,
-        "ids": np.fromiter(position, dtype=object),
-        "feature_names": features or None,
-        "labels": {
+    found, encoding, called = _encoded(nodes, features, {*unset}, kinds, [*own, *marked], named)
+    if called != named:
+        named, columns = called, columns | {called: [attributes.get(called) or "" for _, attributes in nodes]}
+    record = Record.from_arrays(
+        np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T,
+        features=made if found is None else found,
+        weight=_weights(links),
+        num_nodes=len(nodes),
+        directed=graph.is_directed() if directed is None else directed,
+        ids=np.fromiter(position, dtype=object),
+        feature_names=None if found is None else features if encoding is None else encoding.feature_names,
+        labels={
             one.removeprefix(LABEL) if one in marked else one: np.fromiter(columns[one], dtype=object)
             for one in (*own, *marked)
         },
-        "node_names": None if named is None else np.fromiter(columns[named], dtype=object),
-        "groups": number_groups(list(map(str, columns[GROUPS]))) if grouped else None,
-        "splits": {one.removeprefix(SPLIT): [value or False for value in columns[one]] for one in splits},
+        node_names=None if named is None else np.fromiter(columns[named], dtype=object),
+        groups=number_groups(list(map(str, columns[GROUPS]))) if grouped else None,
+        splits={one.removeprefix(SPLIT): [value or False for value in columns[one]] for one in splits},
+    )
+    return replace(record, encoding=encoding)
+
+
+def _encoded(
+    nodes: list[tuple[Any, dict[Any, Any]]],
+    names: list[Any],
+    unset: set[str],
+    kinds: Mapping[str, str],
+    labels: Sequence[str],
+    name: str | None,
+) -> tuple[Any, Encoding | None, str | None]:
+    """The features ``[N, F]`` of attributes, how they were made if not of numbers, and the attribute of node names."""
+    from infomax.io.columns import Columns
+    from infomax.io.learning import learnt
+
+    try:
+        if not names or not kinds:
+            return _features(nodes, names, unset) if names else None, None, name
+    except NotNumbersError:
+        if find_spec("pyarrow") is None:
+            raise
+    table = {
+        str(one): _arrow([attributes.get(one, 0 if one in unset else None) for _, attributes in nodes]) for one in names
     }
+    survey, seen = Survey(list(table), kinds, labels), f"{SPLIT}seen"
+    rows = [row for row, (_, attributes) in enumerate(nodes) if attributes.get(seen)] or [*range(len(nodes))]
+    survey.add(
+        {one: values.take(rows) for one, values in table.items()},
+        lambda row, one: f"node {shorten(nodes[rows[row]][0])}, attribute {shorten(one)}",
+    )
+    columns = learnt(Columns(name=name), survey, Path("attributes"), list(table))
+    encoding = columns.encoding
+    return encoding and stack([encoding.transform(table)]), encoding, columns.name
+
+
+def _arrow(values: list[Any]) -> Any:
+    """Values of any type as an array of pyarrow; those of several types as text."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values], pa.large_string())
 
 
 def _refuse_missing(what: str, name: Any, names: Sequence[Any]) -> None:
@@ -99,7 +158,7 @@ def _features(nodes: list[tuple[Any, dict[Any, Any]]], names: list[Any], unset: 
             name = there[bad] if bad is not None else lack
             found = "none" if attributes.get(name) is None else shorten(attributes[name])
             where = f"node {shorten(node)}, attribute {shorten(name)}"
-            raise InputError(where, "a finite number", found, "Name the attribute in labels, or remove it.")
+            raise NotNumbersError(where, "a finite number", found, "Name the attribute in labels, or remove it.")
         rows.extend([row] * len(there))
         columns.extend(place[name] for name in there)
         values.extend(map(float, numbers))

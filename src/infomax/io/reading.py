@@ -64,9 +64,9 @@ def read_record(
     if suffix in (".npz", ".graphml"):
         if node_path is not None:
             raise InputError(str(node_path), "no node table", f"one beside {edge_path}, which holds its own nodes")
-        columns.refuse(_COLUMNS, f"tables, rather than {edge_path}")
+        columns.refuse([word for word in _COLUMNS if word != "kinds"], f"tables, rather than {edge_path}")
         if suffix == ".npz":
-            columns.refuse(["ignore", "name"], f"tables, rather than {edge_path}")
+            columns.refuse(["ignore", "name", "kinds"], f"tables, rather than {edge_path}")
             return with_labels(read_npz(edge_path, columns.made), columns.labels, str(edge_path))
         from infomax.io.graphml import read_graphml
 
