@@ -65,7 +65,9 @@ def test_the_chapter_names_the_best_width_of_every_depth():
     assert ["Cora", "DGI", "2", "512", "72.0 %"] in found.facts
     axes = found.draw(False).axes
     lines = [line.get_ydata().tolist() for line in axes[0].get_lines()]
-    assert lines == [[70.0, 80.0], [50.0, 50.0], [75.0, 72.0], [50.0, 50.0]]
+    assert lines == [[70.0, 80.0], [75.0, 72.0], [50.0, 50.0], [50.0, 50.0]]
+    legend = [line.get_label() for line in axes[0].get_lines()]
+    assert legend == ["DGI, 1 layer", "DGI, 2 layers", "Random-Init, 1", "Random-Init, 2"]
 
 
 def test_another_graph_is_not_continued(small, tmp_path, monkeypatch):

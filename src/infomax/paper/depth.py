@@ -70,59 +70,46 @@ def depth(studies: Mapping[str, dict[str, Any]]) -> Chapter:
     ]
     facts, best = [["data set", "method", "layers", "width", "accuracy"]], []
     for title, study in studies.items():
-        rows = study["rows"]
-        for method in (TRAINED, RANDOM):
-            for layers in _layers(rows):
-                for width, scores in accuracies(rows, "width", method=method, layers=layers).items():
-                    facts.append([title, method, str(layers), f"{width:,}", percent(scores)])
-        tops = [(layers, *_best(accuracies(rows, "width", method=TRAINED, layers=layers))) for layers in _layers(rows)]
-        best.append(
-            f"{title}: "
-            + ", ".join(f"{_count(layers)} {percent(scores)} (width {width:,})" for layers, width, scores in tops)
-        )
+        tops = []
+        for (method, layers), curve in _curves(study).items():
+            facts += [[title, method, str(layers), f"{width:,}", percent(scores)] for width, scores in curve.items()]
+            if method == TRAINED and curve:
+                width, scores = max(curve.items(), key=lambda point: float(point[1].mean()))
+                tops.append(f"{_count(layers)} {percent(scores)} (width {width:,})")
+        best.append(f"{title}: {', '.join(tops)}")
     story.append(f"The best width of each depth, for DGI. {'. '.join(best)}.")
     return Chapter("depth", "Wider against deeper", story, {"studies": dict(studies)}, partial(_draw, studies), facts)
 
 
-def _layers(rows: Sequence[dict[str, Any]]) -> list[int]:
-    return sorted({row["layers"] for row in rows})
+def _curves(study: dict[str, Any]) -> dict[tuple[str, int], dict[int, NDArray[np.float64]]]:
+    """Method and number of layers -> width -> accuracies; DGI first."""
+    rows = study["rows"]
+    kinds = product((TRAINED, RANDOM), sorted({row["layers"] for row in rows}))
+    return {(name, layers): accuracies(rows, "width", method=name, layers=layers) for name, layers in kinds}
 
 
 def _count(layers: int) -> str:
     return f"{layers} layer{'s' if layers > 1 else ''}"
 
 
-def _best(curve: dict[int, NDArray[np.float64]]) -> tuple[int, NDArray[np.float64]]:
-    """The width with the highest mean, and its accuracies."""
-    width = max(curve, key=lambda width: float(curve[width].mean()))
-    return width, curve[width]
-
-
 def _draw(studies: Mapping[str, dict[str, Any]], stacked: bool) -> Any:
     figure, axes = panels(len(studies), stacked)
     for panel, (title, study) in zip(axes, studies.items(), strict=True):
-        rows = study["rows"]
         panel.set_title(title)
         panel.set_xscale("log", base=2)
-        for layers, colour in zip(_layers(rows), COLOURS, strict=False):
-            curve = accuracies(rows, "width", method=TRAINED, layers=layers)
-            draw_curve(panel, curve, colour, f"DGI, {_count(layers)}")
-            plain = accuracies(rows, "width", method=RANDOM, layers=layers)
-            means = [100 * scores.mean() for scores in plain.values()]
-            panel.plot(
-                list(plain), means, color=colour, linestyle=DOTTED, linewidth=1.8, label=f"Random-Init, {layers}"
-            )
-        widths = sorted({row["width"] for row in rows})
+        for (method, layers), curve in _curves(study).items():
+            colour = COLOURS[(layers - 1) % len(COLOURS)]
+            if method == TRAINED:
+                draw_curve(panel, curve, colour, f"DGI, {_count(layers)}")
+            else:
+                means = [100 * scores.mean() for scores in curve.values()]
+                style = {"color": colour, "linestyle": DOTTED, "linewidth": 1.8}
+                panel.plot(list(curve), means, label=f"Random-Init, {layers}", **style)
+        widths = sorted({row["width"] for row in study["rows"]})
         panel.set_xticks(widths, [f"{width:,}" for width in widths], rotation=45)
         panel.minorticks_off()
         panel.set_xlabel("width of the vectors (log axis)")
     axes[0].set_ylabel("accuracy on test nodes (%)")
-    handles, labels = axes[0].get_legend_handles_labels()
-    order = sorted(range(len(labels)), key=lambda at: at % 2)  # DGI first
-    figure.legend(
-        [handles[at] for at in order],
-        [labels[at] for at in order],
-        loc="outside lower center",
-        ncols=2 if stacked else 4,
-    )
+    columns = 2 if stacked else 4
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=columns)
     return figure
