@@ -43,7 +43,7 @@ def usual(several: bool) -> Kind:
     return "degrees" if several else "positions"
 
 
-def make(kind: Kind, edges: Adjacency, ids: NDArray[Any], seen: NDArray[np.bool_] | None) -> Any:
+def make(kind: Kind, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None) -> Any:
     """The features ``[N, F]`` of the edges in memory; training sees the nodes of a mask ``[N]``, or all."""
     if kind == "degrees":
         return degree_features(edges.degrees())[0]

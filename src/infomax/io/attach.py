@@ -20,7 +20,7 @@ from infomax.arrays.table import Appended
 from infomax.errors import InputError, shorten
 from infomax.io.record import Record
 from infomax.io.sources import refuse_missing_header
-from infomax.io.tables import EdgeTable, NodeTable, find_rows
+from infomax.io.tables import EdgeTable, Listed, NodeTable, find_rows
 
 
 def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
@@ -42,7 +42,8 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
     refuse_known(nodes, position)
     position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
     refuse_missing_header(edges.source, edges.source.ends, position.__contains__)
-    ends = find_rows(edges, nodes, position, f"of the known graph, or listed in {nodes.source.path}")
+    listed = Listed(nodes, position, f"of the known graph, or listed in {nodes.source.path}")
+    ends = find_rows(edges, listed, listed)
     known_are_made = nodes.features is None and made(known.feature_names)
     names = known.feature_names if known_are_made else tuple(nodes.feature_names)
     check_feature_names(where, names, known.feature_names)
@@ -66,7 +67,7 @@ def refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
             )
 
 
-def _grow(known: Record, edges: NDArray[np.int64], weight: NDArray[np.float32] | None, nodes: NodeTable) -> Record:
+def _grow(known: Record, edges: NDArray[np.int32], weight: NDArray[np.float32] | None, nodes: NodeTable) -> Record:
     """A graph with new nodes appended; the split "new" marks them, and there are no labels.
 
     Args:

@@ -1,4 +1,4 @@
-"""A graph of several types with new nodes of any type, from a folder of tables; in memory."""
+"""A graph of several types with new nodes of any type, from tables; in memory."""
 
 from __future__ import annotations
 
@@ -18,50 +18,38 @@ from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.positions import WIDTH, attached, unit
 from infomax.arrays.relations import Relation, steps
 from infomax.errors import InputError
-from infomax.io import tables
 from infomax.io.attach import appended, refuse_known
 from infomax.io.blocks import typed
-from infomax.io.columns import TYPES, Columns
 from infomax.io.features import read_nodes
 from infomax.io.record import Record
-from infomax.io.tables import EdgeTable, NodeTable
-from infomax.io.typed import find_rows, find_tables, of_ends, with_columns
+from infomax.io.tables import EdgeTable, Listed, NodeTable
+from infomax.io.type_tables import read_relations, rows_of
+from infomax.io.typed import Tables
 from infomax.io.unite import Ends, relation_matrix, union
 
 
-def attach_folder(folder: Path, columns: Columns, known: Record) -> Record:
-    """The known graph with the nodes of a folder of tables appended; the split "new" of each type marks them.
+def attach_types(found: Tables, known: Record) -> Record:
+    """The known graph with the nodes of tables appended; the split "new" of each type marks them.
 
     A type without a node table has as new nodes the unknown ids of its edges. There are no labels and other splits.
     """
-    columns.refuse(("labels", "ignore", "groups", "kinds", "matrix", *TYPES), "none where nodes are attached")
-    columns = replace(columns, earlier={**known.table_columns, **columns.named()})
-    sources, edges, matrices = find_tables(folder, columns)
-    known_relations = {(one.source, one.name, one.target): one for one in known.relations}
-    _refuse_unknown("type", {kind: source.path for kind, source in sources.items()}, known.types)
-    by_name = {".".join(ends): source.path for ends, source in edges.items()}
+    known_relations, types = {(one.source, one.name, one.target): one for one in known.relations}, known.by_type()
+    _refuse_unknown("type", {kind: source.path for kind, source in found.nodes.items()}, known.types)
+    nodes = {kind: read_nodes(source) for kind, source in found.nodes.items()}
+    edges = read_relations(found, nodes)
+    by_name = {".".join(ends): table.source.path for ends, table in edges.items()}
     _refuse_unknown("relation", by_name, [".".join(ends) for ends in known_relations])
-    types, nodes = known.by_type(), dict[str, NodeTable]()
-    for kind, source in sources.items():
-        like = columns.like(types[kind].feature_names, types[kind].encoding)
-        named = {word: name for word, name in like.earlier.items() if word in ("id", "name")}
-        chosen = Columns(matrix=matrices.get(kind), earlier=named, features=like.features, encoding=like.encoding)
-        nodes[kind] = read_nodes(with_columns(source, replace(chosen, learns=False)))
-    of_edges = {}
-    for ends, source in edges.items():
-        source.apart = ends[0] != ends[2]
-        of_edges[ends] = tables.read_edges(with_columns(source, of_ends(columns, source.header(), ends)))
-        if known_relations[ends].to_source.data is not None and of_edges[ends].weight is None:
-            raise InputError(
-                str(source.path), 'a column "weight", as known edges of this relation have weights', "none"
-            )
-    position = {kind: _positions(kind, types[kind], nodes, of_edges) for kind in types}
+    for ends, table in edges.items():
+        if known_relations[ends].to_source.data is not None and table.weight is None:
+            expected = 'a column "weight", as known edges of this relation have weights'
+            raise InputError(str(table.source.path), expected, "none")
+    listed = {kind: _listed(kind, one, nodes, edges) for kind, one in types.items()}
     if not any(table.ids for table in nodes.values()):
-        raise InputError(str(folder), "at least one new node", "none")
+        raise InputError(str(next(iter(found.edges.values())).path.parent), "at least one new node", "none")
     sizes = {kind: one.num_nodes + (len(nodes[kind].ids) if kind in nodes else 0) for kind, one in types.items()}
     relations, dropped = list[Relation](), Counter[str]()
     for ends, one in known_relations.items():
-        relations.append(_grown(one, of_edges.get(ends), nodes, position, sizes, dropped))
+        relations.append(_grown(one, edges.get(ends), listed, sizes, dropped))
     places = _new_positions(types, sizes, relations)
     records = {
         kind: _with_nodes(one, nodes.get(kind), relations, places.get(kind), dict(dropped))
@@ -77,10 +65,8 @@ def _refuse_unknown(what: str, found: Mapping[str, Path], known: Sequence[str]) 
             raise InputError(str(path), f"a {what} of the known graph ({', '.join(known)})", "another")
 
 
-def _positions(
-    kind: str, known: Record, nodes: dict[str, NodeTable], edges: Mapping[Ends, EdgeTable]
-) -> dict[str, int]:
-    """The rows of the ids of a type that tables mention, by their text; unknown ids of edges become new nodes."""
+def _listed(kind: str, known: Record, nodes: dict[str, NodeTable], edges: Mapping[Ends, EdgeTable]) -> Listed:
+    """The rows of the ids of a type that tables mention; unknown ids of edges become new nodes."""
     here = [(table, end) for ends, table in edges.items() for end in (0, 1) if ends[2 * end] == kind]
     words = dict.fromkeys(str(table.ids[code]) for table, end in here for code in np.unique(table.ends[end]))
     listed = list(map(str, nodes[kind].ids)) if kind in nodes else []
@@ -94,14 +80,15 @@ def _positions(
         names = nodes[kind].feature_names if nodes[kind].features is not None else ()
         if nodes[kind].features is not None or not made(known.feature_names):
             check_feature_names(str(nodes[kind].source.path), tuple(names), known.feature_names)
-    return found | {word: row for row, word in enumerate(listed, known.num_nodes)}
+    table = nodes.get(kind)
+    where = "of the known graph" + ("" if table is None else f", or listed in {table.source.path}")
+    return Listed(table, found | {word: row for row, word in enumerate(listed, known.num_nodes)}, where)
 
 
 def _grown(
     known: Relation,
     table: EdgeTable | None,
-    nodes: Mapping[str, NodeTable],
-    position: Mapping[str, Mapping[str, int]],
+    listed: Mapping[str, Listed],
     sizes: Mapping[str, int],
     dropped: Counter[str],
 ) -> Relation:
@@ -110,7 +97,7 @@ def _grown(
     matrix = known.matrix().copy()
     matrix.resize(shape)
     if table is not None:
-        links = (find_rows(ends, table, nodes, position), table.weight)
+        links = (rows_of(table, listed[known.source], listed[known.target]), table.weight)
         new, left_out = relation_matrix(ends, links, list(shape), not known.symmetric)
         dropped.update(left_out)
         matrix = sparse.csr_array(matrix + new)
@@ -138,7 +125,7 @@ def _new_positions(types: Mapping[str, Record], sizes: Mapping[str, int], relati
     starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
     old = np.concatenate([starts[kind] + rows for kind, rows in before.items()])
     new = np.setdiff1d(np.arange(sum(sizes.values())), old)
-    links = union({kind: {"ids": range(size)} for kind, size in sizes.items()}, relations)[new]
+    links = union(relations, sizes)[new]
     found = attached(
         sparse.csr_array(links[:, np.concatenate([old, new])]), np.concatenate([x[kind] for kind in types])
     )

@@ -147,8 +147,16 @@ class Columns:
         return any(getattr(self, word) for word in TYPES)
 
     def named(self) -> dict[str, str]:
-        """The columns of ids, edges and names that are named, by "id", "source", "target", "weight" and "name"."""
-        return {word: name for word in ("id", "source", "target", "weight", "name") if (name := getattr(self, word))}
+        """The columns of ids, edges and names that are named, by "id" and so on, and the choices of `TYPES`."""
+        words = ("id", "source", "target", "weight", "name", *TYPES)
+        return {word: ",".join(_several(name)) for word in words if (name := getattr(self, word))}
+
+    def as_before(self, *words: str) -> Self:
+        """The same with those of the choices of an earlier graph about types, where none of them are made."""
+        found: dict[str, Any] = {word: self.earlier[word] for word in words or TYPES if word in self.earlier}
+        if "types" in found:
+            found["types"] = tuple(found["types"].split(","))
+        return self if self.typed else dataclasses.replace(self, **found)
 
     def refuse(self, words: Sequence[str], expected: str, found: str = "") -> None:
         """Refuse those of these choices that were made; by default the message tells what was chosen."""

@@ -18,8 +18,8 @@ from infomax.io.features import check_rows, matrix_names, read_nodes
 from infomax.io.record import Record
 from infomax.io.rows import edge_columns, refuse_unwritable, relation_columns
 from infomax.io.sources import Source
-from infomax.io.type_columns import read_tables
-from infomax.io.typed import read_sources
+from infomax.io.type_tables import read_types
+from infomax.io.typed import of_sources, of_tables
 from infomax.io.unite import RELATION, check_names, without_made
 from infomax.io.writing import arrow_edges, arrow_nodes
 
@@ -52,7 +52,7 @@ def _read_typed(edges: Any, nodes: Any, columns: Columns, directed: bool) -> Rec
     """The graph of frames by type and relation, or of two frames with columns of types."""
     if not isinstance(edges, Mapping):
         source = None if nodes is None else frame_source(nodes, "nodes")
-        return read_tables(frame_source(edges, "edges"), source, columns, directed=directed)
+        return read_types(of_tables(frame_source(edges, "edges"), source, columns), directed=directed)
     columns.refuse(("types", "edge_type", "node_type"), "one edge frame, rather than one for each relation")
     found = {}
     for key, frame in edges.items():
@@ -64,7 +64,7 @@ def _read_typed(edges: Any, nodes: Any, columns: Columns, directed: bool) -> Rec
         check_names(f"edges[{key}]", ends)
         found[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")
     of_nodes = {kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()}
-    return read_sources(of_nodes, found, {}, columns, directed=directed)
+    return read_types(of_sources(of_nodes, found, columns), directed=directed)
 
 
 def _has_ids_as_index(frame: Any) -> bool:

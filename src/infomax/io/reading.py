@@ -12,16 +12,16 @@ from infomax.arrays.folder import is_folder
 from infomax.errors import InputError, shorten
 from infomax.io import tables, text
 from infomax.io.attach import attach
-from infomax.io.attach_types import attach_folder
+from infomax.io.attach_types import attach_types
 from infomax.io.columns import MATRICES, TYPES, Columns
 from infomax.io.features import read_nodes
 from infomax.io.many import join
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
-from infomax.io.type_columns import read_tables
 from infomax.io.type_folder import open_graph_folder
-from infomax.io.typed import is_typed, read_folder
+from infomax.io.type_tables import read_types
+from infomax.io.typed import is_typed, of_folder, of_tables
 
 _COLUMNS = ("id", "source", "target", "weight", "groups", "matrix", "kinds", *TYPES)
 
@@ -41,10 +41,10 @@ def read_record(
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
         return with_labels(open_graph_folder(Path(edges)), columns.labels, str(edges))
+    if attach_to is not None and attach_to.types:
+        return _attach_types(edges, nodes, columns, attach_to)
     if nodes is None and is_typed(Path(edges)):
-        if attach_to is not None:
-            return attach_folder(Path(edges), columns, attach_to)
-        return read_folder(Path(edges), columns, directed=bool(directed))
+        return read_types(of_folder(Path(edges), columns.as_before("edges_as")), directed=bool(directed))
     if nodes is None and (members := _members(Path(edges))):
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
         if attach_to is not None:
@@ -71,9 +71,10 @@ def read_record(
         from infomax.io.graphml import read_graphml
 
         return read_graphml(edge_path, columns, directed)
+    columns = columns.as_before()
     if columns.typed:
         nodes_source = None if node_path is None else _source(node_path, columns)
-        return read_tables(_source(edge_path, columns), nodes_source, columns, directed=bool(directed))
+        return read_types(of_tables(_source(edge_path, columns), nodes_source, columns), directed=bool(directed))
     if node_path is None:
         columns.refuse_without_nodes(edge_path)
     nodes_read = None if node_path is None else read_nodes(_source(node_path, columns))
@@ -97,13 +98,25 @@ def _members(folder: Path) -> dict[str, Path]:
 
 def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) -> Record:
     columns.refuse(("labels", "ignore", "groups", "kinds", *TYPES), "none where nodes are attached to a graph")
-    if known.types:
-        raise InputError(str(edges), "a folder of tables, for several types of nodes", "one edge table")
     if edges.suffix.lower() in (".npz", ".graphml"):
         raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})", "a whole graph")
     columns = replace(columns.like(known.feature_names, known.encoding), earlier=known.table_columns)
     nodes_read = None if nodes is None else read_nodes(_source(nodes, columns))
     return attach(tables.read_edges(_source(edges, columns)), nodes_read, known)
+
+
+def _attach_types(edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record) -> Record:
+    columns.refuse(("labels", "ignore", "groups", "kinds", "matrix"), "none where nodes are attached")
+    like = {kind: (one.feature_names, one.encoding) for kind, one in known.by_type().items()}
+    columns = replace(columns, earlier={**known.table_columns, **columns.named()}).like_types(like)
+    if nodes is None and is_typed(Path(edges)):
+        return attach_types(of_folder(Path(edges), columns.as_before("edges_as")), known)
+    edge_path, node_path, _ = _paths(edges, nodes)
+    columns = columns.as_before()
+    if not columns.typed:
+        raise InputError(str(edges), "a folder of tables, for several types of nodes", "one edge table")
+    node_table = None if node_path is None else _source(node_path, columns)
+    return attach_types(of_tables(_source(edge_path, columns), node_table, columns), known)
 
 
 def read_labels(

@@ -361,7 +361,7 @@ _SIDES = re.compile(
 _NO_KIND = {"", "id", "ids", "node", "nodes", "vertex", "key", "name", "no", "nr", "number", "code", "index", "idx"}
 
 
-def refuse_two_kinds(edges: Source, names: Sequence[str], overlap: bool) -> None:
+def refuse_two_kinds(edges: Source, names: Sequence[str], overlap: Callable[[], bool]) -> None:
     """Refuse ends of edges that may be two types of nodes, as their columns are called, and have ids in common.
 
     Nothing is refused where the columns were named, or have usual names, or differ in words such as from and to.
@@ -370,7 +370,8 @@ def refuse_two_kinds(edges: Source, names: Sequence[str], overlap: bool) -> None
     split = (re.split("[^a-z]+", re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower()) for name in names)
     words = [set(found) - _NO_KIND for found in split]
     named = columns.source is not None and columns.target is not None
-    if overlap and not named and not columns.names_ends(names) and not all(map(_SIDES.fullmatch, words[0] ^ words[1])):
+    usual = named or columns.names_ends(names) or all(map(_SIDES.fullmatch, words[0] ^ words[1]))
+    if not usual and overlap():
         kinds = ",".join(re.sub("_?id$", "", name, flags=re.IGNORECASE) for name in names)
         found = f"ids in common of {shorten(names[0])} and {shorten(names[1])}, which may be two types"
         remedy = (

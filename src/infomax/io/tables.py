@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,11 +162,12 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
     # Text files have no types, so an integer id and its text are the same id.
     position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
     refuse_missing_header(edges.source, edges.source.ends, position.__contains__)
-    ends = edges.ends
+    ends: NDArray[Any] = edges.ends
     if nodes is None:
-        refuse_two_kinds(edges.source, edges.source.ends, bool(np.intersect1d(*ends).size))
+        refuse_two_kinds(edges.source, edges.source.ends, lambda: bool(np.intersect1d(*edges.ends).size))
     else:
-        ends = find_rows(edges, nodes, position, listed_in(nodes.source, integers=_integers(ids)))
+        listed = Listed(nodes, position)
+        ends = find_rows(edges, listed, listed)
     columns, names = (nodes or edges).source.columns, edges.source.ends
     with within(edges.source.path):
         graph = Record.from_arrays(
@@ -187,17 +188,36 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
     return replace(graph, edge_columns=guessed, table_columns=columns.named(), encoding=columns.encoding)
 
 
-def find_rows(edges: EdgeTable, nodes: NodeTable, position: Mapping[str, int], listed: str) -> NDArray[np.int64]:
-    """The rows of the graph ``[2, E]`` that the edges join; ``listed`` says in messages where its ids are listed."""
-    if edges.ids:
-        refuse_other_type(edges.source, nodes.source, of_edges=_integers(edges.ids), of_nodes=_integers(nodes.ids))
-    rows = np.array([position.get(str(identifier), -1) for identifier in edges.ids], dtype=np.int64)
-    ends: NDArray[np.int64] = rows[edges.ends]
+class Listed(NamedTuple):
+    """The nodes that one end of edges may be: their table, where there is one, and their rows by the text of the id."""
+
+    nodes: NodeTable | None
+    position: Mapping[str, int]
+    where: str = ""
+    """Where they are listed, in messages; by default in their table."""
+
+
+def find_rows(edges: EdgeTable, first: Listed, last: Listed) -> NDArray[np.int32]:
+    """The rows of the graph ``[2, E]`` that the edges join, of the nodes that sources and targets may be."""
+    rows = [_rows_of_ids(edges, 0, first)]
+    rows.append(rows[0] if last is first else _rows_of_ids(edges, 1, last))
+    ends = np.stack([of_ids[codes] for of_ids, codes in zip(rows, edges.ends, strict=True)])
     if (ends < 0).any():
         edge, end = divmod(int(np.argmax(ends.T.ravel() < 0)), 2)
+        nodes, _, where = (first, last)[end]
+        if nodes is not None and not where:
+            where = listed_in(nodes.source, integers=_integers(nodes.ids))
         identifier = edges.ids[edges.ends[end, edge]]
-        raise id_unknown(edges.source, edges.source.ends[end], identifier, int(edges.numbers[edge]), listed)
+        raise id_unknown(edges.source, edges.source.ends[end], identifier, int(edges.numbers[edge]), where)
     return ends
+
+
+def _rows_of_ids(edges: EdgeTable, end: int, listed: Listed) -> NDArray[np.int32]:
+    """The row of each id of an edge table among the nodes that one end may be; -1 where it is none of them."""
+    if edges.ids and listed.nodes is not None and not edges.source.lines:
+        of_edges, of_nodes = edges.source.integers[end], _integers(listed.nodes.ids)
+        refuse_other_type(edges.source, listed.nodes.source, of_edges=of_edges, of_nodes=of_nodes)
+    return np.array([listed.position.get(str(identifier), -1) for identifier in edges.ids], dtype=np.int32)
 
 
 def _integers(ids: Ids) -> bool:

@@ -9,7 +9,7 @@ edges/TYPE.RELATION.TYPE/to_source/   the same for each node of the source; miss
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,12 @@ from infomax.errors import InputError
 from infomax.io.folder import ArrayWriter, describe, finish, open_folder, write_arrays
 from infomax.io.json import to_json
 from infomax.io.record import Record
-from infomax.io.unite import check_names
+from infomax.io.unite import Ends, check_names
 from infomax.version import __version__
 
 FORMAT = 2
+SIDES = ("to_target", "to_source")
+"""The directions of a relation; edges without directions within one type have the first alone."""
 _BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
@@ -50,26 +52,31 @@ def write_types(graph: Record, folder: Path, *, halved: bool = False) -> None:
         (folder / "nodes" / kind).mkdir(parents=True)
         bare = replace(one, kind="", others={}, relations=())
         finish(folder / "nodes" / kind, write_arrays(bare, folder / "nodes" / kind, halved=halved))
-    relations = [_write_relation(folder, relation) for relation in graph.relations]
-    types = {kind: layout.folder_hash(folder / "nodes" / kind) for kind in graph.types}
-    about = {"format": FORMAT, "infomax": __version__, "types": types, "relations": relations}
-    (folder / layout.ABOUT).write_text(to_json(about, indent=2) + "\n", encoding="utf-8")
+    for relation in graph.relations:
+        for side in SIDES[: 1 if relation.symmetric else 2]:
+            path = place(folder, (relation.source, relation.name, relation.target), side)
+            path.mkdir(parents=True)
+            starts, senders, weights = getattr(relation, side)
+            parts: dict[str, Any] = {layout.STARTS: (starts, np.int64), layout.NEIGHBOURS: (senders, np.int32)}
+            parts |= {} if weights is None else {layout.WEIGHTS: (weights, np.float32)}
+            for name, (array, dtype) in parts.items():
+                with ArrayWriter(path / name, dtype) as writer:
+                    writer.append(array)
+    finish_types(folder, graph.types, [(one.source, one.name, one.target) for one in graph.relations])
 
 
-def _write_relation(folder: Path, relation: Relation) -> dict[str, Any]:
-    """Write the arrays of a relation; returns what graph.json says of it."""
-    about: dict[str, Any] = {"source": relation.source, "name": relation.name, "target": relation.target, "files": {}}
-    for side in ("to_target",) if relation.symmetric else ("to_target", "to_source"):
-        place = folder / "edges" / f"{relation.source}.{relation.name}.{relation.target}" / side
-        place.mkdir(parents=True)
-        starts, senders, weights = getattr(relation, side)
-        parts: dict[str, Any] = {layout.STARTS: (starts, np.int64), layout.NEIGHBOURS: (senders, np.int32)}
-        parts |= {} if weights is None else {layout.WEIGHTS: (weights, np.float32)}
-        for name, (array, dtype) in parts.items():
-            with ArrayWriter(place / name, dtype) as writer:
-                writer.append(array)
-        about["files"][side] = {name: describe(place / name) for name in parts}
-    return about
+def finish_types(folder: Path, kinds: Sequence[str], relations: Sequence[Ends]) -> None:
+    """Write graph.json, which makes folders of types and of relations a graph folder."""
+    about: list[dict[str, Any]] = []
+    for ends in sorted(relations):
+        there = [side for side in SIDES if place(folder, ends, side).exists()]
+        files = {
+            side: {file.name: describe(file) for file in sorted(place(folder, ends, side).iterdir())} for side in there
+        }
+        about.append({"source": ends[0], "name": ends[1], "target": ends[2], "files": files})
+    types = {kind: layout.folder_hash(folder / "nodes" / kind) for kind in sorted(kinds)}
+    described = {"format": FORMAT, "infomax": __version__, "types": types, "relations": about}
+    (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
 
 
 def open_types(path: Path) -> Record:
@@ -82,9 +89,10 @@ def open_types(path: Path) -> Record:
         ends, sides = (one["source"], one["name"], one["target"]), dict[str, Senders]()
         sizes = {"to_target": (ends[2], ends[0]), "to_source": (ends[0], ends[2])}
         for side, files in one["files"].items():
-            place, (n, width) = _place(path, ends, side), (records[kind].num_nodes for kind in sizes[side])
-            arrays = layout.map_files(place, files, layout.sides(n, _entries(files)))
-            check_once(place, files, arrays, described, width)
+            there, (n, width) = place(path, ends, side), (records[kind].num_nodes for kind in sizes[side])
+            entries = int(files[layout.NEIGHBOURS]["shape"][0])
+            arrays = layout.map_files(there, files, layout.sides(n, entries))
+            check_once(there, files, arrays, described, width)
             sides[side] = Senders(arrays[layout.STARTS], arrays[layout.NEIGHBOURS], arrays.get(layout.WEIGHTS))
         found.append(Relation(*ends, sides["to_target"], sides.get("to_source", sides["to_target"])))
     first = min(records)
@@ -99,8 +107,8 @@ def check_graph_folder(path: Path) -> None:
     about = _read(path)
     for kind in about["types"]:
         layout.check_hashes(path / "nodes" / kind)
-    for place, files in _sides(path, about):
-        layout.compare_hashes(place, files)
+    for side, files in _sides(path, about):
+        layout.compare_hashes(side, files)
 
 
 def is_of_types(path: Path) -> bool:
@@ -126,9 +134,8 @@ def _read(path: Path) -> dict[str, Any]:
                 raise ValueError(f"other files or types for {'.'.join(ends)}")
         for kind in about["types"]:
             check_names(str(file), (kind, "to", kind))
-        sides = list(_sides(path, about))
-        for place, files in sides:
-            layout.check_sizes(place, files, {layout.STARTS, layout.NEIGHBOURS})
+        for side, files in _sides(path, about):
+            layout.check_sizes(side, files, {layout.STARTS, layout.NEIGHBOURS})
     except _BROKEN as error:
         raise InputError(str(file), "the description of a graph folder", str(error), AGAIN) from None
     for kind, told in about["types"].items():
@@ -141,12 +148,9 @@ def _sides(path: Path, about: Mapping[str, Any]) -> Iterator[tuple[Path, dict[st
     """The folder of each direction of each relation, and what graph.json says of its files."""
     for one in about["relations"]:
         for side, files in one["files"].items():
-            yield _place(path, (one["source"], one["name"], one["target"]), side), files
+            yield place(path, (one["source"], one["name"], one["target"]), side), files
 
 
-def _place(path: Path, ends: tuple[str, ...], side: str) -> Path:
+def place(path: Path, ends: Ends, side: str) -> Path:
+    """The folder of the arrays of a relation in one direction."""
     return path / "edges" / ".".join(ends) / side
-
-
-def _entries(files: Mapping[str, Any]) -> int:
-    return int(files[layout.NEIGHBOURS]["shape"][0])

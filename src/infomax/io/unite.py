@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,6 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import MemoryAdjacency
 from infomax.arrays.made import MADE, Kind, made, make
-from infomax.arrays.positions import WIDTH, fill_positions
 from infomax.arrays.relations import Relation
 from infomax.arrays.table import MemoryTable
 from infomax.errors import InputError, shorten, within
@@ -27,6 +26,8 @@ Links: TypeAlias = tuple[NDArray[Any], NDArray[np.float32] | None]
 """Edges ``[2, E]``, rows of the sources and of the targets, and their weights ``[E]``."""
 RELATION = "to"
 """The name of a relation that has none."""
+ENTRIES = 1 << 22
+"""Entries of the union of all relations that are in memory at a time."""
 
 
 def check_names(where: str, ends: Ends) -> None:
@@ -43,7 +44,6 @@ def unite(
     *,
     directed: Collection[Ends] = (),
     made: Kind | None = None,
-    work: Path | None = None,
 ) -> Record:
     """The graph of nodes by type and edges by relation.
 
@@ -53,7 +53,6 @@ def unite(
         edges: for each relation its edges. Between nodes of different types they have no direction.
         directed: those relations between nodes of one type whose edges have directions.
         made: the features of types that have none, made of all edges; None: positions.
-        work: a folder for files of positions, which are then mapped; None: they are in memory.
     """
     for kind in nodes:
         check_names(f"type {shorten(kind)}", (kind, RELATION, kind))
@@ -68,7 +67,7 @@ def unite(
     columns = {kind: dict(nodes[kind]) for kind in sorted(nodes)}
     bare = [kind for kind in columns if columns[kind].get("features") is None]
     if bare or any(relation.to_source.data is not None for relation in relations):
-        _make(columns, bare, relations, made or "positions", work)
+        _make(columns, bare, relations, made or "positions")
     records = {kind: _nodes(kind, of_kind) for kind, of_kind in columns.items()}
     records = {kind: replace(record, dropped=dict(dropped)) for kind, record in records.items()}
     first = min(records)
@@ -110,44 +109,75 @@ def without_features(graph: Record) -> Record:
     return replace(graph, table=MemoryTable(np.empty((graph.num_nodes, 0), np.float32)), feature_names=())
 
 
-def _make(
-    columns: dict[str, dict[str, Any]], bare: list[str], relations: list[Relation], kind: Kind, work: Path | None = None
-) -> None:
+def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[Relation], kind: Kind) -> None:
     """Give the types without features some that are made of the edges of all relations, in both directions."""
-    start, n = dict[str, int](), 0
-    for of_type in columns:
-        start[of_type], n = n, n + len(columns[of_type]["ids"])
-    together = union(columns, relations)
-    ids = np.array([f"{kind}:{node}" for kind in columns for node in columns[kind]["ids"]], dtype=object)
-    checks.check_sums(together, ids.__getitem__)
+    sizes = {of_type: len(one["ids"]) for of_type, one in columns.items()}
+    ids = TypedIds({of_type: np.asarray(one["ids"], dtype=object) for of_type, one in columns.items()})
+    together = union(relations, sizes)
+    checks.check_sums(together, ids.named)
     if not bare:
         return
-    seen = np.ones(n, bool)
-    for of_type, first in start.items():
-        mask = columns[of_type].get("splits", {}).get("seen")
-        seen[first : first + len(columns[of_type]["ids"])] = True if mask is None else mask
-    edges, among = MemoryAdjacency(together), None if seen.all() else seen
-    if work is None or kind != "positions":
-        features = make(kind, edges, ids, among)
-    else:
-        paths, shape = [work / f"positions-{name}" for name in ("total", "now", "then")], (n, WIDTH)
-        features, now, then = (np.memmap(path, np.float32, "w+", shape=shape) for path in paths)
-        fill_positions(features, now, then, edges, ids, among)
+    masks = (one.get("splits", {}).get("seen", np.ones(sizes[of_type], bool)) for of_type, one in columns.items())
+    seen = np.concatenate([*masks])
+    features = make(kind, MemoryAdjacency(together), ids, None if seen.all() else seen)
     for of_type in bare:
-        rows = slice(start[of_type], start[of_type] + len(columns[of_type]["ids"]))
-        columns[of_type] |= {"features": features[rows], "feature_names": MADE[kind]}
+        columns[of_type] |= {"features": features[ids.rows[of_type]], "feature_names": MADE[kind]}
 
 
-def union(columns: Mapping[str, Mapping[str, Any]], relations: list[Relation]) -> sparse.csr_array:
+class TypedIds:
+    """The ids ``[N]`` of all types after one another, as text such as paper:5; those of a type may be on disk.
+
+    Those of a graph of one type, whose name is empty, stay as they are.
+    """
+
+    def __init__(self, ids: Mapping[str, Any]) -> None:
+        self.ids = ids
+        starts = np.cumsum([0, *map(len, ids.values())]).tolist()
+        self.rows = {kind: slice(*ends) for kind, ends in zip(ids, pairwise(starts), strict=True)}
+        """The rows of each type."""
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        found = []
+        for kind, own in self.rows.items():
+            first, last = max(rows.start, own.start), min(rows.stop, own.stop)
+            if first < last:
+                found += [
+                    f"{kind}:{node}" if kind else node
+                    for node in self.ids[kind][first - own.start : last - own.start].tolist()
+                ]
+        return np.array(found, dtype=object)
+
+    def named(self, row: int) -> str:
+        """The id of a row."""
+        return str(self[row : row + 1][0])
+
+
+def union(relations: Sequence[Relation], sizes: Mapping[str, int]) -> sparse.csr_array:
     """The edges of all relations among all nodes, those of each type after one another, in both directions."""
-    sizes = {kind: len(columns[kind]["ids"]) for kind in columns}
-    blocks: dict[tuple[str, str], Any] = {
-        (kind, kind): sparse.csr_array((size, size), dtype=np.float32) for kind, size in sizes.items()
-    }
-    for one in relations:
-        sides = [(one.source, one.target, one.to_source)]
-        sides += [] if one.symmetric else [(one.target, one.source, one.to_target)]
-        for receiver, sender, senders in sides:
-            matrix, there = senders.matrix(sizes[sender]), blocks.get((receiver, sender))
-            blocks[receiver, sender] = matrix if there is None or not there.nnz else there + matrix
-    return sparse.csr_array(sparse.block_array([[blocks.get((row, column)) for column in sizes] for row in sizes]))
+    return sparse.csr_array(sparse.vstack([*union_rows(relations, sizes)], format="csr"))
+
+
+def union_rows(
+    relations: Sequence[Relation], sizes: Mapping[str, int], entries: int = ENTRIES
+) -> Iterator[sparse.csr_array]:
+    """The rows ``[n, N]`` of `union`, about so many entries at a time."""
+    starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
+    n = sum(sizes.values())
+    dtype = sparse.get_index_dtype(maxval=n)
+    for kind, size in sizes.items():
+        sides = [(starts[one.target], one.to_source) for one in relations if one.source == kind]
+        sides += [(starts[one.source], one.to_target) for one in relations if one.target == kind and not one.symmetric]
+        counts = np.ones(size, np.int64)
+        for _, senders in sides:
+            counts += np.diff(senders.indptr)
+        for first, last in pairwise([0, *(np.flatnonzero(np.diff(np.cumsum(counts) // entries)) + 1).tolist(), size]):
+            rows = sparse.csr_array((last - first, n), dtype=np.float32)
+            for start, senders in sides:
+                begin, end = int(senders.indptr[first]), int(senders.indptr[last])
+                data = np.ones(end - begin, np.float32) if senders.data is None else senders.data[begin:end]
+                columns, own = (
+                    senders.indices[begin:end].astype(dtype) + start,
+                    senders.indptr[first : last + 1] - begin,
+                )
+                rows = rows + sparse.csr_array((data, columns, own.astype(dtype)), shape=rows.shape)
+            yield sparse.csr_array(rows)

@@ -14,9 +14,7 @@ from infomax.io.locking import locked
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.stages import GRAPH, Preparation
 from infomax.io.sources import Source, find_files
-from infomax.io.type_columns import read_tables
-from infomax.io.type_folder import write_types
-from infomax.io.typed import is_typed, read_folder
+from infomax.io.typed import Tables, is_typed, of_folder, of_tables
 from infomax.progress import Progress, silent
 
 __all__ = ["prepare"]
@@ -61,16 +59,11 @@ def prepare(
     if os.sep == "/" and (odd := {"\\", "?"} & set(str(place.resolve()))):
         found = f"one with {' and '.join(sorted(odd))} in it"
         raise InputError(str(place), "a path that DuckDB can open", found, "Choose another place.")
-    several = chosen.typed or is_typed(Path(edges))
-    if nodes is None and not several:
-        chosen.refuse_without_nodes(edges)
+    tables = _tables(edges, nodes, chosen)
     make_folder(work)
     with locked(work.with_name(f"{work.name}.lock"), place), writable(place, "a place where a folder can be written"):
         try:
-            if several:
-                _prepare_types(work, edges, nodes, chosen, directed=directed, halved=half)
-            else:
-                Preparation(work, edges, nodes, chosen, directed, half, memory).run(progress)
+            Preparation(work, tables, directed, half, memory).run(progress)
         except InputError as error:
             if error.__cause__ is None:  # a fault in the tables or in work files: there is nothing to go on with
                 shutil.rmtree(work)
@@ -83,17 +76,16 @@ def prepare(
         shutil.rmtree(work)
 
 
-def _prepare_types(
-    work: Path, edges: str | Path, nodes: str | Path | None, columns: Columns, *, directed: bool, halved: bool
-) -> None:
-    """Write the graph of several types; edges and tables are in memory, positions and what is written are on disk."""
-    shutil.rmtree(work)
-    (work / GRAPH).mkdir(parents=True)
+def _tables(edges: str | Path, nodes: str | Path | None, columns: Columns) -> Tables:
+    """The tables of a graph; one of one type has one type and one relation, both without a name."""
     if is_typed(Path(edges)):
         if nodes is not None:
             raise InputError(str(nodes), f"no node table beside {edges}, which holds its own", "one")
-        graph = read_folder(Path(edges), columns, directed=directed, work=work)
-    else:
-        tables = [None if name is None else Source(find_files(str(name)), columns) for name in (edges, nodes)]
-        graph = read_tables(tables[0], tables[1], columns, directed=directed, work=work)  # type: ignore[arg-type]
-    write_types(graph, work / GRAPH, halved=halved)
+        return of_folder(Path(edges), columns)
+    if nodes is None and not columns.typed:
+        columns.refuse_without_nodes(edges)
+    edge_table = Source(find_files(str(edges)), columns)
+    node_table = None if nodes is None else Source(find_files(str(nodes)), columns)
+    if columns.typed:
+        return of_tables(edge_table, node_table, columns)
+    return Tables({} if node_table is None else {"": node_table}, {("", "", ""): edge_table}, columns)

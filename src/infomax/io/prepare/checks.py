@@ -21,11 +21,11 @@ def refuse_unstorable(source: Source, rows: Nodes) -> None:
             raise InputError(where, "one label per node, in a graph folder", "lists", "Give each label its column.")
 
 
-def refuse_twice(database: Database, nodes: Source, column: str) -> None:
-    """Refuse an id that two rows of the node table have."""
-    twice = "SELECT id FROM nodes GROUP BY id HAVING count(*) > 1"
+def refuse_twice(database: Database, table: str, nodes: Source, column: str) -> None:
+    """Refuse an id that two rows of a table of nodes have."""
+    twice = f"SELECT id FROM {table} GROUP BY id HAVING count(*) > 1"  # noqa: S608  our own names
     database.execute(f"CREATE TEMP TABLE twice AS {twice}")
-    rows = database.execute("SELECT id, number FROM nodes SEMI JOIN twice USING (id) ORDER BY number").fetchall()
+    rows = database.execute(f"SELECT id, number FROM {table} SEMI JOIN twice USING (id) ORDER BY number").fetchall()  # noqa: S608
     database.execute("DROP TABLE twice")
     seen: dict[Any, int] = {}
     for identifier, number in rows:
@@ -33,17 +33,17 @@ def refuse_twice(database: Database, nodes: Source, column: str) -> None:
             raise id_twice(nodes, column, identifier, first, number)
 
 
-def is_node(database: Database, identifier: str) -> bool:
-    """Whether a node has this id, or its text."""
-    query = "SELECT 1 FROM nodes WHERE id::VARCHAR = ? LIMIT 1"
+def is_node(database: Database, table: str, identifier: str) -> bool:
+    """Whether a node of a table has this id, or its text."""
+    query = f"SELECT 1 FROM {table} WHERE id::VARCHAR = ? LIMIT 1"  # noqa: S608
     return database.execute(query, [identifier]).fetchone() is not None
 
 
-def refuse_unknown(database: Database, edges: Source, ends: Sequence[str], listed: str) -> None:
-    """Refuse the first end of an edge that no node has; ``listed`` says in the message where nodes are."""
+def refuse_unknown(database: Database, edges: Source, ends: Sequence[str], listed: Sequence[str]) -> None:
+    """Refuse the first end of an edge that no node has; ``listed`` says in the message where those of an end are."""
     lost = "SELECT half.number, 1, half.target::VARCHAR FROM half JOIN pairs USING (number) WHERE pairs.target IS NULL"
     row = database.execute(
-        f"SELECT * FROM (SELECT number, 0, id::VARCHAR FROM strangers UNION ALL {lost}) ORDER BY ALL LIMIT 1"  # noqa: S608
+        f"SELECT * FROM (SELECT number, 0, id FROM strangers UNION ALL {lost}) ORDER BY ALL LIMIT 1"  # noqa: S608
     ).fetchone()
     if row is not None:
-        raise id_unknown(edges, ends[row[1]], row[2], row[0], listed)
+        raise id_unknown(edges, ends[row[1]], row[2], row[0], listed[row[1]])

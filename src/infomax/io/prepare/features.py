@@ -2,41 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 from infomax.arrays import folder as layout
-from infomax.arrays.adjacency import MappedAdjacency, Senders
+from infomax.arrays.adjacency import MappedAdjacency
 from infomax.arrays.blocks import row_blocks
+from infomax.arrays.checks import check_sums
 from infomax.arrays.degrees import degree_features
 from infomax.arrays.made import MADE, Kind
 from infomax.arrays.parquet_columns import StoredColumns, StoredIds
 from infomax.arrays.positions import WIDTH, fill_positions
+from infomax.arrays.relations import Relation
 from infomax.arrays.sparsity import dense
 from infomax.io.features import check_rows, finite, matrix_names, read_matrix
 from infomax.io.folder import GROUP, FeatureWriter
+from infomax.io.prepare.merging import Entries
+from infomax.io.prepare.writing import open_senders, write_entries
+from infomax.io.type_folder import SIDES, place
+from infomax.io.unite import Ends, TypedIds, union_rows
 
 
-def write_made(folder: Path, kind: Kind, splits: list[str], *, directed: bool, halved: bool) -> list[str]:
-    """Write the features of a graph that has none, from its edges, ids and splits; returns their names."""
-    starts, neighbours = (np.load(folder / name, mmap_mode="r") for name in (layout.STARTS, layout.NEIGHBOURS))
-    weights = np.load(folder / layout.WEIGHTS, mmap_mode="r") if (folder / layout.WEIGHTS).exists() else None
-    edges = MappedAdjacency(Senders(starts, neighbours, weights), directed)
-    with FeatureWriter(folder, len(MADE[kind]), "features", halved=halved) as writer:
-        if kind == "degrees":
-            degrees = edges.degrees()
-            for first in range(0, len(degrees), GROUP):
-                writer.append(degree_features(degrees[first : first + GROUP])[0].toarray())
-        else:
-            seen = StoredColumns(folder / layout.NODES, layout.SPLIT, tuple(splits)).get("seen")
-            # Work files, which go with all others when the folder is whole.
-            paths, shape = [folder.parent / f"positions-{name}" for name in ("total", "now", "then")], (edges.n, WIDTH)
-            total, now, then = (np.memmap(path, np.float32, "w+", shape=shape) for path in paths)
-            fill_positions(total, now, then, edges, StoredIds(folder / layout.NODES), seen)
-            for block in row_blocks(total):
-                writer.append(block)
-    return list(MADE[kind])
+class MadeFeatures:
+    """Features of nodes that have none, made of all edges, those of several types together.
+
+    ``types`` are the folder of each type and the names of its splits, ``work`` a folder for files that go when the
+    graph folder is whole.
+    """
+
+    def __init__(self, types: Mapping[str, tuple[Path, list[str]]], work: Path) -> None:
+        self.types, self.work = types, work
+        self.ids = TypedIds({kind: StoredIds(folder / layout.NODES) for kind, (folder, _) in types.items()})
+
+    def union(self, folder: Path, relations: Sequence[Ends]) -> MappedAdjacency:
+        """The edges of all relations of a graph folder among all nodes, in both directions, written to work files."""
+        opened = []
+        for ends in relations:
+            places = [place(folder, ends, side) for side in SIDES]
+            sides = [open_senders(path) for path in places if path.exists()]
+            opened.append(Relation(*ends, sides[0], sides[-1]))
+        sizes = {kind: rows.stop - rows.start for kind, rows in self.ids.rows.items()}
+        write_entries(self.work / "union", sum(sizes.values()), _entries(union_rows(opened, sizes)))
+        edges = MappedAdjacency(open_senders(self.work / "union"))
+        if edges.weighted:
+            check_sums(edges.senders, self.ids.named)
+        return edges
+
+    def write(self, edges: MappedAdjacency, made: Kind, kinds: Sequence[str], *, halved: bool) -> dict[str, list[str]]:
+        """Write the features of some types; returns their names."""
+        features: Any = edges.degrees()
+        if made == "positions":
+            paths, shape = [self.work / f"positions-{name}" for name in ("total", "now", "then")], (edges.n, WIDTH)
+            features, now, then = (np.memmap(path, np.float32, "w+", shape=shape) for path in paths)
+            fill_positions(features, now, then, edges, self.ids, self._seen())
+        for kind in kinds:
+            first, last = self.ids.rows[kind].start, self.ids.rows[kind].stop
+            with FeatureWriter(self.types[kind][0], len(MADE[made]), "features", halved=halved) as writer:
+                for start in range(first, last, GROUP):
+                    block = features[start : min(start + GROUP, last)]
+                    writer.append(block if made == "positions" else degree_features(block)[0].toarray())
+        return {kind: list(MADE[made]) for kind in kinds}
+
+    def _seen(self) -> NDArray[np.bool_] | None:
+        """Which nodes training sees; None: all."""
+        masks = {
+            kind: StoredColumns(folder / layout.NODES, layout.SPLIT, tuple(splits)).get("seen")
+            for kind, (folder, splits) in self.types.items()
+        }
+        if all(mask is None for mask in masks.values()):
+            return None
+        sizes = {kind: rows.stop - rows.start for kind, rows in self.ids.rows.items()}
+        return np.concatenate([np.ones(sizes[kind], bool) if mask is None else mask for kind, mask in masks.items()])
+
+
+def _entries(blocks: Iterator[sparse.csr_array]) -> Iterator[Entries]:
+    """The entries of a matrix in blocks of rows."""
+    first = 0
+    for block in blocks:
+        if block.nnz:
+            block.sort_indices()
+            yield np.repeat(np.arange(first, first + block.shape[0]), np.diff(block.indptr)), block.indices, block.data
+        first += block.shape[0]
 
 
 def copy_features(path: Path, folder: Path, n: int, *, halved: bool) -> list[str]:

@@ -16,8 +16,6 @@ class Counts:
     """What merging found."""
 
     duplicates: int = 0
-    weighted: bool = False
-    """Whether any entry is other than 1."""
 
 
 Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None]
@@ -27,7 +25,7 @@ Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None
 def merge(
     batches: Iterable[tuple[NDArray[np.int64], NDArray[np.float32] | None]], n: int, counts: Counts, *, turned: bool
 ) -> Iterator[Entries]:
-    """The entries of a matrix ``[N, N]``, from keys ``[e]`` that ascend, with their weights ``[e]``.
+    """The entries of a matrix of N columns, from keys ``[e]`` that ascend, with their weights ``[e]``.
 
     A key is ``2 (row * N + column) + back``: an edge listed from row to column has back = 0, one that was listed the
     other way 1. Weights of the same key add up, then the larger of both directions is taken.
@@ -71,9 +69,7 @@ def _merged(
         row, column = divmod(int(pairs[np.argmin(np.isfinite(sums))]), n)
         ends = f"{column} -> {row}" if turned else f"{row} -> {column}"
         raise InputError(f"edge {ends}", "weights whose sum float32 can hold", "larger ones")
-    values = np.maximum.reduceat(sums, firsts)
-    counts.weighted |= bool((values != 1).any())
-    return rows, columns, values
+    return rows, columns, np.maximum.reduceat(sums, firsts)
 
 
 def _first_of_each(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,37 +1,39 @@
-"""The stages of a preparation: read, number, join, sort and write, each of them once."""
+"""The stages of a preparation: read, number, join, sort and write, each of them once.
+
+A graph of one type of nodes is one of several types that has one type and one relation, both without a name.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from infomax.arrays import folder as layout
-from infomax.arrays.adjacency import Senders
+from infomax.arrays.adjacency import MappedAdjacency
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.checks import check_sums
 from infomax.arrays.made import usual
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
 from infomax.io.blocks import NotNumbersError, are_integers
-from infomax.io.columns import Columns
 from infomax.io.features import warn_if_ids
-from infomax.io.folder import GROUP, ArrayWriter, FeatureWriter, finish
+from infomax.io.folder import FeatureWriter, finish
 from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown, refuse_unstorable
 from infomax.io.prepare.database import Database, text_column
-from infomax.io.prepare.features import copy_features, write_made
-from infomax.io.prepare.merging import Counts, merge
+from infomax.io.prepare.features import MadeFeatures, copy_features
+from infomax.io.prepare.relations import divided
+from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
 from infomax.io.sources import (
+    FILE,
     Source,
-    find_files,
     listed_in,
     no_edges,
     no_nodes,
@@ -39,6 +41,9 @@ from infomax.io.sources import (
     refuse_other_type,
     refuse_two_kinds,
 )
+from infomax.io.type_folder import finish_types
+from infomax.io.typed import Tables
+from infomax.io.unite import Ends
 from infomax.progress import Progress
 
 GRAPH = "graph"
@@ -47,109 +52,151 @@ LARGEST = 1 << 31
 """There are fewer nodes than this."""
 
 
+class Link(NamedTuple):
+    """A relation that is prepared."""
+
+    ends: Ends
+    table: int
+    """The number of its edge table."""
+    query: str
+    """Its edges: number, source, target and, where they have weights, weight."""
+    row: int | None = None
+    """The end that is the row of the table itself, where rows are nodes."""
+
+
 class Preparation:
     """The stages, each of them done once."""
 
-    def __init__(
-        self,
-        work: Path,
-        edges: str | Path,
-        nodes: str | Path | None,
-        columns: Columns,
-        directed: bool,
-        halved: bool,
-        memory: int,
-    ) -> None:
-        self.edges = Source(find_files(str(edges)), columns)
-        self.nodes = None if nodes is None else Source(find_files(str(nodes)), columns)
-        self.columns, self.directed, self.halved = columns, directed, halved
-        array = () if columns.matrix is None else [columns.matrix]
-        files = [*self.edges.files, *(self.nodes.files if self.nodes else ()), *array]
+    def __init__(self, work: Path, tables: Tables, directed: bool, halved: bool, memory: int) -> None:
+        self.tables, self.columns, self.edges, self.nodes = (
+            tables,
+            tables.columns,
+            [*tables.edges.values()],
+            tables.nodes,
+        )
+        self.directed, self.halved = directed, halved
+        sources = [*self.edges, *self.nodes.values()]
+        files = [file for source in sources for file in (*source.files, source.columns.matrix) if file is not None]
         stamps = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
-        asked = json.dumps([stamps, len(self.edges.files), asdict(columns), directed, halved], default=str)
+        counts = [len(source.files) for source in sources]
+        asked = json.dumps([stamps, counts, asdict(self.columns), directed, halved], default=str)
         _keep_if_same(work, asked)
         self.folder = work / GRAPH
         self.folder.mkdir(exist_ok=True)
+        self.several = None in tables.edges or any(ends and ends[0] for ends in tables.edges)
+        self.notes: dict[str, Any] = {}
+        self.kinds = [*self.nodes]
+        self.links: list[Link] = []
         self.database = Database(work, memory)
 
     def run(self, progress: Progress) -> None:
         """Do all stages that are not done yet."""
-        stages = {
-            "edges": ("reading edges", self._read_edges),
-            **({} if self.nodes is None else {"nodes": ("reading nodes", self._read_nodes)}),
-            **({"first": ("finding ids", self._find_ids)} if self.nodes is None else {}),
-            "numbers": ("checking ids", self._number_nodes),
-            "sources": ("joining sources", lambda: self._join("source", "edges", "half")),
-            "targets": ("joining targets", lambda: self._join("target", "half", "pairs")),
-            "rows": ("sorting edges", self._write_rows),
-            "columns": ("writing ids and labels", self._write_nodes),
-            "features": ("writing features", self._write_features),
-        }
+        self.progress = progress
         try:
-            notes: dict[str, Any] = {}
-            for done, (name, (title, work)) in enumerate(stages.items()):
-                progress(done, title, len(stages) + 1)
-                self.notes = notes
-                notes[name] = json.loads(self.database.stage(name, lambda work=work: json.dumps(work())))  # type: ignore[misc]
-            progress(len(stages), "hashing", len(stages) + 1)
+            for at in range(len(self.edges)):
+                self._do("edges", at, "reading edges", partial(self._read_edges, at))
+            for kind in self.nodes:
+                self._do("nodes", kind, "reading nodes", partial(self._read_nodes, kind))
+            links = self._do("relations", "", "finding relations", self._find_relations)
+            self.links = [Link(tuple(ends), *rest) for ends, *rest in links]
+            found = {kind for link in self.links for kind in link.ends[::2]}
+            self.kinds = [*self.nodes, *sorted(found - self.nodes.keys())]
+            for kind in self.kinds:
+                if kind not in self.nodes:
+                    self._do("first", kind, "finding ids", partial(self._find_ids, kind))
+                self._do("numbers", kind, "checking ids", partial(self._number_nodes, kind))
+            for at, link in enumerate(self.links):
+                self._do("sources", at, "joining sources", partial(self._join, link, 0, "edges", "half"))
+                self._do("targets", at, "joining targets", partial(self._join, link, 1, "half", "pairs"))
+                self._do("rows", at, "sorting edges", partial(self._write_rows, link))
+            for kind in self.kinds:
+                self._do("columns", kind, "writing ids and labels", partial(self._write_nodes, kind))
+            self._do("features", "", "writing features", self._write_features)
+            progress(len(self.notes), "hashing", len(self.notes) + 1)
         finally:
             self.database.close()
-        finish(self.folder, self._about(notes))
+        for kind in self.kinds:
+            finish(self._place(kind), self._about(kind))
+        if self.several:
+            finish_types(self.folder, self.kinds, [link.ends for link in self.links])
 
-    def _about(self, notes: dict[str, Any]) -> dict[str, Any]:
-        """What graph.json says."""
-        ends, rows, entries = notes["edges"]["ends"], notes["rows"], notes["rows"]["entries"]
+    def _do(self, stage: str, of: object, title: str, work: Callable[[], Any]) -> Any:
+        """Do a stage, of a type, a table or a relation, unless it is done; returns its note."""
+        total = len(self.edges) + len(self.nodes) + 3 * max(1, len(self.links)) + 2 * max(1, len(self.kinds)) + 3
+        self.progress(len(self.notes), title, max(total, len(self.notes) + 1))
+        name = f"{stage} {of}"
+        self.notes[name] = json.loads(self.database.stage(name, lambda: json.dumps(work())))
+        return self.notes[name]
+
+    def _place(self, kind: str) -> Path:
+        """The folder of a type."""
+        place = self.folder / "nodes" / kind if self.several else self.folder
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def _table(self, kind: str) -> str:
+        """The table of the nodes of a type: node, number, id, and labels, splits and names as l0, l1, ..."""
+        return f"nodes{self.kinds.index(kind)}"
+
+    def _of_nodes(self, kind: str) -> dict[str, Any]:
+        """What is noted of the node table of a type, or of the ids of its edges."""
+        note = self.notes[f"{'nodes' if kind in self.nodes else 'first'} {kind}"]
+        return {"labels": [], "splits": [], "names": [], "features": [], "encoding": None, **note}
+
+    def _about(self, kind: str) -> dict[str, Any]:
+        """What graph.json says of the nodes of a type, and of the edges where there is one."""
+        rows, nodes = [self.notes[f"rows {at}"] for at in range(len(self.links))], self._of_nodes(kind)
+        ends = tuple(self.notes["edges 0"]["ends"])
         return {
-            "nodes": notes["numbers"]["nodes"],
-            "edges": entries if self.directed else entries // 2,
-            "directed": self.directed,
-            "weighted": rows["weighted"],
-            "feature_names": notes["features"],
-            "labels": self._annotations(notes, "labels"),
-            "splits": self._annotations(notes, "splits"),
-            "dropped": {name: rows[name] for name in ("self_loops", "duplicates", "zero_weights")},
-            "edge_columns": None if self.columns.names_ends(ends) else ends,
-            "table_columns": notes["nodes"]["named"] if self.nodes else self.columns.named(),
-            **({"encoding": notes["nodes"]["encoding"]} if self.nodes and notes["nodes"]["encoding"] else {}),
+            "nodes": self.notes[f"numbers {kind}"],
+            "edges": 0 if self.several else rows[0]["entries"] // (1 if self.directed else 2),
+            "directed": self.directed and not self.several,
+            "weighted": rows[0]["weighted"] and not self.several,
+            "feature_names": self.notes["features "][kind],
+            "labels": nodes["labels"],
+            "splits": nodes["splits"],
+            "dropped": {name: sum(one[name] for one in rows) for name in ("self_loops", "duplicates", "zero_weights")},
+            "edge_columns": None if self.several or self.columns.names_ends(ends) else ends,
+            "table_columns": nodes.get("named", {}) if self.nodes and not self.several else self.columns.named(),
+            **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
         }
 
-    def _annotations(self, notes: dict[str, Any], kind: str) -> list[str]:
-        """The names of the labels, of the splits, or of the column of names."""
-        return list(notes["nodes"][kind]) if self.nodes else []
-
-    def _read_edges(self) -> dict[str, Any]:
-        """Table edges: number, source, target and, where edges have weights, weight."""
-        weighted, integers = False, True
+    def _read_edges(self, at: int) -> dict[str, Any]:
+        """Table edges: number, source, target and, where edges have them, weight and relation."""
+        source, weighted, integers = self.edges[at], False, [True, True]
 
         def batches() -> Iterator[dict[str, Any]]:
             nonlocal weighted, integers
-            for rows in self.edges.edges():
-                weighted, integers = rows.weight is not None, integers and all(map(are_integers, rows.ends))
-                source, target = map(text_column, rows.ends)
-                weight = {} if rows.weight is None else {"weight": rows.weight}
-                yield {"number": rows.numbers, "source": source, "target": target, **weight}
+            for rows in source.edges():
+                weighted = rows.weight is not None
+                own = map(are_integers, rows.ends) if source.lines else source.integers
+                integers = [before and now for before, now in zip(integers, own, strict=True)]
+                first, last = map(text_column, rows.ends)
+                others = {} if rows.weight is None else {"weight": rows.weight}
+                others |= {} if rows.relations is None else {"relation": text_column(rows.relations)}
+                yield {"number": rows.numbers, "source": first, "target": last, **others}
 
-        count = self.database.create("edges", batches())
+        count = self.database.create(f"edges{at}", batches())
         if not count:
-            if self.nodes is None:
-                raise no_edges(self.edges)
-            self.database.execute("CREATE OR REPLACE TABLE edges (number BIGINT, source BIGINT, target BIGINT)")
-        return {"count": count, "weighted": weighted, "integers": integers, "ends": self.edges.ends}
+            if not self.nodes:
+                raise no_edges(source)
+            self.database.execute(f"CREATE OR REPLACE TABLE edges{at} (number BIGINT, source BIGINT, target BIGINT)")
+        named = count > 0 and source.columns.edge_type is not None
+        return {"count": count, "weighted": weighted, "integers": integers, "ends": source.ends, "named": named}
 
-    def _read_nodes(self) -> dict[str, Any]:
-        """Table nodes, see `_node_rows`; where features are no numbers, what they become is learnt first."""
-        assert self.nodes is not None  # noqa: S101  a stage of node tables
+    def _read_nodes(self, kind: str) -> dict[str, Any]:
+        """The table of a type, see `_table`; where features are no numbers, what they become is learnt first."""
         try:
-            return self._node_rows(self.nodes)
+            return self._node_rows(kind, self.nodes[kind])
         except NotNumbersError:
-            if not self.nodes.learn():
+            if not self.nodes[kind].learn():
                 raise
         self.database.execute("ROLLBACK")
         self.database.execute("BEGIN")
-        return self._node_rows(self.nodes)
+        return self._node_rows(kind, self.nodes[kind])
 
-    def _node_rows(self, source: Source) -> dict[str, Any]:
-        """Table nodes: node, number, id, labels, splits and names as l0, l1, ...; and the features, in order."""
+    def _node_rows(self, kind: str, source: Source) -> dict[str, Any]:
+        """The table of a type; and the features, in order."""
         writer, integers = None, True
         with ExitStack() as stack:
 
@@ -158,23 +205,25 @@ class Preparation:
                 count = 0
                 for rows in source.nodes():
                     refuse_unstorable(source, rows)
-                    integers = integers and are_integers(rows.ids)
                     if rows.features is not None:
                         if writer is None:
-                            if self.columns.features is None and source.columns.encoding is None:
+                            if source.columns.features is None and source.columns.encoding is None:
                                 warn_if_ids(source.path, source.feature_names, rows.features)
                             width, where = rows.features.shape[1], str(source.path)
-                            opened = FeatureWriter(self.folder, width, where, halved=self.halved)
+                            opened = FeatureWriter(self._place(kind), width, where, halved=self.halved)
                             writer = stack.enter_context(opened)
                         for block in row_blocks(rows.features):
                             writer.append(dense(block))
-                    numbers = {"node": np.arange(count, count + len(rows.numbers)), "number": rows.numbers}
+                    at = np.arange(count, count := count + len(rows.numbers))
+                    ids = at + 1 if source.columns.numbered else text_column(rows.ids)
+                    integers = integers and (source.columns.numbered or are_integers(rows.ids))
                     others = [*map(text_column, rows.labels.values()), *rows.splits.values()]
                     others += [] if rows.names is None else [text_column(rows.names)]
-                    yield numbers | {"id": text_column(rows.ids)} | {f"l{at}": cells for at, cells in enumerate(others)}
-                    count += len(rows.numbers)
+                    yield {"node": at, "number": rows.numbers, "id": ids} | {
+                        f"l{column}": cells for column, cells in enumerate(others)
+                    }
 
-            if not self.database.create("nodes", batches()):
+            if not self.database.create(self._table(kind), batches()):
                 raise no_nodes(source)
         names, chosen = source.feature_names if writer is not None else [], source.chosen
         found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": source.names[chosen.identifier]}
@@ -182,140 +231,167 @@ class Preparation:
         encoding = source.columns.encoding and source.columns.encoding.to_json()
         return {"features": names, "integers": integers, "named": source.columns.named(), "encoding": encoding, **found}
 
-    def _find_ids(self) -> dict[str, Any]:
-        """Without a node table: table first, where each id of the edges appears first."""
-        self.database.execute(
-            "CREATE TABLE first AS SELECT id, min(place) AS place, min(place % 2) <> max(place % 2) AS shared FROM ("
-            "SELECT source AS id, 2 * number AS place FROM edges UNION ALL SELECT target, 2 * number + 1 FROM edges"
-            ") GROUP BY id"
-        )
-        shared = self.database.execute("SELECT bool_or(shared) FROM first").fetchone()[0]
-        refuse_two_kinds(self.edges, self.notes["edges"]["ends"], bool(shared))
-        return {"features": [], "integers": self.notes["edges"]["integers"]}
-
-    def _number_nodes(self) -> dict[str, Any]:
-        """Table nodes complete, each id once."""
-        database, edges = self.database, self.notes["edges"]
-        if self.nodes is None:
-            database.create("nodes", self._in_order())
-            database.execute("DROP TABLE first")
-        else:
-            refuse_twice(database, self.nodes, self.notes["nodes"]["id"])
-        count = database.execute("SELECT count(*) FROM nodes").fetchone()[0]
-        if count >= LARGEST:
-            raise InputError(str(self.edges.path), f"fewer than {LARGEST:,} nodes", f"{count:,}")
-        if self.nodes is not None and edges["count"]:
-            refuse_other_type(
-                self.edges, self.nodes, of_edges=edges["integers"], of_nodes=self.notes["nodes"]["integers"]
+    def _find_relations(self) -> list[Link]:
+        """The edges of each relation; those of a table of several are told apart."""
+        found = []
+        for at, (ends, source) in enumerate(self.tables.edges.items()):
+            note = self.notes[f"edges {at}"]
+            if not self.tables.listed and not (ends and ends[0]) and not self.columns.types:
+                refuse_two_kinds(source, note["ends"], partial(self._overlap, at))
+            parts = (
+                divided(self.database, self.tables, f"edges{at}", source, note)
+                if ends is None
+                else {ends: f"FROM edges{at}"}
             )
-        refuse_missing_header(self.edges, edges["ends"], partial(is_node, database))
-        return {"nodes": count}
+            for of_part, query in parts.items():
+                if source.columns.edges_as:
+                    both = self.tables.around_rows(of_part, alone=len(parts) == 1)
+                    found += [Link(both[0], at, f"SELECT number, source, number AS target {query}", 1)]
+                    found += [Link(both[1], at, f"SELECT number, number AS source, target {query}", 0)]
+                else:
+                    found.append(Link(of_part, at, f"SELECT * {query}"))
+        return found
+
+    def _overlap(self, at: int) -> bool:
+        """Whether an id is at both ends of edges of a table."""
+        query = f"SELECT 1 FROM edges{at} AS one SEMI JOIN edges{at} AS two ON one.source = two.target LIMIT 1"  # noqa: S608
+        return self.database.execute(query).fetchone() is not None
+
+    def _find_ids(self, kind: str) -> dict[str, Any]:
+        """Of a type without a node table: table first, where each id of its edges appears first."""
+        ends = [(link, end) for link in self.links for end in (0, 1) if link.ends[2 * end] == kind]
+        # The files of all tables are numbered one after the other.
+        before = np.cumsum([0, *(len(source.files) for source in self.edges)]).tolist()
+        parts = " UNION ALL ".join(
+            f"SELECT {('source', 'target')[end]} AS id, 2 * number + {2 * FILE * before[link.table] + end} AS place "  # noqa: S608  our own names
+            f"FROM ({link.query})"
+            for link, end in ends
+        )
+        self.database.execute(f"CREATE TABLE first AS SELECT id, min(place) AS place FROM ({parts}) GROUP BY id")  # noqa: S608
+        # As Python writes it: 007 and +1 are text.
+        exact = "SELECT bool_and(coalesce(try_cast(id AS BIGINT)::VARCHAR = id::VARCHAR, false)) FROM first"
+        integers = all(self.edges[link.table].lines or self._integers(link, end) for link, end in ends)
+        return {"integers": integers and bool(self.database.execute(exact).fetchone()[0])}
+
+    def _integers(self, link: Link, end: int) -> bool:
+        """Whether the ids at an end of a relation are integers."""
+        return link.row == end or bool(self.notes[f"edges {link.table}"]["integers"][end])
+
+    def _number_nodes(self, kind: str) -> int:
+        """The table of a type complete, each id once; the number of its nodes."""
+        table, source = self._table(kind), self.nodes.get(kind)
+        if source is None:
+            self.database.create(table, self._in_order())
+            self.database.execute("DROP TABLE first")
+        else:
+            refuse_twice(self.database, table, source, self._of_nodes(kind)["id"])
+        count = int(self.database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608  our own names
+        if count >= LARGEST:
+            raise InputError(str((source or self.edges[0]).path), f"fewer than {LARGEST:,} nodes", f"{count:,}")
+        return count
 
     def _in_order(self) -> Iterator[dict[str, Any]]:
         """The ids of the edges in the order in which they appear first."""
         count = 0
-        for batch in self.database.stream("SELECT place, id FROM first ORDER BY place"):
-            yield {"node": np.arange(count, count + len(batch)), "number": batch["place"], "id": batch["id"]}
-            count += len(batch)
+        for batch in self.database.stream("SELECT id FROM first ORDER BY place"):
+            at = np.arange(count, count := count + len(batch))
+            yield {"node": at, "number": at, "id": batch["id"]}
 
-    def _join(self, end: str, before: str, after: str) -> dict[str, Any]:
+    def _join(self, link: Link, end: int, before: str, after: str) -> None:
         """A table of edges with the numbers of nodes at one end in place of their ids."""
-        edges, integers = self.notes["edges"], self.notes["nodes" if self.nodes else "first"]["integers"]
-        # Ids are compared as integers where all of both tables are; else by their text.
-        kind = "BIGINT" if integers and edges["integers"] else "VARCHAR"
-        weight = ", weight" if edges["weighted"] else ""
-        ends = "node AS source, target" if end == "source" else "source, node AS target"
-        self.database.execute(
-            f"CREATE TABLE {after} AS SELECT {before}.number, {ends}{weight} FROM {before} "  # noqa: S608  our own names
-            f"LEFT JOIN (SELECT node, id::{kind} AS id FROM nodes) AS listed ON listed.id = {before}.{end}::{kind}"
+        database, edges, (column, kind) = (
+            self.database,
+            self.edges[link.table],
+            (("source", "target")[end], link.ends[2 * end]),
         )
-        if end == "target" and self.nodes is not None:
-            refuse_unknown(self.database, self.edges, edges["ends"], listed_in(self.nodes, integers=integers))
-        if end == "source":
+        names = self.notes[f"edges {link.table}"]["ends"]
+        if end == 0:
+            self._check_ids(link, edges, names)
+        # Ids are compared as integers where all of both tables are; else by their text.
+        key, of_key = (
+            ("number" if link.row == end else "id"),
+            self._of_nodes(kind)["integers"] and self._integers(link, end),
+        )
+        as_type = "BIGINT" if of_key or link.row == end else "VARCHAR"
+        ends = "node AS source, target" if end == 0 else "source, node AS target"
+        query = link.query if end == 0 else f"SELECT * FROM {before}"  # noqa: S608
+        database.execute(
+            f"CREATE TABLE {after} AS SELECT one.number, {ends}{', weight' if self._weighted(link) else ''} "  # noqa: S608
+            f"FROM ({query}) AS one LEFT JOIN (SELECT node, {key}::{as_type} AS id FROM {self._table(kind)}) AS listed "
+            f"ON listed.id = one.{column}::{as_type}"
+        )
+        if end == 0:
             # The unknown sources are told with the targets, whichever comes first: the ids are kept till then.
-            self.database.execute("CREATE TABLE strangers AS SELECT number, source AS id FROM edges LIMIT 0")
-            self.database.execute(
-                "INSERT INTO strangers SELECT edges.number, edges.source FROM edges "
+            database.execute(
+                f"CREATE TABLE strangers AS SELECT number, source::VARCHAR AS id FROM ({link.query}) "  # noqa: S608
                 "SEMI JOIN (SELECT number FROM half WHERE source IS NULL) AS lost USING (number)"
             )
-        self.database.execute(f"DROP TABLE {before}")
-        return {}
-
-    def _write_rows(self) -> dict[str, Any]:
-        """Write the files of the matrix: its rows are the nodes that send to a node."""
-        database, n, weighted = self.database, self.notes["numbers"]["nodes"], self.notes["edges"]["weighted"]
-        zero = "weight = 0" if weighted else "false"
-        loops, zeros = database.execute(
-            f"SELECT count(*) FILTER (source = target), count(*) FILTER (source <> target AND {zero}) FROM pairs"  # noqa: S608
-        ).fetchone()
-        counts, entries = Counts(), 0
-        with (
-            ArrayWriter(self.folder / layout.STARTS, np.int64) as starts,
-            ArrayWriter(self.folder / layout.NEIGHBOURS, np.int32) as neighbours,
-            ArrayWriter(self.folder / layout.WEIGHTS, np.float32) as weights,
-        ):
-            starts.append(np.zeros(1))
-            for rows, columns, values in merge(self._keys(weighted, zero), n, counts, turned=self.directed):
-                neighbours.append(columns)
-                weights.append(np.empty(0) if values is None else values)
-                # Rows that end within this batch: all before its last, which may go on.
-                ended = np.arange(starts.rows - 1, rows[-1])
-                starts.append(entries + np.searchsorted(rows, ended, side="right"))
-                entries += len(rows)
-            starts.append(np.full(n + 1 - starts.rows, entries))
-        if counts.weighted:
-            parts = (layout.STARTS, layout.NEIGHBOURS, layout.WEIGHTS)
-            senders = Senders(*(np.load(self.folder / name, mmap_mode="r") for name in parts))
-            check_sums(senders, self._id, f"{self.edges.path}, ")
+            if link is [one for one in self.links if one.table == link.table][-1]:
+                database.execute(f"DROP TABLE edges{link.table}")
         else:
-            (self.folder / layout.WEIGHTS).unlink()
-        dropped = {"self_loops": loops, "duplicates": counts.duplicates, "zero_weights": zeros}
-        return {"entries": entries, "weighted": counts.weighted, **dropped}
+            listed = [
+                listed_in(self.nodes[of_end], integers=self._of_nodes(of_end)["integers"])
+                if of_end in self.nodes
+                else ""
+                for of_end in link.ends[::2]
+            ]
+            refuse_unknown(database, edges, names, listed)
+            for table in ("half", "strangers"):
+                database.execute(f"DROP TABLE {table}")
+
+    def _check_ids(self, link: Link, edges: Source, names: list[str]) -> None:
+        """Refuse ids of edges of another type than those of nodes, and two of them in place of a header."""
+        for end, kind in enumerate(link.ends[::2]):
+            if kind in self.nodes and self.notes[f"edges {link.table}"]["count"]:
+                of_edges, of_nodes = self._integers(link, end), self._of_nodes(kind)["integers"]
+                if link.row != end:
+                    refuse_other_type(edges, self.nodes[kind], of_edges=of_edges, of_nodes=of_nodes)
+        of_ends = iter(link.ends[::2])
+        refuse_missing_header(edges, names, lambda name: is_node(self.database, self._table(next(of_ends)), name))
+
+    def _weighted(self, link: Link) -> bool:
+        return link.row is None and bool(self.notes[f"edges {link.table}"]["weighted"])
+
+    def _write_rows(self, link: Link) -> dict[str, Any]:
+        """Write the files of a relation: its rows are the nodes that send to a node."""
+        first, _, last = link.ends
+        sizes = (self.notes[f"numbers {first}"], self.notes[f"numbers {last}"])
+        weighted, both_ways = self._weighted(link), first == last and not self.directed
+        found = write_sides(self.database, self.folder, link.ends, sizes, weighted=weighted, both_ways=both_ways)
+        if not self.several and found["weighted"]:
+            check_sums(self._edges().senders, self._id, f"{self.edges[0].path}, ")
+        self.database.execute("DROP TABLE pairs")
+        return found
 
     def _id(self, node: int) -> Any:
-        return self.database.execute("SELECT id FROM nodes WHERE node = ?", [node]).fetchone()[0]
+        return self.database.execute("SELECT id FROM nodes0 WHERE node = ?", [node]).fetchone()[0]
 
-    def _keys(self, weighted: bool, zero: str) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32] | None]]:
-        """The keys of all edges, as `merge` takes them, in order."""
-        n, weight = self.notes["numbers"]["nodes"], ", weight" if weighted else ""
-        there, back = f"2 * (source * {n} + target)", f"2 * (target * {n} + source)"
-        kept = f"FROM pairs WHERE source <> target AND NOT ({zero})"
-        query = f"SELECT {back if self.directed else there} AS key{weight} {kept}"
-        if not self.directed:
-            query += f" UNION ALL SELECT {back} + 1 AS key{weight} {kept}"
-        # Equal keys are in order of their weights, so that sums do not depend on the order of sorting.
-        for batch in self.database.stream(f"SELECT * FROM ({query}) ORDER BY ALL"):  # noqa: S608
-            yield batch["key"].to_numpy(), batch["weight"].to_numpy() if weighted else None
+    def _write_nodes(self, kind: str) -> None:
+        """Write nodes.parquet of a type and, of several, that it has no edges by itself."""
+        if self.several:
+            write_entries(self._place(kind), self.notes[f"numbers {kind}"], ())
+        write_nodes(self.database, self._table(kind), self._place(kind) / layout.NODES, self._of_nodes(kind))
 
-    def _write_nodes(self) -> dict[str, Any]:
-        """Write nodes.parquet."""
-        import pyarrow as pa
-        from pyarrow import parquet
+    def _write_features(self) -> dict[str, list[str]]:
+        """Write features.npy of each type of which no stage has written it; the names of the features."""
+        names: dict[str, list[str]] = {kind: self._of_nodes(kind)["features"] for kind in sorted(self.kinds)}
+        for kind in names:
+            matrix = self.nodes[kind].columns.matrix if kind in self.nodes else None
+            if not names[kind] and matrix is not None and not self.columns.made:
+                count = self.notes[f"numbers {kind}"]
+                names[kind] = copy_features(matrix, self._place(kind), count, halved=self.halved)
+        bare = [kind for kind, own in names.items() if not own]
+        if bare or (self.several and any(self.notes[f"rows {at}"]["weighted"] for at in range(len(self.links)))):
+            places = {kind: (self._place(kind), self._of_nodes(kind)["splits"]) for kind in names}
+            made = MadeFeatures(places, self.folder.parent)
+            edges = made.union(self.folder, [link.ends for link in self.links]) if self.several else self._edges()
+            if bare:
+                names |= made.write(edges, self.columns.made or usual(False), bare, halved=self.halved)
+        return names
 
-        integers = self.notes["nodes" if self.nodes else "first"]["integers"]
-        labels, splits, names = (self._annotations(self.notes, kind) for kind in ("labels", "splits", "names"))
-        fields = [pa.field("id", pa.int64() if integers else pa.string())]
-        fields += [pa.field(layout.LABEL + name, pa.dictionary(pa.int32(), pa.string())) for name in labels]
-        fields += [pa.field(layout.SPLIT + name, pa.bool_()) for name in splits]
-        fields += [pa.field(name, pa.string()) for name in names]
-        cells = ", ".join(["id", *(f"l{column}" for column in range(len(fields) - 1))])
-        with parquet.ParquetWriter(self.folder / layout.NODES, pa.schema(fields), write_page_checksum=True) as writer:
-            for batch in self.database.stream(f"SELECT {cells} FROM nodes ORDER BY node"):  # noqa: S608
-                columns = [
-                    pa.array(column).cast(field.type) for column, field in zip(batch.columns, fields, strict=True)
-                ]
-                writer.write_table(pa.table(columns, schema=pa.schema(fields)), row_group_size=GROUP)
-        return {}
-
-    def _write_features(self) -> list[str]:
-        """Write features.npy where no stage has written it; the names of the features."""
-        names = self.notes["nodes" if self.nodes else "first"]["features"]
-        if names:
-            return list(names)
-        if self.columns.matrix is not None:
-            return copy_features(self.columns.matrix, self.folder, self.notes["numbers"]["nodes"], halved=self.halved)
-        kind, splits = self.columns.made or usual(False), self._annotations(self.notes, "splits")
-        return write_made(self.folder, kind, splits, directed=self.directed, halved=self.halved)
+    def _edges(self) -> MappedAdjacency:
+        """The edges of a graph of one type, once they are written."""
+        return MappedAdjacency(open_senders(self.folder), self.directed)
 
 
 def _keep_if_same(work: Path, asked: str) -> None:

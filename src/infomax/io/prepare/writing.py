@@ -1,0 +1,118 @@
+"""The files of a graph folder that come from the database: who sends to each node, ids and labels."""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.arrays import folder as layout
+from infomax.arrays.adjacency import Senders
+from infomax.io.folder import GROUP, ArrayWriter
+from infomax.io.prepare.database import Database
+from infomax.io.prepare.merging import Counts, Entries, merge
+from infomax.io.type_folder import SIDES, place
+from infomax.io.unite import Ends
+
+
+def write_sides(
+    database: Database, folder: Path, ends: Ends, sizes: tuple[int, int], *, weighted: bool, both_ways: bool
+) -> dict[str, Any]:
+    """Write the files of a relation from table pairs; its name is empty where a graph has one type of nodes.
+
+    Returns whether any weight is other than 1, how many entries there are and how many edges were left out.
+    """
+    zero, one_type = "weight = 0" if weighted else "false", ends[0] == ends[2]
+    loop = "source = target" if one_type else "false"
+    loops, zeros = database.execute(
+        f"SELECT count(*) FILTER ({loop}), count(*) FILTER (NOT ({loop}) AND {zero}) FROM pairs"  # noqa: S608  our own names
+    ).fetchone()
+    kept = f"FROM pairs WHERE NOT ({loop}) AND NOT ({zero})"
+    sides = SIDES[: 1 if both_ways or not ends[1] else 2]
+    places = [place(folder, ends, side) if ends[1] else folder for side in sides]
+    duplicates = []
+    for path, (row, column), (n, width) in zip(
+        places, (("target", "source"), ("source", "target")), (sizes[::-1], sizes), strict=False
+    ):
+        keys, counts = _keys(database, kept, row, column, width, weighted=weighted, both_ways=both_ways), Counts()
+        entries = write_entries(path, n, merge(keys, width, counts, turned=row == "target"))
+        duplicates.append(counts.duplicates)
+    if one_type and len(places) == 2 and _same(*places):  # edges that have directions, but all run both ways
+        shutil.rmtree(places[1])
+    found = {"entries": entries, "weighted": (places[0] / layout.WEIGHTS).exists()}
+    return found | {"self_loops": loops, "duplicates": duplicates[0], "zero_weights": zeros}
+
+
+def _same(first: Path, second: Path) -> bool:
+    """Whether two folders hold the same files."""
+    names = [layout.STARTS, layout.NEIGHBOURS, *([layout.WEIGHTS] if (first / layout.WEIGHTS).exists() else [])]
+    return filecmp.cmpfiles(first, second, names, shallow=False)[0] == names
+
+
+def _keys(
+    database: Database, kept: str, row: str, column: str, width: int, *, weighted: bool, both_ways: bool
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32] | None]]:
+    """The keys of all edges, as `merge` takes them, in order."""
+    weight = ", weight" if weighted else ""
+    query = f"SELECT 2 * ({row} * {width} + {column}) AS key{weight} {kept}"
+    if both_ways:
+        query += f" UNION ALL SELECT 2 * ({column} * {width} + {row}) + 1 AS key{weight} {kept}"
+    # Equal keys are in order of their weights, so that sums do not depend on the order of sorting.
+    for batch in database.stream(f"SELECT * FROM ({query}) ORDER BY ALL"):  # noqa: S608
+        yield batch["key"].to_numpy(), batch["weight"].to_numpy() if weighted else None
+
+
+def write_entries(folder: Path, n: int, entries: Iterable[Entries]) -> int:
+    """Write the files of a matrix of n rows, of entries in order; returns their number.
+
+    There is no file of weights where all are 1.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    count, weighted = 0, False
+    with (
+        ArrayWriter(folder / layout.STARTS, np.int64) as starts,
+        ArrayWriter(folder / layout.NEIGHBOURS, np.int32) as neighbours,
+        ArrayWriter(folder / layout.WEIGHTS, np.float32) as weights,
+    ):
+        starts.append(np.zeros(1))
+        for rows, columns, values in entries:
+            neighbours.append(columns)
+            if values is not None:
+                weights.append(values)
+                weighted |= bool((values != 1).any())
+            # Rows that end within this batch: all before its last, which may go on.
+            ended = np.arange(starts.rows - 1, rows[-1])
+            starts.append(count + np.searchsorted(rows, ended, side="right"))
+            count += len(rows)
+        starts.append(np.full(n + 1 - starts.rows, count))
+    if not weighted:
+        (folder / layout.WEIGHTS).unlink()
+    return count
+
+
+def open_senders(folder: Path) -> Senders:
+    """What `write_entries` wrote, mapped."""
+    starts, neighbours = (np.load(folder / name, mmap_mode="r") for name in (layout.STARTS, layout.NEIGHBOURS))
+    weights = np.load(folder / layout.WEIGHTS, mmap_mode="r") if (folder / layout.WEIGHTS).exists() else None
+    return Senders(starts, neighbours, weights)
+
+
+def write_nodes(database: Database, table: str, path: Path, note: dict[str, Any]) -> None:
+    """Write nodes.parquet from a table of nodes; the note says which labels, splits and names it has."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    fields = [pa.field("id", pa.int64() if note["integers"] else pa.string())]
+    fields += [pa.field(layout.LABEL + name, pa.dictionary(pa.int32(), pa.string())) for name in note["labels"]]
+    fields += [pa.field(layout.SPLIT + name, pa.bool_()) for name in note["splits"]]
+    fields += [pa.field(name, pa.string()) for name in note["names"]]
+    cells = ", ".join(["id", *(f"l{column}" for column in range(len(fields) - 1))])
+    with parquet.ParquetWriter(path, pa.schema(fields), write_page_checksum=True) as writer:
+        for batch in database.stream(f"SELECT {cells} FROM {table} ORDER BY node"):  # noqa: S608  our own names
+            columns = [pa.array(column).cast(field.type) for column, field in zip(batch.columns, fields, strict=True)]
+            writer.write_table(pa.table(columns, schema=pa.schema(fields)), row_group_size=GROUP)

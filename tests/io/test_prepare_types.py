@@ -1,0 +1,167 @@
+"""A graph folder of several types made on disk is the graph that the reader of whole tables makes."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_faults import told
+from test_prepare import tabled
+from test_typed import MIXED, PAYMENTS, relations, write
+
+from infomax import Graph, read_graph
+from infomax.arrays.sparsity import dense
+from infomax.errors import InputError
+from infomax.io import unite
+from infomax.io.prepare import prepare
+from infomax.io.type_folder import check_graph_folder
+
+pytest.importorskip("duckdb", reason="prepare sorts with it")
+
+IDS: dict[str, list[Any]] = {"a": [5, -3, 0, 12, 7], "b": ["x", "007", "é", "5"], "c": [1, 2, 3]}
+WORDS = ["red fox", "blue", "", "red", "a green fox"]
+DAYS = ["2024-01-05", "2023-07-01", "2024-02-29", "", "2020-12-31"]
+
+
+def same(stored: Graph, graph: Graph) -> None:
+    """Assert that both are one graph, of a folder and in memory."""
+    assert stored.types == graph.types
+    assert relations(stored) == relations(graph)
+    for one, two in zip(stored.relations, graph.relations, strict=True):
+        assert (one.symmetric, one.count) == (two.symmetric, two.count)
+        for side in ("to_source", "to_target"):
+            assert getattr(one, side).indices.tolist() == getattr(two, side).indices.tolist()
+            assert (getattr(one, side).data is None) == (getattr(two, side).data is None)
+    for first, second in zip(stored.by_type().values(), graph.by_type().values(), strict=True):
+        assert first.ids[:].tolist() == second.ids.tolist()
+        assert first.ids.dtype == second.ids.dtype
+        assert first.feature_names == second.feature_names
+        np.testing.assert_allclose(first.features[:], dense(second.features), atol=1e-5)
+        assert first.encoding == second.encoding
+        assert dict(first.dropped) == dict(second.dropped)
+        assert dict(first.table_columns) == dict(second.table_columns)
+        names = [None if one.node_names is None else one.node_names[:].tolist() for one in (first, second)]
+        assert names[0] == names[1]
+        for what in ("labels", "splits"):
+            columns = [{name: cells.tolist() for name, cells in getattr(one, what).items()} for one in (first, second)]
+            assert columns[0] == columns[1]
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_a_folder_of_tables_makes_the_same_graph_on_disk(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder, labels = Path(name), []
+        for part in ("nodes", "edges"):
+            (folder / "t" / part).mkdir(parents=True)
+        suffix, directed = data.draw(st.sampled_from(["csv", "parquet"])), data.draw(st.booleans())
+        for kind in data.draw(st.sets(st.sampled_from("abc"))):
+            n = len(IDS[kind])
+            table: dict[str, list[Any]] = {"id": IDS[kind]}
+            if data.draw(st.booleans()):
+                table |= {"x": [0.5, -1, 3, 0, 2][:n], "split:seen": [1, 0, 1, 1, 0][:n]}
+            if data.draw(st.booleans()):
+                table |= {"text": WORDS[:n], "day": DAYS[:n], "field": ["p", "", "q", "p", "p"][:n]}
+                labels = ["field"]
+            tabled(folder / "t" / "nodes" / f"{kind}.{suffix}", table)
+        for ends in data.draw(st.sets(st.sampled_from(["a.r.b", "a.r.a", "b.s.a", "a.c", "a.s.a"]), min_size=1)):
+            pairs = st.tuples(*(st.sampled_from(IDS[kind]) for kind in (ends[0], ends[-1])))
+            edges = data.draw(st.lists(pairs, min_size=1, max_size=15))
+            columns = dict(zip(("source", "target"), map(list, zip(*edges, strict=True)), strict=True))
+            if data.draw(st.booleans()):
+                columns["weight"] = data.draw(
+                    st.lists(st.sampled_from([0, 0.5, 1, 2.25]), min_size=len(edges), max_size=len(edges))
+                )
+            tabled(folder / "t" / "edges" / f"{ends}.{suffix}", columns)
+        chosen: dict[str, Any] = {"labels": labels, "directed": directed}
+        if data.draw(st.booleans()):
+            chosen |= {"features": "degrees"}
+        try:
+            graph = read_graph(folder / "t", **chosen)
+        except InputError as error:  # a file without any number, say: both refuse it
+            told([error.expected], prepare, folder / "t", out=folder / "g.graph", memory=10**8, **chosen)
+            return
+        prepare(folder / "t", out=folder / "g.graph", memory=10**8, **chosen)
+        same(Graph.open(folder / "g.graph"), graph)
+        check_graph_folder(folder / "g.graph")
+        assert sorted(path.name for path in folder.iterdir()) == ["g.graph", "t"]
+
+
+HOW = ["u.buys.i", "knows", "knows", "it's new"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("chosen", [{}, {"types": "u,u"}, {"node_type": "kind"}, {"edges_as": "deal"}])
+def test_columns_that_tell_types_apart_do_so_on_disk(tmp_path: Path, suffix: str, chosen: dict[str, Any]) -> None:
+    ends = {"source": [0, 2, 0, 1], "target": [7, 0, 2, 2], "how": HOW}
+    if chosen.get("node_type"):  # the types of "knows" are told by the node table alone
+        ends |= {"target": [7, 0, 7, 2]}
+        mixed = {name: column[:4] for name, column in MIXED.items()} | {
+            "x": [1, 2, 3, None if suffix == "parquet" else ""]
+        }
+        nodes = tabled(tmp_path / f"nodes.{suffix}", mixed)
+        chosen = chosen | {"labels": "sort"}
+    edges = tabled(tmp_path / f"edges.{suffix}", ends)
+    chosen = chosen | {"edge_type": "how", **({"nodes": nodes} if "node_type" in chosen else {})}
+    graph = read_graph(edges, **chosen)
+    prepare(edges, out=tmp_path / "g.graph", **chosen)
+    same(Graph.open(tmp_path / "g.graph"), graph)
+    assert {one.name.split(" ")[0] for one in graph.relations} >= {"buys", "knows", "it's"}
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_rows_that_are_nodes_are_so_on_disk(tmp_path: Path, own: bool) -> None:
+    edges = tabled(tmp_path / "e.csv", PAYMENTS | ({"id": ["p", "q", "5"]} if own else {}))
+    chosen: dict[str, Any] = {"types": "person,shop", "labels": "sort", "edges_as": "payment"}
+    prepare(edges, out=tmp_path / "g.graph", **chosen)
+    stored = Graph.open(tmp_path / "g.graph")
+    same(stored, read_graph(edges, **chosen))
+    assert dict(stored.table_columns) == {"types": "person,shop", "edges_as": "payment"}
+
+
+@pytest.mark.parametrize("lost", [{"source": [0], "target": [9]}, {"source": [0], "target": [1]}])
+def test_an_end_of_no_type_or_of_two_is_told_alike(tmp_path: Path, lost: dict[str, Any]) -> None:
+    nodes = tabled(tmp_path / "n.csv", MIXED | {"x": [1, 2, 3, 0, 0]})
+    edges = tabled(tmp_path / "e.csv", {"source": [0, *lost["source"]], "target": [7, *lost["target"]]})
+    with pytest.raises(InputError) as refused:
+        read_graph(edges, nodes, node_type="kind", ignore="sort")
+    with pytest.raises(InputError) as on_disk:
+        prepare(edges, nodes, out=tmp_path / "g.graph", node_type="kind", ignore="sort")
+    assert str(on_disk.value) == str(refused.value)
+    assert "line 3" in str(refused.value)
+
+
+@pytest.mark.parametrize("stage", ["finding relations", "finding ids", "joining targets", "sorting edges", "hashing"])
+def test_stopped_at_any_stage_it_goes_on_to_the_same_files(tmp_path: Path, stage: str) -> None:
+    folder, calls = write(tmp_path / "tables", nodes__author={"id": ["5", "ann", "bob"], "x": [1, 2, 3]}), 0
+
+    def stop(done: int, title: str = "", total: int | None = None) -> None:
+        nonlocal calls
+        calls += title == stage
+        if title == stage and calls == (1 if stage in ("finding relations", "finding ids", "hashing") else 2):
+            raise KeyboardInterrupt
+
+    if stage == "finding ids":
+        (folder / "nodes" / "author.csv").unlink()
+    with pytest.raises(KeyboardInterrupt):
+        prepare(folder, out=tmp_path / "g.graph", labels="field", progress=stop)
+    for name in ("g.graph", "whole.graph"):
+        prepare(folder, out=tmp_path / name, labels="field")
+    first, second = (json.loads((tmp_path / name / "graph.json").read_text()) for name in ("g.graph", "whole.graph"))
+    assert first == second
+
+
+def test_the_union_of_relations_does_not_depend_on_blocks(tmp_path: Path) -> None:
+    graph = read_graph(write(tmp_path), labels="field", directed=True)
+    sizes = {kind: one.num_nodes for kind, one in graph.by_type().items()}
+    whole = unite.union(graph.relations, sizes).toarray()
+    blocks = [block.toarray() for block in unite.union_rows(graph.relations, sizes, entries=2)]
+    assert len(blocks) > len(sizes)
+    assert np.concatenate(blocks).tolist() == whole.tolist()
+    assert whole.tolist() == whole.T.tolist()
