@@ -6,7 +6,10 @@ import argparse
 import json
 import os
 import platform
+import resource
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -81,6 +84,25 @@ def report(
         what = {name: value for name, value in vars(settings).items() if name not in ("json", "peers", "contender")}
         document = {"settings": what, "machine": where, "rows": rows, **more}
         settings.json.write_text(json.dumps(document, indent=2) + "\n")
+
+
+def timed(commands: Sequence[Sequence[str]], threads: int, *, at_once: bool = False) -> tuple[float, float]:
+    """Seconds that commands take, one after the other or at once: by the clock, and of CPU time."""
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as a user runs it, whose Python compiles a module once
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    running = []
+    for command in commands:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        running.append((command, subprocess.Popen(command, env=environment, **quiet)))
+        if not at_once:
+            running[-1][1].wait()
+    for command, process in running:
+        said = process.communicate()[1]
+        if process.returncode:
+            raise SystemExit(f"{' '.join(command)} failed: {said[-1000:]}")
+    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def machine(device: str) -> dict[str, Any]:

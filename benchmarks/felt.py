@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.command import parser, report
+from benchmarks.command import parser, report, timed
 
 EPOCHS = 300
 """Epochs of PyG's script: those of PyG's own example."""
@@ -40,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         runs: dict[str, list[tuple[float, float]]] = {}
         for turn in range(settings.repeats):
             for name, command in _commands(settings, Path(folder), turn).items():
-                runs.setdefault(name, []).append(_measure(command, settings.threads))
+                runs.setdefault(name, []).append(timed([command], settings.threads))
     torch_s = min(wall for wall, _ in runs["import torch"])
     rows: list[dict[str, Any]] = [
         {
@@ -109,18 +105,6 @@ def _arrays(dataset: str, path: Path) -> Path:
         x = graph.features.toarray() if sparse.issparse(graph.features) else graph.features
         np.savez(path, x=x.astype(np.float32), edge_index=np.stack(graph.adjacency.nonzero()).astype(np.int64))
     return path
-
-
-def _measure(command: list[str], threads: int) -> tuple[float, float]:
-    """Seconds that a command takes, by the clock and of CPU time."""
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as a user runs it, whose Python compiles a module once
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed: {done.stderr[-1000:]}")
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 if __name__ == "__main__":

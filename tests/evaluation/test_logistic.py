@@ -201,3 +201,16 @@ def test_regressions_fitted_together_are_those_fitted_alone(form, many, monkeypa
         for x, y, together in zip(xs, ys, models, strict=True):
             *_, (_, alone) = logistic_path(form(x), y, [each for each in (0.01, 1.0, 100.0) if each <= cost])
             np.testing.assert_allclose(together.logits(x), alone.logits(x), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("value", [np.inf, 1.0])
+def test_columns_that_a_rank_lacks_take_no_part_even_where_nothing_pulls_weights_to_0(value):
+    """A column of ones in place of zeros would share the bias with it; with a unit of 1 / 0 nothing would be left."""
+    rng = np.random.default_rng(0)
+    xs = [rng.normal(size=(200, 6)) + 3, rng.normal(size=(200, 6)) + 3]
+    xs[1][:, :3] = 0
+    ys = [(x[:, -1] + 2 * rng.normal(size=200) > 3.5).astype(np.int64) for x in xs]
+    ((_, models),) = logistic_paths(xs, ys, [value], "cpu")
+    for x, y, together in zip(xs, ys, models, strict=True):
+        ((_, alone),) = logistic_path(x, y, [value])
+        np.testing.assert_allclose(together.logits(x), alone.logits(x), rtol=2e-3, atol=2e-3)
