@@ -72,23 +72,19 @@ def following(progress: bool | Callable[[Any], None]) -> Iterator[Callable[[Any]
 
         bar = progress_bar(Console(stderr=True))
         task = bar.add_task("epochs", total=None, note="")
-        with _in_notebook(bar) if bar.console.is_jupyter else _on_terminal(bar) as redraw:
+        # In a log, where a bar cannot be drawn again, nothing is drawn.
+        drawn: Any = _in_notebook(bar) if bar.console.is_jupyter else bar if bar.console.is_terminal else nullcontext()
+        with drawn as redraw:
 
             def follow(training: Any) -> None:
                 done, note, total = position(training)
                 bar.update(task, completed=done, note=note, total=done if training.finished else total)
-                redraw()
+                if bar.console.is_jupyter:
+                    redraw()
 
             yield follow
     else:
         yield lambda training: None
-
-
-@contextmanager
-def _on_terminal(bar: rich.Progress) -> Iterator[Callable[[], None]]:
-    """Let rich draw the bar; in a log, where it cannot be drawn again, draw nothing."""
-    with bar if bar.console.is_terminal else nullcontext():
-        yield lambda: None
 
 
 @contextmanager

@@ -16,7 +16,8 @@ from infomax.arrays.table import MappedTable
 from infomax.kernels.ranks import Portion
 from infomax.parts.corruptions import shuffle_features
 from infomax.parts.encoders import GCN, PathMean
-from infomax.training.embed import Embedder, OnDisk, Recipe, embed
+from infomax.training.embed import Embedder, OnDisk, embed
+from infomax.training.own import Recipe
 from infomax.training.step import Model, evaluate_pair
 from infomax.views import Batches, WholeGraph
 from infomax.views.whole import whole_view

@@ -13,9 +13,6 @@ from infomax.cli.app import app
 from infomax.cli.options import threaded
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from infomax.embeddings import Embeddings
     from infomax.graphs.graph import Graph
 
@@ -62,7 +59,7 @@ def demo(
     show.table("Nearest packages", ("package", "neighbours"), [(k, ", ".join(v)) for k, v in nearest.items()])
     write_json(report, {"dataset": "debian", "rows": rows, "neighbours": nearest, "health": model.health_})
     model.save(run, overwrite=True)  # right after its report, by which the next demo recognises it
-    _picture(graph, _map(graph, embeddings, out / "map.html"), out / "debian.png")
+    _draw(graph, embeddings, out)
     show.wrote(f"{out}/: run/, embeddings.npz, report.json, debian.png, map.html", began)
     show.out.print(words(model.health_["verdict"]))
     show.out.print(f"Open {out}/map.html in a browser: search for a package, click it, and see its neighbours.")
@@ -77,25 +74,21 @@ def _reported(run: Path, report: Path) -> bool:
     return both and read_json(report).get("health") == read_json(run / HEALTH)
 
 
-def _picture(graph: Graph, places: NDArray[np.float32], path: Path) -> None:
-    """Draw a sample of the labelled packages at their places ``[N, 2]`` on the map, coloured by section."""
+def _draw(graph: Graph, embeddings: Embeddings, out: Path) -> None:
+    """Write an interactive map of all packages, and a picture of a sample of the labelled ones, coloured by section."""
     import numpy as np
 
+    from infomax.analysis.map import node_columns, write_map
     from infomax.analysis.pictures import sample_rows, scatter
+    from infomax.evaluation.clustering import cluster
 
+    columns, title = node_columns(graph, cluster(embeddings.vectors, COMMUNITIES, seed=0)), "Debian's source packages"
+    with show.Steps("map", None) as steps:
+        places = write_map(
+            out / "map.html", embeddings.ids, embeddings.vectors, columns, title=title, progress=steps.at
+        )
     section = graph.labels["section"]
     known = np.flatnonzero(section != "")
     rows = known[sample_rows(len(known), SAMPLE, seed=0)]
-    scatter(places[rows], section[rows], path, "Debian's packages, placed by what DGI learnt without labels")
-
-
-def _map(graph: Graph, embeddings: Embeddings, path: Path) -> NDArray[np.float32]:
-    """Write an interactive map of all packages; returns their places ``[N, 2]``."""
-    from infomax.analysis.map import node_columns, write_map
-    from infomax.evaluation.clustering import cluster
-
-    columns = node_columns(graph, cluster(embeddings.vectors, COMMUNITIES, seed=0))
-    with show.Steps("map", None) as steps:
-        return write_map(
-            path, embeddings.ids, embeddings.vectors, columns, title="Debian's source packages", progress=steps.at
-        )
+    title = "Debian's packages, placed by what DGI learnt without labels"
+    scatter(places[rows], section[rows], out / "debian.png", title)

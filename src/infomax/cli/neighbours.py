@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from infomax.embeddings import Embeddings, Searched, StoredEmbeddings
-    from infomax.estimator import DGI
     from infomax.index import NeighbourIndex
 
 EXACT = 100_000
@@ -67,7 +66,8 @@ def neighbours(
 ) -> None:
     """Show the nodes nearest to a node, by cosine similarity."""
     from infomax import index
-    from infomax.embeddings import rows_of
+    from infomax.embeddings import Embeddings, StoredEmbeddings, rows_of
+    from infomax.io.parts import has_parts
 
     began = time.monotonic()
     wanted = [*(nodes or ()), *([] if file is None else _listed(file))]
@@ -75,7 +75,11 @@ def neighbours(
         found = "both" if wanted else "no --out" if everything else "none"
         raise InputError("neighbours", "nodes, --nodes FILE, or --all --out FILE", found)
     source, wanted = _of_one_type(source, wanted)
-    searched = _open(source, False if everything else use_index, wanted)
+    indexed = False if everything else use_index
+    if has_parts(source):
+        searched: Searched = _of_parts(source, StoredEmbeddings.open(source), indexed)
+    else:
+        searched = Embeddings.read(source) if source.is_file() else _of_run(source, indexed, wanted)
     if everything:
         blocks = _all(searched, k, use_index, device)
     else:
@@ -184,16 +188,6 @@ def _percent(share: float) -> str:
     return "over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %"
 
 
-def _open(source: Path, use_index: bool | None, nodes: Sequence[str]) -> Searched:
-    """The vectors of a run, of a file or of a folder of parts, or an index of them."""
-    from infomax.embeddings import Embeddings, StoredEmbeddings
-    from infomax.io.parts import has_parts
-
-    if has_parts(source):
-        return _of_parts(source, StoredEmbeddings.open(source), use_index)
-    return Embeddings.read(source) if source.is_file() else _of_run(source, use_index, nodes)
-
-
 def _of_parts(folder: Path, stored: StoredEmbeddings, use_index: bool | None) -> StoredEmbeddings | NeighbourIndex:
     """The vectors of a folder of parts, which stay on disk, or the index beside them."""
     from infomax import index
@@ -226,10 +220,9 @@ def _of_run(run: Path, use_index: bool | None, nodes: Sequence[str]) -> Searched
     large = graph.num_nodes > index.LIMIT
     if use_index is False or not (large or use_index):
         return model.transform(graph)
-    return index.open_index(run, graph.ids, lambda: _embed_once(model), graph.node_names)
 
+    def embed() -> Embeddings:
+        show.log.print(f"indexing {graph.num_nodes:,} vectors (only once)")
+        return model.transform(graph)
 
-def _embed_once(model: DGI) -> Embeddings:
-    """Compute the vectors to index, and say why it takes a while."""
-    show.log.print(f"indexing {model.graph_.num_nodes:,} vectors (only once)")
-    return model.transform(model.graph_)
+    return index.open_index(run, graph.ids, embed, graph.node_names)

@@ -36,6 +36,7 @@ def prepare(
     Tables are .parquet, .csv, .tsv or .txt, the last three also packed (.gz). Every command takes the folder as a
     GRAPH. An interrupted prepare goes on with the same command.
     """
+    from infomax.graphs.graph import Graph
     from infomax.io.prepare import prepare as write
 
     began = time.monotonic()
@@ -45,7 +46,7 @@ def prepare(
             edges, nodes, out=out, labels=labels or (), directed=bool(directed), half=half, memory=size,
             progress=steps.at, **columns,
         )  # fmt: skip
-    show.wrote(f"{out}/ ({_described(out)})", began)
+    show.wrote(f"{out}/ ({Graph.open(out)!r})", began)
 
 
 def _bytes(text: str) -> int:
@@ -59,9 +60,3 @@ def _bytes(text: str) -> int:
     if size < 10**8:
         raise InputError("--memory", "a size from 100MB, as in 4GB", text)
     return size
-
-
-def _described(folder: Path) -> str:
-    from infomax.graphs.graph import Graph
-
-    return repr(Graph.open(folder))

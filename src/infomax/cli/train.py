@@ -229,21 +229,16 @@ def _refuse(out: Path, rank: int, resume: bool) -> None:
 
 def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> None:
     """Train on a graph, or on one of its types; write the run folder, and say what came of it."""
-    from infomax.kernels.device import choose_device
     from infomax.training import runs
     from infomax.training.resuming import refuse_other_run
     from infomax.training.verdict import words
 
     began = time.monotonic()
     with ranks.together():
-        asked = model.preset
-        chosen, reason = model.choose_preset(graph, choose_device(model.device), out)
-        if asked == "auto":
-            show.log.print(f"{f'{graph.kind}, ' if graph.kind else ''}preset {chosen}: {reason}")
-            model.preset, suits = model.suited(chosen, graph)
-            if suits:
-                show.log.print(suits)
-        settings = model.settings().fitted_to(graph)
+        settings, chosen = model.choose(graph, out)
+        for told in chosen:
+            show.log.print(f"{graph.kind}, {told}" if graph.kind else told)
+        model.preset = settings
         if settings.paths:
             show.log.print(f"paths: {', '.join(settings.paths)}")
         if resume and (out / runs.MODEL).exists():

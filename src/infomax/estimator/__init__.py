@@ -169,7 +169,7 @@ class DGI(Later, Parameters):
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
         device = choose_device(self.device)
-        preset = self.suited(self.choose_preset(graph, device, folder)[0], graph)[0].fitted_to(graph)
+        preset = self.choose(graph, folder)[0]
         many = math.inf if self.one_of_many else None
         start = self._start
         reported, scaler = folder is not None, None if start is None else start.scaler_
@@ -267,11 +267,14 @@ class DGI(Later, Parameters):
         reason = f"the whole graph needs about {size(needed)}, and {size(free)} are free"
         return ("batches" if needed > free and swappable else "whole-graph"), reason
 
-    def suited(self, preset: str | Preset, graph: Graph) -> tuple[Preset, str]:
-        """The settings of a preset, with the vectors that "auto" chooses for the features of a graph, and why."""
-        settings = self.settings(preset)
-        free = self.preset == "auto" and self.own is None and self.smooth is None
-        return suited(settings, graph) if free and settings.name in ("whole-graph", "batches") else (settings, "")
+    def choose(self, graph: Graph, run: Path | None = None) -> tuple[Preset, list[str]]:
+        """The settings to train a graph with, and what "auto" has chosen, in words."""
+        name, reason = self.choose_preset(graph, choose_device(self.device), run)
+        settings, told = self.settings(name), [f"preset {name}: {reason}"] if self.preset == "auto" else []
+        if told and self.own is None and self.smooth is None and name in ("whole-graph", "batches"):
+            settings, suits = suited(settings, graph)
+            told += [suits] if suits else []
+        return settings.fitted_to(graph), told
 
     def settings(self, preset: str | Preset | None = None) -> Preset:
         """Fill the estimator's arguments into a preset; by default its own preset, whole-graph for "auto"."""

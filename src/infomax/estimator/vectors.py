@@ -18,10 +18,9 @@ from infomax.errors import InputError, whole
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
 from infomax.presets import Preset
-from infomax.training.embed import Recipe, embedder
-from infomax.training.fingerprints import vectors_hash
+from infomax.training.embed import embedder
 from infomax.training.health import spread
-from infomax.training.own import LENGTH, LONG, Own
+from infomax.training.own import LENGTH, LONG, Own, Recipe
 from infomax.training.parameters import not_fitted
 from infomax.training.step import Model
 from infomax.training.writing import write_embedding
@@ -46,7 +45,7 @@ class Fitted:
     @property
     def hash_(self) -> str:
         """The hash of all that the vectors depend on besides the graph; files of vectors in parquet hold it."""
-        return vectors_hash(self._recipe())
+        return self._recipe().hash
 
     def transform(
         self,
@@ -73,7 +72,7 @@ class Fitted:
         engine = embedder(recipe, graph, self.device, rows=rows, numbers=numbers)
         some = slice(None) if rows is None else rows
         vectors = engine.all() if rows is None else engine.of(rows)
-        return Embeddings(vectors, graph.ids[some], pick(graph.node_names, some), vectors_hash(recipe))
+        return Embeddings(vectors, graph.ids[some], pick(graph.node_names, some), recipe.hash)
 
     def _recipe(self, smooth: int | None = None, own: int | None = None) -> Recipe:
         """What makes vectors, smoothed and with an own part as asked for; None: as the model's settings say."""

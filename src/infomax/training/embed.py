@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +26,7 @@ from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_device, to_host
 from infomax.parts.encoders import Encoder
-from infomax.training.own import Own
+from infomax.training.own import Recipe
 from infomax.views import WholeView
 from infomax.views.batches import batch_source
 from infomax.views.paths import PathView, Rows
@@ -39,27 +38,6 @@ BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Nodes per block of a graph in memory: few fit into a CPU's cache, many keep a GPU busy."""
 BLOCK_ON_DISK = {"cpu": 1 << 14, "cuda": 1 << 18}
 """Nodes per block of a graph folder."""
-
-
-@dataclass(frozen=True, eq=False)
-class Recipe:
-    """All that vectors depend on besides the graph.
-
-    The encoder gives H ``[N, d]`` of features that the scaler has scaled. With ``smooth`` hops the vectors are
-    H + P^smooth H, with rows of length 1. With ``own``, the node's own part stands beside them, ``[N, d + K]``. A
-    ``turn`` ``[d + K, d + K]`` is a rotation of the result.
-    """
-
-    encoder: Encoder
-    scaler: Scaler
-    smooth: int = 0
-    own: Own | None = None
-    turn: Tensor | None = None
-
-    @property
-    def width(self) -> int:
-        """d + K."""
-        return self.encoder.out_dim + (self.own.width if self.own else 0)
 
 
 class Embedder:

@@ -15,7 +15,6 @@ from infomax.arrays.folder import folder_hash
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.json import to_json
-from infomax.training.embed import Recipe
 
 
 def fingerprint(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
@@ -42,22 +41,6 @@ def graph_fingerprint(graph: Graph) -> dict[str, str]:
         "list of ids": digest(*(one.ids for one in of_types)),
         "set of seen nodes": digest(*(one.splits.get("seen") for one in of_types)),
     }
-
-
-def encoder_hash(recipe: Recipe) -> str:
-    """Hash all that vectors depend on besides the graph and the hops of smoothing."""
-    own, turn, scaler = recipe.own, recipe.turn, recipe.scaler
-    scalers = (to_json([one.kind, one.mean, one.deviation]) for one in (scaler, *scaler.others.values()))
-    content = hashlib.sha256("".join(scalers).encode())
-    tensors = recipe.encoder.state_dict() | (own.tensors() if own else {}) | ({} if turn is None else {"turn": turn})
-    for name, weight in tensors.items():
-        content.update(name.encode() + weight.cpu().numpy().tobytes())
-    return content.hexdigest()
-
-
-def vectors_hash(recipe: Recipe) -> str:
-    """The hash by which vectors are known as those of one model."""
-    return hashlib.sha256(f"{encoder_hash(recipe)} {recipe.smooth}".encode()).hexdigest()
 
 
 def digest(*values: Any) -> str:

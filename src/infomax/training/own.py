@@ -1,9 +1,11 @@
-"""The node's own part: singular vectors of its features, beside what the encoder makes of its neighbourhood."""
+"""What vectors are made of: an encoder, and the node's own part, singular vectors of its features, beside it."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -11,7 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from infomax.arrays.blocks import BLOCK_BYTES
+from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import Features, Table
+from infomax.io.json import to_json
+from infomax.parts.encoders import Encoder
 
 LENGTH, LONG = 0.5, 4.0
 """The mean length of the own part, where that of the encoder's is 1; the other where neighbours are `unlike`.
@@ -69,6 +74,42 @@ class Own:
     def tensors(self) -> dict[str, Tensor]:
         """What a run keeps."""
         return {f"own.{name}": getattr(self, name) for name in ("projection", "centre", "factor")}
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """All that vectors depend on besides the graph.
+
+    The encoder gives H ``[N, d]`` of features that the scaler has scaled. With ``smooth`` hops the vectors are
+    H + P^smooth H, with rows of length 1. With ``own``, the node's own part stands beside them, ``[N, d + K]``. A
+    ``turn`` ``[d + K, d + K]`` is a rotation of the result.
+    """
+
+    encoder: Encoder
+    scaler: Scaler
+    smooth: int = 0
+    own: Own | None = None
+    turn: Tensor | None = None
+
+    @property
+    def width(self) -> int:
+        """d + K."""
+        return self.encoder.out_dim + (self.own.width if self.own else 0)
+
+    @cached_property
+    def encoder_hash(self) -> str:
+        """The hash of all that vectors depend on besides the graph and the hops of smoothing."""
+        scalers = (to_json([one.kind, one.mean, one.deviation]) for one in (self.scaler, *self.scaler.others.values()))
+        content = hashlib.sha256("".join(scalers).encode())
+        own, turn = self.own.tensors() if self.own else {}, {} if self.turn is None else {"turn": self.turn}
+        for name, weight in (self.encoder.state_dict() | own | turn).items():
+            content.update(name.encode() + weight.cpu().numpy().tobytes())
+        return content.hexdigest()
+
+    @property
+    def hash(self) -> str:
+        """The hash by which vectors are known as those of one model."""
+        return hashlib.sha256(f"{self.encoder_hash} {self.smooth}".encode()).hexdigest()
 
 
 def directions(table: Table, nodes: NDArray[np.int64], count: int, seed: int) -> NDArray[np.float32]:

@@ -25,8 +25,9 @@ from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_
 from infomax.io.vectors import write_blocks
 from infomax.kernels.ranks import Ranks
 from infomax.progress import Progress, silent
-from infomax.training.embed import Embedder, OnDisk, Recipe, blocks, device_for_folder
-from infomax.training.fingerprints import encoder_hash, graph_fingerprint, vectors_hash
+from infomax.training.embed import Embedder, OnDisk, blocks, device_for_folder
+from infomax.training.fingerprints import graph_fingerprint
+from infomax.training.own import Recipe
 
 PART = 1 << 20
 """Nodes per file in a folder of parts."""
@@ -51,19 +52,11 @@ def write_embedding(
     """Write the vectors of all nodes: to one file, .parquet or .npy, or to a folder of parts, ``part-00000.parquet``...
 
     Existing parts are not computed again unless they are damaged, so the same call resumes an interrupted one. The
-    processes of a process group share the parts.
-
-    Args:
-        recipe: what makes the vectors.
-        graph: a graph opened from a graph folder.
-        out: a file, or a folder if it has no extension.
-        device: where to compute; a GPU must have room for the whole graph.
-        half: whether to write in half precision.
-        check: whether to read existing parts in whole; else those of a finished folder are checked by their footers.
-        progress: called with the number of nodes done.
+    processes of a process group share the parts. A GPU must have room for the whole graph. With ``check`` existing
+    parts are read in whole; else those of a finished folder are checked by their footers.
     """
     n, ranks, place = graph.num_nodes, Ranks.current(), device_for_folder(graph, device)
-    described: dict[str, Any] = {"encoder": encoder_hash(recipe), "graph": graph_fingerprint(graph)["graph"]}
+    described: dict[str, Any] = {"encoder": recipe.encoder_hash, "graph": graph_fingerprint(graph)["graph"]}
     described |= {"own": recipe.own.width} if recipe.own else {}
     described |= {"nodes": n, "smooth": recipe.smooth, "half": half, "nodes_per_part": PART}
     run = run_hash(described)
@@ -138,7 +131,7 @@ class Writer:
     """Writes the vectors of some nodes to files, block by block; several threads may do so at a time."""
 
     def __init__(self, recipe: Recipe, graph: Graph, source: OnDisk, half: bool, progress: Progress) -> None:
-        self.embedder, self.model = Embedder(recipe, source), vectors_hash(recipe)
+        self.embedder, self.model = Embedder(recipe, source), recipe.hash
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
         if recipe.smooth or recipe.encoder.depth > 1 or graph.relations:  # passes before the last are files
