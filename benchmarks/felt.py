@@ -1,8 +1,12 @@
-"""Seconds from typing a command to its end, beside importing torch and beside a script with PyG."""
+"""Seconds from typing a command to its end, beside importing torch, a script with PyG, and the last figures kept.
+
+`felt.json` holds the last figures of each machine, by data set and command; ``--keep N1`` writes those of this run.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,7 +23,10 @@ COLUMNS = {
     "first s": "{first_s:.2f}",
     "CPU s": "{cpu_s:.2f}",
     "to import torch": "{ratio:.2f}",
+    "last: s, CPU s": "{last}",
 }
+LAST = Path(__file__).with_name("felt.json")
+"""Data set -> machine -> command -> best seconds by the clock, and of CPU time; null where one was not measured."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -30,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--epochs", type=int, default=None, help="epochs of training  [default: the preset's stopping]"
     )
     options.add_argument("--after", action="store_true", help="also map, analyse and neighbours --all")
+    options.add_argument("--keep", metavar="MACHINE", help="write the figures to felt.json as those of this machine")
     settings = options.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         settings.graph = _graph(settings.dataset, Path(folder))
@@ -45,10 +53,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "first_s": found[0][0],
             "cpu_s": min(cpu for _, cpu in found),
             "ratio": min(wall for wall, _ in found) / torch_s,
+            "last": last(settings.dataset, name),
         }
         for name, found in runs.items()
     ]
+    if settings.keep:
+        keep(settings.dataset, settings.keep, rows)
     report(settings, f"Whole commands on {settings.dataset}, best of {settings.repeats}", rows, COLUMNS)
+
+
+def last(dataset: str, command: str, path: Path = LAST) -> str:
+    """What each machine took for a command the last time, in words; "" where none is known."""
+    machines = json.loads(path.read_text()).get(dataset, {})
+    known = {machine: figures[command] for machine, figures in machines.items() if command in figures}
+    told = (
+        f"{machine} " + ", ".join("-" if each is None else f"{each:.2f}" for each in known[machine])
+        for machine in known
+    )
+    return "; ".join(told)
+
+
+def keep(dataset: str, machine: str, rows: Sequence[dict[str, Any]], path: Path = LAST) -> None:
+    """Write the figures of a run as the last ones of a machine; commands that were not run keep theirs."""
+    figures = json.loads(path.read_text())
+    kept = figures.setdefault(dataset, {}).setdefault(machine, {})
+    kept |= {row["command"]: [round(row["best_s"], 2), round(row["cpu_s"], 2)] for row in rows}
+    path.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 def _commands(settings: argparse.Namespace, folder: Path, turn: int) -> dict[str, list[str]]:
