@@ -8,6 +8,7 @@ import itertools
 import tempfile
 import unicodedata
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from infomax.arrays import cells, survey
 from infomax.arrays.encoding import WIDTH, Column, Encoding
 from infomax.arrays.sparsity import dense
 from infomax.arrays.survey import Moments, Survey
+from infomax.errors import InputWarning
 from infomax.io import sources
 from infomax.io.prepare import prepare
 
@@ -424,6 +426,19 @@ def test_columns_that_look_wrong_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
         pa.table({"code": [f"c{row}" for row in range(n)], "pair": [f"c{row // 2}" for row in range(n)]}), step=9
     )
     assert [(column.kind, column.distinct) for column in found.columns] == [("id", None), ("id", None)]
+
+
+@pytest.mark.parametrize("word", ["", "red"])
+def test_a_feature_that_is_called_like_a_label_is_told(tmp_path: Path, word: str) -> None:
+    edges = put(tmp_path / "edges.csv", "source,target\na,b\n")
+    rows = [f"{identifier},{at % 2},{word or at},{at % 3}" for at, identifier in enumerate("abcd")]
+    nodes = put(tmp_path / "n.csv", "id,the target,c,wing\n" + "\n".join(rows))
+    for door in (partial(read_graph, columns={"wing": "label"}), partial(prepare, out=tmp_path / "g", labels="wing")):
+        with pytest.warns(InputWarning, match=r'n.csv: features .* a label: "the target"\. If so: --column NAME=label'):
+            door(edges, nodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_graph(edges, nodes, labels=["the target", "wing"])
 
 
 def test_what_was_learnt_is_checked_when_it_is_read() -> None:

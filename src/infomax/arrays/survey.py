@@ -302,10 +302,12 @@ class _Found:
         ids = self.whole and (self.least >= 2**24 or self.distinct is None or self.distinct > 0.99 * present)
         if kind == "number" and present >= 10 and ids and not self.is_list:
             return "it looks like an id, with a different or huge number in every row"
-        parts = set(re.split(r"[^a-z0-9]+", self.name.lower()))
-        if kind in FEATURES and (parts & _LEAKS or any(label.lower() in parts for label in labels)):
-            return "by its name it may tell a label, which should not be a feature"
-        return ""
+        return "by its name it may tell a label" if kind in FEATURES and tells_label(self.name, labels) else ""
+
+
+def tells_label(name: str, labels: Sequence[str]) -> bool:
+    """Whether a column that is no label is called like one, or after one of the labels."""
+    return not set(re.split(r"[^a-z0-9]+", name.lower())).isdisjoint({*_LEAKS, *map(str.lower, labels)})
 
 
 class Survey:

@@ -17,6 +17,7 @@ from infomax.arrays.made import asked
 from infomax.errors import InputError, InputWarning, place, shorten
 from infomax.io import tables
 from infomax.io.columns import listed
+from infomax.io.learning import warn_of_labels
 from infomax.io.npz import read_arrays
 from infomax.io.sources import Source
 from infomax.io.tables import NodeTable
@@ -81,6 +82,7 @@ def read_nodes(source: Source) -> NodeTable:
         return _with_matrix(nodes, columns.matrix, columns.features)
     if columns.features is None and source.columns.encoding is None and nodes.features is not None:
         warn_if_ids(source.path, nodes.feature_names, nodes.features)
+        warn_of_labels(source.path, nodes.feature_names, list(nodes.labels))
     return nodes
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from infomax.arrays.survey import Survey
+from infomax.arrays.survey import Survey, tells_label
 from infomax.errors import InputError, InputWarning, place
-from infomax.io.columns import Columns
+from infomax.io.columns import Columns, listed
 
 
 def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -> Columns:
@@ -27,6 +27,7 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
         warnings.warn(f"{place(path, column=name)}: {note}. {remedy}", InputWarning, stacklevel=2)
     called = columns.name_among(names) or survey.called
     used = [column.name for column in encoding.used]
+    warn_of_labels(path, used, survey.labels)
     chosen = used if called in used else [name for name in columns.features or () if name in used]
     unused = (column.name for column in encoding.columns if column.name not in {*used, called})
     return replace(
@@ -38,3 +39,11 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
         encoding=replace(encoding, called=called) if used else None,
         learns=False,
     )
+
+
+def warn_of_labels(path: Path, names: Sequence[str], labels: Sequence[str]) -> None:
+    """Name the columns that become features and are called like a label: what is to be predicted is no feature."""
+    if told := [name for name in names if tells_label(name, labels)]:
+        remedy = "If so: --column NAME=label, or NAME=ignore (in Python: columns={NAME: 'label'})."
+        message = f"{path}: features that by their names may tell a label: {listed(told)}. {remedy}"
+        warnings.warn(message, InputWarning, stacklevel=2)

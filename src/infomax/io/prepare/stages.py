@@ -26,6 +26,7 @@ from infomax.errors import InputError
 from infomax.io.blocks import NotNumbersError, are_integers
 from infomax.io.features import warn_if_ids
 from infomax.io.folder import FeatureWriter, finish
+from infomax.io.learning import warn_of_labels
 from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown, refuse_unstorable
 from infomax.io.prepare.database import Database, text_column
 from infomax.io.prepare.features import MadeFeatures, copy_features
@@ -209,6 +210,7 @@ class Preparation:
                         if writer is None:
                             if source.columns.features is None and source.columns.encoding is None:
                                 warn_if_ids(source.path, source.feature_names, rows.features)
+                                warn_of_labels(source.path, source.feature_names, list(source.chosen.labels))
                             width, where = rows.features.shape[1], str(source.path)
                             opened = FeatureWriter(self._place(kind), width, where, halved=self.halved)
                             writer = stack.enter_context(opened)
