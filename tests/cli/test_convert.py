@@ -36,3 +36,13 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatc
     networkx.write_graphml(networkx.Graph([("", "b")]), "g.graphml")
     refused(infomax("convert", "g.graphml", "--out", "far/tables"), "ids that are not empty", "Write an .npz")
     assert [path.name for path in tmp_path.iterdir()] == ["g.graphml"]
+
+
+def test_what_tables_keep_of_encoded_columns_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("edges.csv").write_text("source,target\na,b\n")
+    Path("nodes.csv").write_text("id,size,city\na,1,Rome\nb,2,Oslo\nc,3,Rome\nd,4,Oslo\n")
+    assert infomax("convert", "edges.csv,nodes.csv", "--out", "g.npz").err == ""
+    told = "Written are the features that the columns size, city became, not the columns. An .npz or NAME.graph"
+    for out in ("e.csv,n.csv", "g.graphml"):
+        assert infomax("convert", "g.npz", "--out", out).err.replace("\n", " ").startswith(told)

@@ -186,6 +186,11 @@ def convert(
         source.save(out, progress=steps.at)
     if option := how_to_read(source, out):
         show.log.print(f"To read it as a directed graph:{option}")
+    encodings = [one.encoding for one in (*source.by_type().values(), source) if one.encoding is not None]
+    if encodings and Path(out).suffix.lower() not in (".npz", ".graph"):
+        names = dict.fromkeys(column.name for encoding in encodings for column in encoding.used)
+        kept = "not the columns. An .npz or NAME.graph also keeps how they were made, for new nodes."
+        show.log.print(f"Written are the features that the columns {', '.join(names)} became, {kept}")
     show.wrote(f"{out} ({source!r})", began)
 
 
