@@ -169,3 +169,27 @@ def test_vectors_of_another_model_are_refused():
     several = dataclasses.replace(graph, groups=np.zeros(N, np.int64))
     with pytest.raises(InputError, match="one graph"):
         model.update(several)
+
+
+def test_a_training_that_goes_on_is_resumed_where_it_was_interrupted(tmp_path):
+    graph = line()
+    later = tomorrow(graph)
+    model = DGI(8, epochs=6, preset="whole-graph").fit(graph)
+
+    def stop(training):
+        if len(training.history) >= 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.update(later, train=True, align=True, run=tmp_path / "run", progress=stop)
+    assert (tmp_path / "run/checkpoint.safetensors").exists()
+    assert not (tmp_path / "run/model.safetensors").exists()
+    other = DGI(8, epochs=6, preset="whole-graph").fit(later)
+    with pytest.raises(InputError, match="weights to start from"):
+        other.update(later, train=True, run=tmp_path / "run")
+    resumed = model.update(later, train=True, align=True, run=tmp_path / "run")
+    whole = model.update(later, train=True, align=True)
+    np.testing.assert_array_equal(resumed.embeddings.vectors, whole.embeddings.vectors)
+    kept = DGI.load(tmp_path / "run")
+    np.testing.assert_allclose(kept.transform(later).vectors, whole.embeddings.vectors, rtol=1e-4, atol=1e-6)
+    assert kept.hash_ == whole.model.hash_

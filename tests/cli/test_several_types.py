@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 from shell import infomax
@@ -55,6 +57,25 @@ def test_vectors_of_each_type_have_its_ids(run, tmp_path):
         assert set(vectors.ids.tolist()) == set(range(count))
         loaded = DGI.load(run / kind)
         np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, vectors.vectors)
+
+
+def test_every_type_is_taken_to_a_later_graph(folder, run, tmp_path):
+    later = tmp_path / "later"
+    shutil.copytree(folder, later)
+    with (later / "nodes/paper.csv").open("a") as nodes, (later / "edges/paper.by.author.csv").open("a") as edges:
+        nodes.write("\n60,1,2,a")
+        edges.write("\n60,3\n60,77")
+    result = infomax("update", run, later, "--out", tmp_path / "run2", "--labels", "topic")
+    told = said(result)
+    assert result.code == 0, told
+    for kind, count, new in (("author", 21, 1), ("paper", 61, 1), ("venue", 12, 0)):
+        assert f"{new} nodes are new, 0 have gone; " in told
+        assert f"{count} of {count} vectors were computed" in told
+        assert infomax("embed", run / kind, later, "--out", tmp_path / f"{kind}.npz").code == 0
+        expected, model = Embeddings.read(tmp_path / f"{kind}.npz"), DGI.load(tmp_path / "run2" / kind)
+        assert model.graph_.kind == kind
+        np.testing.assert_allclose(model.transform(model.graph_).vectors, expected.vectors, rtol=1e-4, atol=1e-6)
+        assert model.hash_ == DGI.load(run / kind).hash_
 
 
 def test_types_with_labels_are_scored(run):

@@ -73,7 +73,9 @@ def per_run(command: Callable[..., Any]) -> Callable[..., None]:
         for name in names:
             if command.__name__ == "evaluate" and not runs.check(folder / name)["graph"]["labels"]:
                 continue
-            written = {option: _of_run(path, name) for option in ("out", "json") if (path := given.get(option))}
+            written = {
+                option: _of_run(path, name) for option in ("out", "json", "vectors") if (path := given.get(option))
+            }
             show.log.print(f"{name}:")
             scored.append(command(**{**given, **written, first: folder / name}))
         if len(scored) > 1 and all(name.parts[-1].startswith("seed-") for name in names) and all(scored):

@@ -13,14 +13,15 @@ from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.embed import open_run
 from infomax.cli.options import KNOWN_FEATURES, Device, GraphArgument, Labels, choosing
-from infomax.cli.runs import RunArgument
+from infomax.cli.runs import RunOrRuns, per_run
 from infomax.errors import InputError
 
 
 @app.command(cls=Grouped)
+@per_run
 @choosing(KNOWN_FEATURES)
 def update(
-    run: RunArgument,
+    run: RunOrRuns,
     graph: GraphArgument,
     *,
     out: Annotated[Path, typer.Option(metavar="RUN2", help="The run folder to write, with its vectors.")],
@@ -37,6 +38,9 @@ def update(
             "--align", help="After --train, turn the vectors onto those of RUN, by the best rotation over common nodes."
         ),
     ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where --train was interrupted; start where there is none.")
+    ] = False,
     labels: Labels = None,
     device: Device = "auto",
     columns: dict[str, Any],
@@ -44,13 +48,15 @@ def update(
     """Take a run to a later graph; compute only what has changed.
 
     Nodes are compared by their ids: those that are new or have gone, their edges and their features. Vectors that no
-    change reaches stay as they are. The vectors are in the new run; embed writes them to a file.
+    change reaches stay as they are; of a graph of several types all are computed, type by type. The vectors are in the
+    new run; embed writes them to a file.
     """
     from infomax.embeddings import Embeddings
     from infomax.training import runs
 
     began = time.monotonic()
-    runs.refuse_model(out)
+    if not (train and resume):
+        runs.refuse_model(out)
     if vectors is not None and vectors.suffix.lower() == ".npy":
         raise InputError(str(vectors), "vectors with their ids", "an .npy, which holds none", "Embed to .parquet.")
     before = runs.vectors_of_run(run) if vectors is None else Embeddings.read(vectors)
@@ -58,9 +64,9 @@ def update(
     model.device = device
     if before is None and not train:
         show.log.print(f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote.")
-    with show.training_progress("epochs") if train else nullcontext(False) as progress:
-        found = model.update(later, before, train=train, align=align, progress=progress)
+    told = "Go on with the same command and --resume."
+    with show.training_progress("epochs", told) if train else nullcontext(False) as progress:
+        found = model.update(later, before, train=train, align=align, run=out, progress=progress)
     show.out.print(f"{found.changes}.")
     show.out.print(f"{found.computed:,} of {len(found.embeddings):,} vectors were computed.")
-    found.model.save(out)
     show.wrote(f"{out}/", began)

@@ -22,6 +22,7 @@ from infomax.errors import InputError, whole
 from infomax.estimator.assembly import assemble, check_graph, suited
 from infomax.estimator.assembly import build as build
 from infomax.estimator.later import Later
+from infomax.estimator.updating import keep_turned
 from infomax.graphs.graph import Graph
 from infomax.kernels import room
 from infomax.kernels.device import choose_device
@@ -98,6 +99,7 @@ class DGI(Later, Parameters):
         self._course: dict[str, Any] | None = None  # of the training, without what needs the vectors
         self._health: dict[str, Any] | None = None
         self._start: DGI | None = None  # whose training goes on
+        self._onto: Embeddings | None = None  # vectors that those after the training are turned onto
         self._kept: Embeddings | None = None  # vectors that a run is to hold as they are
 
     def fit(
@@ -139,6 +141,7 @@ class DGI(Later, Parameters):
             settings, resumed = preset.describe(), False
             if folder is not None or ranks.count > 1:
                 fingerprint = identify(graph, settings, self.seed, training.device.type)
+                fingerprint |= {"weights to start from": self._start.hash_[:12]} if self._start else {}
             if folder is not None:
                 resumed = resume(training, graph, folder, fingerprint)
             done = f"of {len(training.history)} epochs and {training.position} steps"
@@ -153,6 +156,8 @@ class DGI(Later, Parameters):
         del training  # its views hold the features; what follows computes vectors
         with ranks.together():
             self._own_part(preset.own, preset.smooth)
+            if self._start is not None:
+                keep_turned(self)
             if folder is not None and config is not None:
                 self._finish(folder, config)
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,7 @@ class Later(Fitted):
         *,
         train: bool = False,
         align: bool = False,
+        run: str | Path | None = None,
         progress: bool | Callable[[Training], None] = False,
     ) -> Update:
         """Take the model to a later graph; nodes are compared by their ids with those of the graph it was fitted to.
@@ -103,6 +105,7 @@ class Later(Fitted):
             train: go on training from these weights; then all vectors are computed.
             align: turn the vectors after that onto the ones before by the best rotation, so that they are comparable;
                 the new model keeps the rotation.
+            run: a run folder to write; with ``train`` it holds checkpoints, as in `fit`.
             progress: as in `fit`.
 
         Returns:
@@ -111,7 +114,7 @@ class Later(Fitted):
         self._check_fitted()
         check_graph(graph)
         checks.check_feature_names("features", graph.feature_names, self.feature_names_)
-        return update(self, graph, vectors, train=train, align=align, progress=progress)
+        return update(self, graph, vectors, train=train, align=align, run=run, progress=progress)
 
     def vector(self, features: Any = None, neighbours: Neighbours = ()) -> NDArray[np.float32]:
         """Compute the vector ``[d]`` of a new node, as if it were attached to the graph that the model was fitted to.

@@ -31,34 +31,42 @@ class Update(NamedTuple):
     computed: int
 
 
-def update(model: Any, graph: Graph, vectors: Embeddings | None, *, train: bool, align: bool, progress: Any) -> Update:
+def update(
+    model: Any, graph: Graph, vectors: Embeddings | None, *, train: bool, align: bool, run: Any, progress: Any
+) -> Update:
     """See `DGI.update`."""
     if align and not train:
         raise InputError("align", "train as well: then all vectors change", "weights that stay as they are")
     changes = Changes.of(model.graph_, graph)
     if vectors is not None and vectors.model not in ("", model.hash_):
         raise InputError("vectors", "those of this model, with its settings", "those of another")
-    if not train:
-        later = copy(model)
-        later.graph_, later._known, later._own = graph, None, dict(model._own)
-        later._kept, computed = _computed(later, graph, vectors, changes)
-        return Update(later, later._kept, changes, computed)
-    later = type(model)(preset=model.preset_, seed=model.seed_, device=model.device)
-    later._start = model
-    later.fit(graph, progress=progress)
-    later.health_  # noqa: B018  of vectors as they were trained
-    found = later.transform(graph)
-    if align:
-        turn = found.rotation(vectors or model.transform(model.graph_))
-        later._turn = torch.from_numpy(turn)
-        found = dataclasses.replace(found, vectors=found.vectors @ turn, model=later.hash_)
-    later._kept = found
-    return Update(later, found, changes, len(found))
+    if train:
+        later = type(model)(preset=model.preset_, seed=model.seed_, device=model.device)
+        later._start, later._onto = model, (vectors or model.transform(model.graph_)) if align else None
+        later.fit(graph, run=run, progress=progress)
+        return Update(later, later._kept, changes, len(later._kept))
+    later = copy(model)
+    later.graph_, later._known, later._own = graph, None, dict(model._own)
+    later._kept, computed = _computed(later, graph, vectors, changes)
+    if run is not None:
+        later.save(run)
+    return Update(later, later._kept, changes, computed)
+
+
+def keep_turned(model: Any) -> None:
+    """Let a model keep its vectors after a training that went on, turned onto those before where that is asked for."""
+    model.health_  # noqa: B018  of vectors as they were trained
+    found = model.transform(model.graph_)
+    if model._onto is not None:
+        turn = found.rotation(model._onto)
+        model._turn = torch.from_numpy(turn)
+        found = dataclasses.replace(found, vectors=found.vectors @ turn, model=model.hash_)
+    model._kept = found
 
 
 def _computed(model: DGI, graph: Graph, vectors: Embeddings | None, changes: Changes) -> tuple[Embeddings, int]:
     """The vectors of a later graph: yesterday's, and those within reach of a change; and the number of these."""
-    if vectors is None:
+    if vectors is None or graph.kind:  # along paths of relations a change may reach any node
         return model.transform(graph), graph.num_nodes
     encoder, smooth = model.model_.encoder, model.preset_.smooth
     senders_weigh = Normalisation.of(encoder.rule).right != 0
@@ -69,8 +77,7 @@ def _computed(model: DGI, graph: Graph, vectors: Embeddings | None, changes: Cha
         return model.transform(graph), n
     around = len(rows) * (1 + graph.edges.nnz / n) ** (encoder.depth - 1)
     near = graph if smooth or around > SHARE * n else dataclasses.replace(graph, table=graph.table.by_rows())
-    out = np.empty((n, vectors.shape[1]), np.float32)
-    out[~reached] = vectors.vectors[known[~reached]]
+    out = vectors.vectors[known]  # of new nodes the last one's, which is replaced
     if len(rows):
         out[rows] = model.transform(near, rows=rows).vectors
     names = None if graph.node_names is None else graph.node_names[:]

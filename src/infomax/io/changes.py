@@ -25,7 +25,7 @@ class Changes:
         before: ``[N]``, the row of each node in the earlier graph; -1 for a new node
         features: ``[N]``, whether its features are new or other ones
         senders: ``[N]``, whether it receives from others than before, or by other weights
-        matrix: ``[N, N]``, the adjacency of the later graph
+        matrix: ``[N, N]``, the adjacency of the later graph; None where there are several types of nodes
     """
 
     before: NDArray[np.int64]
@@ -34,16 +34,19 @@ class Changes:
     matrix: Any
     gone: int
     """Nodes that are no longer there."""
-    edges: int
-    """Edges that came, went, or changed their weight."""
+    edges: int | None
+    """Edges that came, went, or changed their weight; None where there are several types, which are not compared."""
 
     @classmethod
     def of(cls, earlier: Record, later: Record) -> Changes:
         """Compare two graphs, whose edges are read into memory; features are read some rows at a time."""
         for record in (earlier, later):
-            if record.relations or record.groups is not None:
-                raise InputError("update", "one graph of one type of nodes", "several", "Embed the new one whole.")
+            if record.groups is not None:
+                raise InputError("update", "one graph", "several", "Embed the new one whole.")
         before = rows_before(earlier.ids[:], later.ids[:])
+        if later.kind:
+            gone, every = earlier.num_nodes - int((before >= 0).sum()), np.ones(len(before), bool)
+            return cls(before, _changed_features(earlier, later, before), every, None, gone, None)
         senders, matrix = before < 0, later.adjacency
         rows = np.full(earlier.num_nodes, -1)
         rows[before[~senders]] = np.flatnonzero(~senders)
@@ -80,8 +83,8 @@ class Changes:
     def __str__(self) -> str:
         new = int((self.before < 0).sum())
         changed = int((self.features & (self.before >= 0)).sum())
-        told = f"{new:,} nodes are new, {self.gone:,} have gone; {self.edges:,} edges came, went or changed"
-        return f"{told}; {changed:,} nodes have other features"
+        edges = "" if self.edges is None else f"; {self.edges:,} edges came, went or changed"
+        return f"{new:,} nodes are new, {self.gone:,} have gone{edges}; {changed:,} nodes have other features"
 
 
 def rows_before(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[np.int64]:

@@ -99,7 +99,8 @@ class Recipe:
     @cached_property
     def encoder_hash(self) -> str:
         """The hash of all that vectors depend on besides the graph and the hops of smoothing."""
-        scalers = (to_json([one.kind, one.mean, one.deviation]) for one in (self.scaler, *self.scaler.others.values()))
+        others = [one for _, one in sorted(self.scaler.others.items())]  # a run is read in another order
+        scalers = (to_json([one.kind, one.mean, one.deviation]) for one in (self.scaler, *others))
         content = hashlib.sha256("".join(scalers).encode())
         own, turn = self.own.tensors() if self.own else {}, {} if self.turn is None else {"turn": self.turn}
         for name, weight in (self.encoder.state_dict() | own | turn).items():
