@@ -15,11 +15,15 @@ from infomax.arrays.relations import find_paths, named_path
 from infomax.arrays.table import MappedTable
 from infomax.kernels.ranks import Portion
 from infomax.parts.corruptions import shuffle_features
+from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, PathMean
+from infomax.parts.objectives import binary_cross_entropy
+from infomax.parts.readouts import SigmoidMean
 from infomax.training.embed import Embedder, OnDisk, embed
 from infomax.training.own import Recipe
 from infomax.training.step import Model, evaluate_pair
-from infomax.views import Batches, WholeGraph
+from infomax.views import Batches, WholeGraph, paths
+from infomax.views.operands import SparseOperand
 from infomax.views.whole import whole_view
 
 CPU = torch.device("cpu")
@@ -138,23 +142,45 @@ def test_rows_from_disk(encoder, graph):
     np.testing.assert_allclose(engine.of(nodes), expected[nodes], rtol=1e-5, atol=1e-6)
 
 
-def test_the_closed_form_has_autograds_gradients(graph, encoder, generator):
-    from infomax.parts.discriminators import Bilinear
-    from infomax.parts.objectives import binary_cross_entropy
-    from infomax.parts.readouts import SigmoidMean
-
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+@pytest.mark.parametrize("first", [False, True], ids=["product first", "pooled first"])
+def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
+    graph, encoder, generator, monkeypatch, compiled, first
+):
+    monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
+    monkeypatch.setattr(paths, "pools_first", lambda *arguments: first)
     model = Model(encoder, SigmoidMean(6), Bilinear(6, generator=generator))
     views = WholeGraph(graph, encoder.rule, shuffle_features, CPU)
-    pair = views.pair(torch.zeros(1), generator)
-    records, gradients = [], []
-    for objective in (binary_cross_entropy, lambda *scores: binary_cross_entropy(*scores)):
-        record = evaluate_pair(model, objective, *pair)
-        records.append(record.detach())
-        gradients.append(torch.autograd.grad(record[0], list(model.parameters())))
-        pair = tuple(view.fresh() for view in pair)
-    torch.testing.assert_close(*records)
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other)
+    for _ in range(2):  # the second step finds what the first one keeps
+        positive, negative = views.pair(torch.zeros(1), generator)
+        record = evaluate_pair(model, binary_cross_entropy, positive, negative)
+        h, h_negative = by_hand(encoder, graph), by_hand(encoder, graph, negative.rows)
+        summary = torch.sigmoid(h.mean(0))
+        loss = binary_cross_entropy(model.discriminator(h, summary), model.discriminator(h_negative, summary))
+        torch.testing.assert_close(record[0], loss)
+        weights = list(model.parameters())
+        gradients = torch.autograd.grad(record[0], weights), torch.autograd.grad(loss, weights)
+        for one, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(one, other)
+
+
+def test_pooling_comes_first_where_few_nodes_are_before_the_last_step():
+    few, many = (SparseOperand.of_rows(torch.arange(m + 1), torch.arange(m), torch.ones(m), 400) for m in (3, 300))
+    weight = torch.ones(50, 32)
+    for x in (torch.ones(400, 50), SparseOperand(torch.ones(400, 50).to_sparse_csr())):
+        assert paths.pools_first(few, x, weight)
+    assert not paths.pools_first(many, torch.ones(400, 50), weight)
+
+
+def test_factors_are_merged_only_where_that_leaves_no_more_entries():
+    to_few, to_many = sparse.random_array((90, 3), density=0.3, rng=0), sparse.random_array((3, 90), density=0.9, rng=1)
+    single = sparse.eye_array(90, format="csr")
+    chain = [single, to_few.tocsr(), to_many.tocsr(), single]
+    merged = paths.merged(chain)
+    assert [one.shape for one in merged] == [(90, 3), (3, 90)]
+    assert sum(one.nnz for one in merged) <= sum(one.nnz for one in chain)
+    whole, parts = chain[0] @ chain[1] @ chain[2] @ chain[3], merged[0] @ merged[1]
+    np.testing.assert_allclose(whole.toarray(), parts.toarray())
 
 
 def test_training_on_unseen_nodes_reads_none_of_them(generator):

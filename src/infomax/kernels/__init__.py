@@ -144,6 +144,13 @@ class Backend:
             return kernels.BiasPReLU.apply(bias, slope, *parts)  # type: ignore[no-any-return]
         return plain.bias_prelu(bias, slope, *parts)
 
+    def mean_prelu(self, biases: Sequence[Tensor], slopes: Sequence[Tensor], parts: Sequence[Tensor]) -> Tensor:
+        """Return the mean over the parts ``[n, d]`` of PReLU(part + bias); a gradient may overwrite the parts."""
+        if kernels := self.numba(parts[0].numel()) if torch.is_grad_enabled() else None:
+            return kernels.mean_prelu(biases, slopes, parts, self.empty)  # type: ignore[no-any-return]
+        means = list(map(self.bias_prelu, biases, slopes, parts))
+        return sum(means[1:], means[0]) / len(means)
+
     @torch.no_grad()
     def pair_loss(self, z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> plain.Outcome:
         """Compute loss and gradients from the last linear map on: PReLU, sigmoid-mean readout, scores, cross-entropy.

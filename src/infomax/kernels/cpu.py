@@ -143,6 +143,36 @@ def _through(z, bias, slope, g, v, c, begin, end):
 
 
 @_compiled
+def _add_prelu(z, bias, slope, share, first, out, begin, end):
+    """Add a share of PReLU(z + b) to the result; the first that is added replaces what is there."""
+    for i in range(begin, end):
+        row, to = z[i], out[i]
+        if first:
+            to[:] = 0
+        for k in range(len(bias)):
+            u = row[k] + bias[k]
+            to[k] += share * (u if u > 0 else slope * u)
+
+
+@_compiled
+def _back_prelu(z, bias, slope, share, grad, begin, end):
+    """Replace z by its gradient, from that of the result of `_add_prelu`; return those of bias and slope."""
+    sums, slope_grad = np.zeros(len(bias)), 0.0
+    for first in range(begin, end, PIECE):
+        part = np.zeros_like(bias)
+        for i in range(first, min(first + PIECE, end)):
+            row, given, along = z[i], grad[i], z.dtype.type(0)
+            for k in range(len(bias)):
+                u, g = row[k] + bias[k], share * given[k]
+                along += min(u, z.dtype.type(0)) * g
+                row[k] = g if u > 0 else slope * g
+                part[k] += row[k]
+            slope_grad += along
+        sums += part
+    return sums, slope_grad
+
+
+@_compiled
 def _descend(weight, grad, mean, variance, kept, keep, rate, scale, begin, end):
     """Do a step of Adam for entries begin to end of flat arrays; if ``keep``, first copy the weights to ``kept``."""
     weight, grad, mean, variance = weight[begin:end], grad[begin:end], mean[begin:end], variance[begin:end]
@@ -188,6 +218,34 @@ def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | N
         torch.from_numpy(np.einsum("i,j->ij", v_grad, s)),
         z.new_tensor(offset_grad).view_as(offset),
     )
+
+
+def mean_prelu(biases: Sequence[Tensor], slopes: Sequence[Tensor], parts: Sequence[Tensor], empty: Empty) -> Tensor:
+    """As `Backend.mean_prelu`; the gradient of each part replaces it."""
+    return _MeanPReLU.apply(empty, len(parts), *parts, *biases, *slopes)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _MeanPReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, empty: Empty, count: int, *arguments: Tensor) -> Tensor:
+        arrays = [argument.numpy() for argument in arguments]
+        parts, biases, slopes = arrays[:count], arrays[count : 2 * count], arrays[2 * count :]
+        out = empty(parts[0].shape, parts[0].dtype)
+        # Ranges of rows of the result that stay in a core's cache while all parts are added.
+        bounds = equal(len(out), max(1, 4 * out.nbytes // (BLOCK * torch.get_num_threads())))
+        each = out.dtype.type(1 / count)
+        ctx.calls = [(bounds, z, b, a[0], each) for z, b, a in zip(parts, biases, slopes, strict=True)]
+        share(_add_prelu, *((*call, at == 0, out) for at, call in enumerate(ctx.calls)))
+        return torch.from_numpy(out)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        count, grad = len(ctx.calls), grads[0].contiguous()
+        found = share(_back_prelu, *((*call, grad.numpy()) for call in ctx.calls))
+        sums = [[sum(those) for those in zip(*found[at::count], strict=True)] for at in range(count)]
+        parts = (torch.from_numpy(z) for _, z, *_ in ctx.calls)
+        biases = (torch.from_numpy(bias).to(grad.dtype) for bias, _ in sums)
+        return None, None, *parts, *biases, *(grad.new_tensor([slope]) for _, slope in sums)
 
 
 def shuffle_loss(

@@ -203,11 +203,8 @@ class PathMean(Encoder):
 
     def layer(self, k: int, view: Any, h: Tensor | None) -> Tensor:
         """The mean over the paths."""
-        parts = zip(self.paths, self.weights, self.biases, self.slopes, strict=True)
-        means: list[Tensor] = [
-            view.backend.bias_prelu(bias, slope, view.along(path, weight)) for path, weight, bias, slope in parts
-        ]
-        return sum(means[1:], means[0]) / len(means)
+        parts = [view.along(path, weight) for path, weight in zip(self.paths, self.weights, strict=True)]
+        return view.backend.mean_prelu(self.biases, self.slopes, parts)  # type: ignore[no-any-return]
 
 
 def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:

@@ -38,6 +38,17 @@ class SparseOperand:
         """``(M, N)``."""
         return self.matrix.shape
 
+    @property
+    def entries(self) -> int:
+        """The number of entries that are stored."""
+        return len(self.matrix.values())
+
+    @property
+    def scipy(self) -> sparse.csr_array:
+        """The same matrix, on a CPU, without a copy."""
+        starts, columns, values = self.matrix.crow_indices(), self.matrix.col_indices(), self.matrix.values()
+        return sparse.csr_array((values.numpy(), columns.numpy(), starts.numpy()), shape=tuple(self.shape))
+
     @cached_property
     def prepared(self) -> Any:
         """The matrix in the form in which products are fastest, made at first use."""
@@ -60,11 +71,9 @@ class SparseOperand:
     @cached_property
     def _transposed(self) -> SparseOperand:
         m, n = self.matrix.shape
-        starts, columns = self.matrix.crow_indices(), self.matrix.col_indices()
         if not self.matrix.is_cuda:  # scipy counts, which is faster than torch's sort
-            parts = (self.matrix.values().numpy(), columns.numpy(), starts.numpy())
-            turned = sparse.csr_array(parts, shape=(m, n)).tocsc()
-            return SparseOperand.of_rows(*tensors(turned), m, self.backend)
+            return SparseOperand.of_rows(*tensors(self.scipy.tocsc()), m, self.backend)
+        starts, columns = self.matrix.crow_indices(), self.matrix.col_indices()
         rows = torch.repeat_interleave(torch.arange(m, device=starts.device), starts.diff())
         keys, order = torch.sort(columns * m + rows)
         return SparseOperand(csr(keys, self.matrix.values()[order], (n, m)), self.backend)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from infomax.arrays.adjacency import Senders
@@ -22,7 +24,7 @@ from infomax.kernels.plain import permute
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.ranks import Portion
 from infomax.views.neighbourhoods import as_matrix, neighbourhoods
-from infomax.views.operands import Products, SparseOperand, multiply, operand, to_multiply
+from infomax.views.operands import Operand, Products, SparseOperand, multiply, operand, to_multiply
 from infomax.views.propagation import NEIGHBOURS, Rule
 from infomax.views.stored import StoredTable, gather_rows, pool_rows, rows_of
 from infomax.views.view import AllNodes
@@ -77,16 +79,19 @@ class PathView(AllNodes, AlongPaths):
     backend: Backend
     n: int
     rows: Mapping[str, Tensor] = field(default_factory=dict)
+    known: dict[str, Tensor] = field(default_factory=dict)
+    """By path, its features pooled by the last factor, in their own order, which all steps share."""
 
     @classmethod
     def of(cls, graph: Record, rule: Rule, place: Place) -> PathView:
         """Build the view of a graph on the device; paths share their factors."""
         backend, paths = Backend.of(place), paths_of(graph, rule)
-        factor = cache(lambda step: mean_over(step.senders, graph.target(step.sender).num_nodes, backend))
+        mean = cache(lambda step: mean_over(step.senders, graph.target(step.sender).num_nodes))
+        factors = cache(lambda steps: [cast(SparseOperand, operand(one, backend)) for one in merged(map(mean, steps))])
         return cls(
             graph.kind,
             {kind: Products(to_multiply(table, backend)) for kind, table in tables_of(graph, paths).items()},
-            {name: [factor(step) for step in path] for name, path in paths.items()},
+            {name: factors(tuple(path)) for name, path in paths.items()},
             {name: path[-1].sender for name, path in paths.items()},
             backend,
             graph.num_nodes,
@@ -118,7 +123,14 @@ class PathView(AllNodes, AlongPaths):
 
     def along(self, path: str, weight: Tensor) -> Tensor:
         """The mean of means along a path of X Θ of the type at its end."""
-        return self.chains[path][0] @ self.before_last(path, weight)
+        (*others, last), end = self.chains[path], self.ends[path]
+        x, rows = self.products[end].features, self.rows.get(end)
+        if self.backend.device.type != "cpu" or not pools_first(last, x, weight):
+            return self.chains[path][0] @ self.before_last(path, weight)
+        if rows is None and path not in self.known:
+            self.known[path] = _pooled(last, x)
+        pooled = self.known[path] if rows is None else _pooled(last, x, rows)
+        return _through(others, multiply(pooled, weight, self.backend))
 
     def before_last(self, path: str, weight: Tensor) -> Tensor:
         """All means along a path but those of its first step, ``[N_1, d]``."""
@@ -314,11 +326,50 @@ def _through(factors: Sequence[SparseOperand], y: Tensor) -> Tensor:
     return y
 
 
-def mean_over(senders: Senders, width: int, backend: Backend) -> SparseOperand:
+SPARSE = 4
+"""How many times as long a product with a sparse matrix takes per entry as one with a dense matrix."""
+
+
+def pools_first(last: SparseOperand, x: Operand, weight: Tensor) -> bool:
+    """Whether (P X) Θ is less work than P (X Θ) for the last factor P ``[M, N]`` of a path, in a step.
+
+    X Θ is computed for both views together, with a gradient; P X needs no gradient, and that of a view without a
+    shuffle is known.
+    """
+    features, dim = weight.shape
+    own = x.numel() if isinstance(x, Tensor) else SPARSE * x.entries
+    pooling = SPARSE * last.entries
+    return 4 * dim * last.shape[0] * features + pooling * features < 2 * dim * own + 4 * dim * pooling
+
+
+def _pooled(last: SparseOperand, x: Operand, rows: Tensor | None = None) -> Tensor:
+    """P X, dense, ``[M, F]``; with ``rows``, of these rows of X."""
+    if isinstance(x, Tensor):
+        return last @ (x if rows is None else x[rows])
+    matrix = last.scipy
+    if rows is not None:  # other columns of P, which is smaller than X
+        matrix = sparse.csr_array((matrix.data, rows.numpy()[matrix.indices], matrix.indptr), shape=matrix.shape)
+    return torch.from_numpy((matrix @ x.scipy).toarray())
+
+
+def mean_over(senders: Senders, width: int) -> sparse.csr_array:
     """The mean over those that send to each node, as a matrix ``[N, width]``; zero where nobody does."""
     matrix = senders.matrix(width).astype("float32")
     total = matrix.sum(axis=1)
     matrix.data = matrix.data / total.repeat(matrix.indptr[1:] - matrix.indptr[:-1])
-    found = operand(matrix, backend)
-    assert isinstance(found, SparseOperand)  # noqa: S101  the matrix is sparse
+    return matrix
+
+
+def merged(factors: Iterable[sparse.csr_array]) -> list[sparse.csr_array]:
+    """Multiply adjacent factors whose product has no more entries than they have together, so it is less work."""
+    first, *others = factors
+    found = [first]
+    for right in others:
+        left, together = found[-1], found[-1].nnz + right.nnz
+        # Only where the product takes little time and memory is it computed at all.
+        few = np.bincount(left.indices, minlength=left.shape[1]) @ np.diff(right.indptr) <= 2 * together
+        if few and (both := left @ right).nnz <= together:
+            found[-1] = both
+        else:
+            found.append(right)
     return found
