@@ -113,10 +113,10 @@ main()
 
 @pytest.mark.parametrize("harm", ["truncated", "flipped"])
 def test_a_damaged_checkpoint_is_refused(folder, tmp_path, harm, monkeypatch):
-    from infomax.training import resuming, runs
+    from infomax.training import model_file, resuming
 
     monkeypatch.setattr(resuming, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(runs, "finish", lambda *_: None)  # as if killed just before the model is written
+    monkeypatch.setattr(model_file, "finish", lambda *_: None)  # as if killed just before the model is written
     assert infomax(*words(folder, tmp_path / "run", "--epochs", 3)).code == 0
     monkeypatch.undo()
     path = tmp_path / "run" / CHECKPOINT

@@ -167,7 +167,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
         refuse_two_kinds(edges.source, edges.source.ends, lambda: bool(np.intersect1d(*edges.ends).size))
     else:
         listed = Listed(nodes, position)
-        ends = find_rows(edges, listed, listed)
+        ends = find_rows(edges, listed, listed).astype(np.int64)  # as in other sources: a run knows its graph
     columns, names = (nodes or edges).source.columns, edges.source.ends
     with within(edges.source.path):
         graph = Record.from_arrays(
