@@ -12,10 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from infomax.arrays.made import made
-from infomax.arrays.resemblance import resemblance
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
@@ -33,10 +30,10 @@ from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import following
 from infomax.training import model_file, runs
 from infomax.training.fingerprints import fingerprint as identify
-from infomax.training.health import course, health, spread
+from infomax.training.health import course
 from infomax.training.loop import Training
 from infomax.training.own import Own
-from infomax.training.parameters import Parameters, not_fitted
+from infomax.training.parameters import Parameters
 from infomax.training.resuming import pausing, preset_begun, resume
 
 
@@ -96,8 +93,6 @@ class DGI(Later, Parameters):
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        self._course: dict[str, Any] | None = None  # of the training, without what needs the vectors
-        self._health: dict[str, Any] | None = None
         self._start: DGI | None = None  # whose training goes on
         self._onto: Embeddings | None = None  # vectors that those after the training are turned onto
         self._kept: Embeddings | None = None  # vectors that a run is to hold as they are
@@ -184,24 +179,6 @@ class DGI(Later, Parameters):
         if start is not None:
             training.model.load_state_dict(start.model_.state_dict())
         return training, preset, scaler
-
-    @property
-    def health_(self) -> dict[str, Any]:
-        """The report on the training, computed at first use, since it needs the vectors and their spectrum."""
-        if self._health is None:
-            if self._course is None:
-                raise not_fitted("No training has finished yet: call fit(graph).")
-            seen = self.graph_.seen()
-            self._health = self._report(seen, self.transform(seen, rows=spread(seen.num_nodes)).vectors)
-        return self._health
-
-    def _report(self, seen: Graph, vectors: NDArray[np.float32]) -> dict[str, Any]:
-        """The report on the training, from the graph that it saw and vectors ``[n, d]`` of that."""
-        learnt = vectors[:, : self.model_.encoder.out_dim]  # without the node's own part
-        alike: dict[str, Any] = {"own": self.preset_.own} if self.preset_.own else {}
-        if not seen.kind and not made(seen.feature_names):  # positions are made of the edges, so they are always alike
-            alike["resemblance"] = resemblance(seen.table, seen.edges, self.scaler_)
-        return health({**(self._course or {}), **alike}, learnt, seen)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """Fit to a graph and return its vectors."""

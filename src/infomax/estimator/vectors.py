@@ -1,4 +1,4 @@
-"""What a fitted model computes: the vectors of the nodes of a graph."""
+"""What a fitted model computes: the vectors of the nodes of a graph, and the report on its training."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from infomax.arrays.checks import check_feature_names
+from infomax.arrays.made import made
 from infomax.arrays.resemblance import resemblance, unlike
 from infomax.arrays.scaling import Scaler
 from infomax.embeddings import Embeddings, pick
@@ -19,7 +20,7 @@ from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
 from infomax.presets import Preset
 from infomax.training.embed import embedder
-from infomax.training.health import spread
+from infomax.training.health import health, spread
 from infomax.training.own import LENGTH, LONG, Own, Recipe
 from infomax.training.parameters import not_fitted
 from infomax.training.step import Model
@@ -27,7 +28,7 @@ from infomax.training.writing import write_embedding
 
 
 class Fitted:
-    """The part of `DGI` that computes vectors."""
+    """The part of `DGI` that computes vectors, and reports on them."""
 
     one_of_many = False
     """Whether so many models are trained that loading compiled kernels pays, however small the graph."""
@@ -39,6 +40,8 @@ class Fitted:
     feature_names_: tuple[str, ...]
     graph_: Graph
     device: str
+    _course: dict[str, Any] | None = None  # of the training, without what needs the vectors
+    _health: dict[str, Any] | None = None
     _own: dict[tuple[int, int], Own]  # by the number of singular vectors and the hops of smoothing
     _turn: Tensor | None = None  # a rotation of the vectors, onto those of an earlier model
 
@@ -98,6 +101,24 @@ class Fitted:
             length = LONG if unlike(alike, seen.edges) else LENGTH
             self._own[count, hops] = Own.fit(count, length, vectors, table, nodes, self.seed_)
         return self._own[count, hops] if count else None
+
+    @property
+    def health_(self) -> dict[str, Any]:
+        """The report on the training, computed at first use, since it needs the vectors and their spectrum."""
+        if self._health is None:
+            if self._course is None:
+                raise not_fitted("No training has finished yet: call fit(graph).")
+            seen = self.graph_.seen()
+            self._health = self._report(seen, self.transform(seen, rows=spread(seen.num_nodes)).vectors)
+        return self._health
+
+    def _report(self, seen: Graph, vectors: NDArray[np.float32]) -> dict[str, Any]:
+        """The report on the training, from the graph that it saw and vectors ``[n, d]`` of that."""
+        learnt = vectors[:, : self.model_.encoder.out_dim]  # without the node's own part
+        alike: dict[str, Any] = {"own": self.preset_.own} if self.preset_.own else {}
+        if not seen.kind and not made(seen.feature_names):  # positions are made of the edges, so they are always alike
+            alike["resemblance"] = resemblance(seen.table, seen.edges, self.scaler_)
+        return health({**(self._course or {}), **alike}, learnt, seen)
 
     def write_vectors(
         self,
