@@ -59,8 +59,6 @@ def analyse(
         umap_library()  # if it is missing, say so before the work
     model = DGI.load(run, device=device)
     rows, drawn = _sample(model, labels)
-    if rows is None:
-        in_memory(model)
     column = classes(model.graph_, labels, rows)
     parts = {name: mask if rows is None else mask[rows] for name, mask in model.graph_.splits.items()}
     splits = [] if column is None else splits_for(encode_labels(column)[0], parts)[0]
@@ -77,10 +75,11 @@ def _sample(model: DGI, labels: str | None) -> tuple[NDArray[np.int64] | None, s
     """The nodes to analyse where a run's graph is larger than memory, and a sentence about them."""
     graph = model.graph_
     if not model.preset_.regime.reads_folders or "seen" in graph.splits:
+        in_memory(model)
         return None, ""
     own = {name: graph.labels[name] for name in graph.labels if labels in (None, name)}
     column = next((column for column in own.values() if column.ndim == 1), None)
-    rows = sampled_rows(graph, SAMPLE, SEED, column)
+    rows = sampled_rows(model, SAMPLE, SEED, column)
     if rows is None:
         return None, ""
     first = "" if column is None else "labelled ones first, "

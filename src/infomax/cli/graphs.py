@@ -48,9 +48,8 @@ def info(
 
     if check:
         if not is_folder(Path(graph)):
-            raise InputError(
-                graph, "a graph folder, for --check", "none", "Other graphs are checked when they are read."
-            )
+            remedy = "Other graphs are checked when they are read."
+            raise InputError(graph, "a graph folder, for --check", "none", remedy)
         check_graph_folder(Path(graph))
     source = open_graph(graph, labels, directed, columns, nodes=nodes)
     if source.types:
@@ -65,25 +64,26 @@ def info(
     alike = None if made else resemblance(source.table, source.edges, source.scaler())
     kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
     classes = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
-    rows: list[tuple[str, object]] = [
-        *([("files", "all as they were written")] if check else []),
-        *([] if source.groups is None else [("graphs", _sizes(source.groups))]),
-        ("nodes", f"{source.num_nodes:,}"),
-        ("edges", f"{source.num_edges:,}{kind}"),
-        *([] if source.held_out is None else [("edges held out", f"{source.held_out.shape[1]:,}")]),
-        *([("edges run from, to", ", ".join(source.edge_columns))] if source.edge_columns else []),
-        ("features", made or counted),
-        *([] if made else [("features of neighbours", in_words(alike))]),
-        ("degree: mean, median, highest", f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"),
-        ("isolated nodes", f"{int((degree == 0).sum()):,}"),
-        ("self-loops dropped", f"{source.dropped['self_loops']:,}"),
-        ("duplicate edges dropped", f"{source.dropped['duplicates']:,}"),
-        ("edges of weight 0 dropped", f"{source.dropped['zero_weights']:,}"),
-        ("labels", ", ".join(classes) or "none"),
-        ("split", ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none"),
-        (f"memory to train, dim {dim}", f"about {size(training_bytes(source, dim))}, plus that of Python and torch"),
-    ]
-    show.table(graph, ("", ""), rows)
+    sizes = None if source.groups is None else np.unique(source.groups, return_counts=True)[1]
+    rows = {
+        "files": check and "all as they were written",
+        "graphs": sizes is not None and f"{len(sizes):,}, of {sizes.min():,} to {sizes.max():,} nodes",
+        "nodes": f"{source.num_nodes:,}",
+        "edges": f"{source.num_edges:,}{kind}",
+        "edges held out": source.held_out is not None and f"{source.held_out.shape[1]:,}",
+        "edges run from, to": ", ".join(source.edge_columns or ()),
+        "features": made or counted,
+        "features of neighbours": not made and in_words(alike),
+        "degree: mean, median, highest": f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}",
+        "isolated nodes": f"{int((degree == 0).sum()):,}",
+        "self-loops dropped": f"{source.dropped['self_loops']:,}",
+        "duplicate edges dropped": f"{source.dropped['duplicates']:,}",
+        "edges of weight 0 dropped": f"{source.dropped['zero_weights']:,}",
+        "labels": ", ".join(classes) or "none",
+        "split": ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none",
+        f"memory to train, dim {dim}": f"about {size(training_bytes(source, dim))}, plus that of Python and torch",
+    }
+    show.table(graph, ("", ""), ((name, told) for name, told in rows.items() if told))
     _tell_columns(source)
 
 
@@ -192,14 +192,6 @@ def convert(
         kept = "not the columns. An .npz or NAME.graph also keeps how they were made, for new nodes."
         show.log.print(f"Written are the features that the columns {', '.join(names)} became, {kept}")
     show.wrote(f"{out} ({source!r})", began)
-
-
-def _sizes(groups: NDArray[Any]) -> str:
-    """The number of graphs, and how many nodes they have."""
-    import numpy as np
-
-    sizes = np.unique(groups, return_counts=True)[1]
-    return f"{len(sizes):,}, of {sizes.min():,} to {sizes.max():,} nodes"
 
 
 def _classes(column: NDArray[Any]) -> str:

@@ -11,7 +11,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, threaded, writable
-from infomax.cli.runs import RunArgument, in_memory, of_type, sampled_rows
+from infomax.cli.runs import RunArgument, of_type, sampled_rows
 
 SAMPLE = 20_000
 """Nodes that the map of a graph folder shows."""
@@ -54,9 +54,7 @@ def draw_map(
     model = DGI.load(run, device=device)
     graph = model.graph_
     check_color(graph, color)
-    rows = sampled_rows(graph, SAMPLE, seed)
-    if rows is None:
-        in_memory(model)
+    rows = sampled_rows(model, SAMPLE, seed)
     embeddings = model.transform(model.graph_, rows=rows)
     drawn = (
         f"{len(embeddings):,} nodes"

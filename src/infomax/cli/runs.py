@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from infomax.embeddings import StoredEmbeddings
     from infomax.estimator import DGI
-    from infomax.graphs.graph import Graph
 
 
 def _finished(context: typer.Context, run: Path) -> Path:
@@ -128,17 +127,6 @@ of_type = adding(
 """Gives a command ``--type``: its run, or its vectors, are those of RUN/TYPE."""
 
 
-def in_memory(model: DGI) -> None:
-    """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
-    from infomax.arrays import memory
-    from infomax.kernels import room
-    from infomax.kernels.device import choose_device
-
-    if model.graph_.table.mapped:
-        room.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))
-        model.graph_ = model.graph_.loaded()
-
-
 def written_once(model: DGI, run: Path) -> StoredEmbeddings:
     """The vectors of a run on a graph folder: parquet parts in the run folder, which are written where they lack."""
     from infomax.cli import show
@@ -150,14 +138,16 @@ def written_once(model: DGI, run: Path) -> StoredEmbeddings:
     return StoredEmbeddings.open(run / "vectors")
 
 
-def sampled_rows(graph: Graph, most: int, seed: int, column: NDArray[Any] | None = None) -> NDArray[np.int64] | None:
+def sampled_rows(model: DGI, most: int, seed: int, column: NDArray[Any] | None = None) -> NDArray[np.int64] | None:
     """So many rows of a graph folder, in order, drawn at random; those with a label in a column come first.
 
-    None for a graph in memory, and where the folder has no more nodes than that.
+    None where the graph is in memory, or the folder has no more nodes than that: then it is read into memory.
     """
     import numpy as np
 
+    graph = model.graph_
     if not graph.table.mapped or graph.num_nodes <= most:
+        in_memory(model)
         return None
     draws = np.random.default_rng(seed)
     rows = draws.choice(graph.num_nodes, most, replace=False)
@@ -165,3 +155,14 @@ def sampled_rows(graph: Graph, most: int, seed: int, column: NDArray[Any] | None
         labelled = draws.permutation(np.flatnonzero(column != ("" if column.dtype == object else -1)))[:most]
         rows = np.concatenate([labelled, rows[~np.isin(rows, labelled)]])[:most]
     return np.sort(rows)
+
+
+def in_memory(model: DGI) -> None:
+    """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
+    from infomax.arrays import memory
+    from infomax.kernels import room
+    from infomax.kernels.device import choose_device
+
+    if model.graph_.table.mapped:
+        room.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))
+        model.graph_ = model.graph_.loaded()
