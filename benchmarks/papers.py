@@ -21,7 +21,7 @@ import torch
 
 from benchmarks.large import measured
 from infomax.arrays import folder as layout
-from infomax.arrays.statistics import Statistics
+from infomax.arrays.scaling import Statistics
 from infomax.io.folder import GROUP, ArrayWriter, finish
 
 FEATURES, CENTRES, RANGES = 128, 50, 64

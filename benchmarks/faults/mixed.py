@@ -19,7 +19,7 @@ from pyarrow import parquet
 from benchmarks.faults.children import Trials, run
 from infomax import Graph, InputError, read_graph
 from infomax.io.prepare import prepare
-from infomax.io.vectors import quoted
+from infomax.io.text import quoted
 
 BATCH = 25
 _WORDS = np.array(["1", "2", "3", "007", "x", " y", "c\rd", "é", "10000000000000000000"], dtype=object)

@@ -195,7 +195,7 @@ def test_features_of_an_array_in_half_precision(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([[1, 1 / 3], [2, -4]]))
     prepare(edges, nodes, out=tmp_path / "g.graph", features=tmp_path / "x.npy", half=True)
     graph = Graph.open(tmp_path / "g.graph")
-    assert graph.table.array.dtype == np.float16
+    assert graph.table.values.dtype == np.float16
     assert graph.features[:].dtype == np.float32
     np.testing.assert_allclose(graph.features[:], [[1, 1 / 3], [2, -4]], rtol=1e-3)
     assert graph.feature_names == ("x0", "x1")

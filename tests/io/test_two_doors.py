@@ -21,7 +21,7 @@ from test_prepare import same
 from infomax import Graph, InputError, read_graph
 from infomax.errors import InputWarning
 from infomax.io.prepare import prepare
-from infomax.io.vectors import quoted
+from infomax.io.text import quoted
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 

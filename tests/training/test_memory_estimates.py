@@ -17,7 +17,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from infomax import DGI, Graph, InputError
-from infomax.arrays.memory import embedding_bytes, positions_bytes
+from infomax.arrays.made import positions_bytes
+from infomax.arrays.memory import embedding_bytes
 from infomax.arrays.positions import positions
 from infomax.kernels import LARGE
 from infomax.parts.encoders import GCN
@@ -80,7 +81,7 @@ def test_estimates_are_within_a_factor_of_two(name: str, tmp_path: Path) -> None
     ("n", "degree", "entries"), [(30_000, 6, 1 << 12), (30_000, 6, 1 << 17), (3_000, 150, 1 << 17)]
 )
 def test_the_estimate_for_positions_is_within_a_factor_of_two(n, degree, entries, tmp_path, monkeypatch) -> None:
-    for module in ("memory", "positions"):
+    for module in ("made", "positions"):
         monkeypatch.setattr(f"infomax.arrays.{module}.ENTRIES", entries)
     monkeypatch.setattr("infomax.arrays.positions.LAST", 2)  # hops take turns in the same tables
     graph = graph_of(n, degree, 1)

@@ -9,7 +9,7 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, read_graph
-from infomax.arrays.table import MemoryTable
+from infomax.arrays.table import Table
 from infomax.embeddings import StoredEmbeddings
 from infomax.training import checkpoints
 from infomax.training import embed as engine
@@ -162,14 +162,14 @@ def test_attached_nodes_have_theirs(tmp_path):
 def test_many_features_are_searched_and_found(monkeypatch):
     rng = np.random.default_rng(0)
     features = (rng.normal(size=(200, 8)) * [9, 8, 7, 6, 5, 4, 3, 2]) @ rng.normal(size=(8, 120))
-    table, nodes = MemoryTable(features.astype(np.float32)), np.arange(200)
+    table, nodes = Table(features.astype(np.float32)), np.arange(200)
     exact = directions(table, nodes, 6, seed=0)
     monkeypatch.setattr(module, "EXACT", 0)
     monkeypatch.setattr(module, "BLOCK_BYTES", 4 * 120 * 30)
     found = directions(table, nodes, 6, seed=0)
     np.testing.assert_allclose(found, exact, atol=1e-3)
     np.testing.assert_array_equal(found, directions(table, nodes, 6, seed=0))
-    sparse_table = MemoryTable(sparse.csr_array(features.astype(np.float32)))
+    sparse_table = Table(sparse.csr_array(features.astype(np.float32)))
     np.testing.assert_allclose(directions(sparse_table, nodes, 6, seed=0), exact, atol=1e-3)
 
 
@@ -177,13 +177,13 @@ def test_wide_sparse_features_are_not_read_a_few_nodes_at_a_time(monkeypatch):
     monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 16)
     features = np.ones((500, 1000), np.float32)
     for given, count in ((features, 32), (sparse.csr_array(features), 1)):
-        assert len(list(module.blocks(MemoryTable(given), np.arange(500)))) == count
+        assert len(list(module.blocks(Table(given), np.arange(500)))) == count
 
 
 def test_a_hundred_thousand_features_need_no_square_of_them():
     rng = np.random.default_rng(0)
     places = np.arange(2000) % 50, rng.integers(100_000, size=2000)
-    table = MemoryTable(sparse.csr_array((np.ones(2000, np.float32), places), shape=(50, 100_000)))
+    table = Table(sparse.csr_array((np.ones(2000, np.float32), places), shape=(50, 100_000)))
     found = directions(table, np.arange(50), 3, seed=0)
     np.testing.assert_allclose(found.T @ found, np.eye(3), atol=1e-5)
 

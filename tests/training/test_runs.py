@@ -15,7 +15,7 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import DGI, InputError
-from infomax.io.locking import locked
+from infomax.io.atomic import locked
 from infomax.training import checkpoints, runs
 
 
@@ -69,7 +69,7 @@ class TestOneWriter:
 
     def test_a_killed_process_leaves_a_folder_that_can_be_locked(self, tmp_path):
         script = (
-            "import sys; from pathlib import Path; from infomax.io.locking import locked\n"
+            "import sys; from pathlib import Path; from infomax.io.atomic import locked\n"
             "with locked(Path(sys.argv[1]), Path()): print('held', flush=True); sys.stdin.read()"
         )
         lock = tmp_path / ".lock"

@@ -200,9 +200,9 @@ def test_a_file_is_read_in_blocks_and_scaled_as_in_memory(
     graph = random_graph(n=120, dense=True)
     disk = folder(tmp_path / "g.graph", graph)
     scaler, found = Scaler.fit(graph.features, kind), np.empty_like(graph.features)
-    assert transfer.is_mapped(disk.table.array)
+    assert transfer.is_mapped(disk.table.values)
     starts = []
-    for start, block in transfer.read_blocks(disk.table.array, torch.device("cpu")):
+    for start, block in transfer.read_blocks(disk.table.values, torch.device("cpu")):
         found[start : start + len(block)] = scaled(block, scaler).numpy()
         starts.append(start)
     assert len(starts) > 16  # more blocks than page-locked stages

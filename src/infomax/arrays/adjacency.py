@@ -66,71 +66,26 @@ class Senders(NamedTuple):
 
 
 class Adjacency:
-    """Base class of the edges among N nodes: no self-loops, no zero weights, no duplicates."""
+    """Edges among N nodes in a CSR matrix A ``[N, N]`` of float32, symmetric unless ``directed``.
 
-    directed: bool
-    senders: Senders | None
-    """Who sends to each node, in memory or mapped; None where there are no such arrays, only `received`."""
+    No self-loops, no zero weights, no duplicates.
+    """
 
-    @property
-    def n(self) -> int:
-        """N."""
-        return len(self._arrays.indptr) - 1
+    in_memory = True
 
-    @property
-    def nnz(self) -> int:
-        """The number of entries; an undirected edge has two."""
-        return len(self._arrays.indices)
+    def __init__(self, values: sparse.csr_array, directed: bool = False) -> None:
+        self.values, self.directed = values, directed
 
-    @property
-    def weighted(self) -> bool:
-        """Whether any edge has a weight other than 1."""
-        return self._arrays.data is not None
+    @cached_property
+    def senders(self) -> Senders | None:
+        """Who sends to each node, in memory or mapped; None where there are no such arrays, only `received`."""
+        return Senders.of_matrix(self.values.T.tocsr() if self.directed else self.values)
 
     @property
-    def _arrays(self) -> Senders:
+    def arrays(self) -> Senders:
+        """The same, of edges that have such arrays."""
         assert self.senders is not None  # noqa: S101  a class without them defines what asks for them
         return self.senders
-
-    def received(self, nodes: NDArray[np.int64]) -> Entries:
-        """Who sends to some nodes: the place of each among ``nodes``, the sender, and the weight."""
-        return self._arrays.of(nodes)
-
-    def counts(self) -> NDArray[np.int64]:
-        """How many send to each node, ``[N]``."""
-        return np.diff(self._arrays.indptr).astype(np.int64, copy=False)
-
-    def sums(self) -> NDArray[np.float64]:
-        """The sum of the weights that each node receives, ``[N]``."""
-        return self._arrays.sums()
-
-    def degrees(self) -> NDArray[np.int64]:
-        """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
-        return count_ends(self._arrays, self.directed)
-
-    def matrix(self) -> sparse.csr_array:
-        """A ``[N, N]`` in memory; ``A[i, j]`` is the weight of the edge i -> j."""
-        raise NotImplementedError
-
-    def part(self, rows: NDArray[np.int64]) -> MemoryAdjacency:
-        """The edges among some nodes, ascending, in memory; the others are not read."""
-        return self.loaded().part(rows)
-
-    def to_read(self, rows: NDArray[np.int64] | None = None) -> int:
-        """The bytes that it takes to have the edges of some nodes, or all, in memory; 0 where they are there."""
-        return 20 * (self.nnz if rows is None else 2 * int(self.counts()[rows].sum()))
-
-    def loaded(self) -> MemoryAdjacency:
-        """The same edges in memory."""
-        return MemoryAdjacency(self.matrix(), self.directed)
-
-
-@dataclass(frozen=True, eq=False)
-class MemoryAdjacency(Adjacency):
-    """Edges in a CSR matrix A ``[N, N]`` of float32, symmetric unless ``directed``."""
-
-    values: sparse.csr_array
-    directed: bool = False
 
     @property
     def n(self) -> int:
@@ -139,51 +94,80 @@ class MemoryAdjacency(Adjacency):
 
     @property
     def nnz(self) -> int:
-        """The number of entries."""
+        """The number of entries; an undirected edge has two."""
         return int(self.values.nnz)
 
-    @cached_property
-    def senders(self) -> Senders:  # type: ignore[override]
-        """Who sends to each node."""
-        return Senders.of_matrix(self.values.T.tocsr() if self.directed else self.values)
+    @property
+    def weighted(self) -> bool:
+        """Whether any edge has a weight other than 1."""
+        return self.arrays.data is not None
+
+    def received(self, nodes: NDArray[np.int64]) -> Entries:
+        """Who sends to some nodes: the place of each among ``nodes``, the sender, and the weight."""
+        return self.arrays.of(nodes)
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many send to each node, ``[N]``."""
+        return np.diff(self.arrays.indptr).astype(np.int64, copy=False)
+
+    def sums(self) -> NDArray[np.float64]:
+        """The sum of the weights that each node receives, ``[N]``."""
+        return self.arrays.sums()
+
+    def degrees(self) -> NDArray[np.int64]:
+        """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
+        return count_ends(self.arrays, self.directed)
 
     def matrix(self) -> sparse.csr_array:
-        """A itself."""
+        """A ``[N, N]`` in memory; ``A[i, j]`` is the weight of the edge i -> j."""
         return self.values
 
-    def part(self, rows: NDArray[np.int64]) -> MemoryAdjacency:
-        """The edges among some nodes."""
-        return MemoryAdjacency(self.values[rows][:, rows], self.directed)
+    def part(self, rows: NDArray[np.int64]) -> Adjacency:
+        """The edges among some nodes, ascending, in memory."""
+        return Adjacency(self.matrix()[rows][:, rows], self.directed)
 
     def to_read(self, rows: NDArray[np.int64] | None = None) -> int:
-        """0."""
-        return 0
+        """The bytes that it takes to have the edges of some nodes, or all, in memory; 0 where they are there."""
+        if self.in_memory:
+            return 0
+        return 20 * (self.nnz if rows is None else 2 * int(self.counts()[rows].sum()))
 
-    def loaded(self) -> MemoryAdjacency:
-        """Itself."""
-        return self
+    def loaded(self) -> Adjacency:
+        """The same edges in memory."""
+        return self if self.in_memory else Adjacency(self.matrix(), self.directed)
 
 
-@dataclass(frozen=True, eq=False)
 class MappedAdjacency(Adjacency):
     """Edges in mapped files of the arrays of `Senders`; an undirected edge is there twice."""
 
-    senders: Senders
-    directed: bool = False
+    in_memory = False
+
+    def __init__(self, senders: Senders, directed: bool = False) -> None:
+        self.senders, self.directed = senders, directed
+
+    @property
+    def n(self) -> int:
+        """N."""
+        return len(self.arrays.indptr) - 1
+
+    @property
+    def nnz(self) -> int:
+        """The number of entries."""
+        return len(self.arrays.indices)
 
     def matrix(self) -> sparse.csr_array:
         """A, read into memory."""
         require_room(self.to_read(), "read all of its edges")
-        received = self.senders.matrix(self.n)
+        received = self.arrays.matrix(self.n)
         matrix = sparse.csr_array(received.T if self.directed else received, copy=True)
         matrix.sort_indices()
         return matrix
 
-    def part(self, rows: NDArray[np.int64]) -> MemoryAdjacency:
+    def part(self, rows: NDArray[np.int64]) -> Adjacency:
         """The edges among some nodes, read in blocks."""
         place = np.full(self.n, -1, np.int32)
         place[rows] = np.arange(len(rows), dtype=np.int32)
-        counts = np.cumsum(self.senders.indptr[rows + 1] - self.senders.indptr[rows])
+        counts = np.cumsum(self.arrays.indptr[rows + 1] - self.arrays.indptr[rows])
         step, found = BLOCK_BYTES // 8, []
         for block in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(counts // step)) + 1):
             owner, columns, values = self.received(rows[block])
@@ -193,7 +177,7 @@ class MappedAdjacency(Adjacency):
         ends = (columns, owner) if self.directed else (owner, columns)
         matrix = sparse.csr_array((values, ends), shape=(len(rows), len(rows)))
         matrix.sort_indices()
-        return MemoryAdjacency(matrix, self.directed)
+        return Adjacency(matrix, self.directed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +196,7 @@ class GrownAdjacency(Adjacency):
     duplicates: int
     """How many of the new entries were known."""
 
-    senders = None
+    senders, in_memory = None, False
 
     @classmethod
     def of(cls, known: Adjacency, new: sparse.csr_array, *, binary: bool) -> GrownAdjacency:

@@ -25,7 +25,7 @@ from infomax.arrays.adjacency import MappedAdjacency, Senders
 from infomax.arrays.encoding import Encoding
 from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.parquet_columns import StoredColumns, StoredIds, StoredRows
-from infomax.arrays.statistics import Statistics
+from infomax.arrays.scaling import Statistics
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
 
@@ -54,11 +54,13 @@ def file_hash(path: Path) -> str:
 def map_folder(path: Path) -> dict[str, Any]:
     """The fields of the `Graph` in a folder, its arrays mapped; see `check_once` for what is checked."""
     about = _read_about(path)
-    arrays, ids = _map_arrays(path, about), StoredIds(path / NODES)
+    n, entries, width = about["nodes"], about["edges"] * (1 if about["directed"] else 2), len(about["feature_names"])
+    arrays = map_files(path, about["files"], sides(n, entries) | {FEATURES: ([n, width], ["float32", "float16"])})
+    ids = StoredIds(path / NODES)
     statistics = _statistics(path / ABOUT, about)
     wanted = {"id", *(LABEL + name for name in about["labels"]), *(SPLIT + name for name in about["splits"])}
-    if len(ids) != about["nodes"] or not wanted <= set(ids.names) or str(ids.type) not in ("int64", "string"):
-        expected = f"{about['nodes']} rows of {', '.join(sorted(wanted))}, with ids of int64 or string"
+    if len(ids) != n or not wanted <= set(ids.names) or str(ids.type) not in ("int64", "string"):
+        expected = f"{n} rows of {', '.join(sorted(wanted))}, with ids of int64 or string"
         raise InputError(str(path / NODES), expected, f"{len(ids)} of {', '.join(ids.names)}", AGAIN)
     features = arrays.pop(FEATURES)
     check_once(path, about["files"], arrays, folder_hash(path))
@@ -144,13 +146,6 @@ def sides(n: int, entries: int) -> dict[str, tuple[list[int], list[str]]]:
     return {STARTS: ([n + 1], ["int64"]), NEIGHBOURS: ([entries], ["int32"]), WEIGHTS: ([entries], ["float32"])}
 
 
-def _map_arrays(path: Path, about: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays of a folder by the names of their files, of the types and shapes that graph.json tells."""
-    n, entries = about["nodes"], about["edges"] * (1 if about["directed"] else 2)
-    features = ([n, len(about["feature_names"])], ["float32", "float16"])
-    return map_files(path, about["files"], sides(n, entries) | {FEATURES: features})
-
-
 def map_files(
     path: Path, files: dict[str, dict[str, Any]], layout: dict[str, tuple[list[int], list[str]]]
 ) -> dict[str, NDArray[Any]]:
@@ -181,10 +176,13 @@ def _statistics(file: Path, about: dict[str, Any]) -> Statistics:
     return statistics
 
 
-def map_array(path: Path) -> NDArray[Any]:
+def map_array(path: Path, remedy: str = AGAIN) -> NDArray[Any]:
     """The array of an .npy file, mapped; writing to it would change memory only."""
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="c", allow_pickle=False)
+        # Mapped: a header that claims more than the file holds is refused before any memory is taken.
+        array = np.load(path, mmap_mode="c", allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise TypeError("several arrays, as in an npz file")
     except Exception as error:  # a damaged header makes numpy raise almost anything
-        raise InputError(str(path), "an .npy file", str(error), AGAIN) from None
+        raise InputError(str(path), "an .npy file of one plain array", str(error), remedy) from None
     return array

@@ -7,14 +7,15 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
-from infomax.arrays.degrees import DEGREE_NAMES, degree_features
-from infomax.arrays.memory import positions_bytes
-from infomax.arrays.positions import FIRST, LAST, POSITION_NAMES, WIDTH, positions
+from infomax.arrays.positions import ENTRIES, FIRST, LAST, POSITION_NAMES, WIDTH, positions
 
 Kind = Literal["degrees", "positions"]
+DEGREE_NAMES = tuple(f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32))
+"""The names of the features of `degree_features`."""
 MADE: dict[Kind, tuple[str, ...]] = {"degrees": DEGREE_NAMES, "positions": POSITION_NAMES}
 _TOLD: dict[Kind, str] = {
     "degrees": "no features: 32 bins of degrees",
@@ -50,3 +51,20 @@ def make(kind: Kind, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None)
     remedy = "Take --features degrees; or infomax prepare, which makes them on disk."
     require_room(positions_bytes(edges), f"make positions of {edges.n:,} nodes", remedy, "memory")
     return positions(edges, ids, seen)
+
+
+def positions_bytes(edges: Adjacency) -> int:
+    """Estimate the peak bytes of making positions in memory: three tables, and three of the rows of some edges."""
+    return 3 * 4 * WIDTH * (edges.n + min(edges.n, ENTRIES))
+
+
+def degree_features(degrees: NDArray[np.int64]) -> tuple[sparse.csr_array, list[str]]:
+    """One-hot features ``[N, 32]`` of the degrees ``[N]``, for graphs that have no features; and their names.
+
+    Column b is 1 where a degree d has ``floor(log2(d + 1)) == b``. The columns do not depend on the graph, so that a
+    model trained on one graph can embed another.
+    """
+    bucket = np.minimum(np.log2(degrees + 1).astype(np.int64), 31)
+    n = len(degrees)
+    onehot = sparse.csr_array((np.ones(n, dtype=np.float32), bucket, np.arange(n + 1)), shape=(n, 32))
+    return onehot, list(DEGREE_NAMES)

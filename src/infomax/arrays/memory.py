@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from infomax.arrays.adjacency import Adjacency
-from infomax.arrays.positions import ENTRIES, WIDTH
 from infomax.arrays.relations import Relation
 from infomax.arrays.table import Table
 
@@ -48,11 +47,11 @@ def training_bytes(graph: Graph, dim: int, layers: int = 1, out_dim: int | None 
     return features_bytes(graph) + edges_bytes(graph, 72) + activations + weights_bytes(graph, dim)
 
 
-def features_bytes(graph: Graph) -> int:
-    """Estimate the bytes of the features that a training holds."""
+def features_bytes(graph: Graph, each: int = 52) -> int:
+    """Estimate the bytes of the features that a training holds; of sparse ones ``each`` takes so many."""
     # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
-    own = 52 * graph.table.statistics.filled if graph.table.sparse else 7 * graph.edges.n * graph.table.shape[1]
-    return own + sum(map(features_bytes, graph.others.values()))
+    own = each * graph.table.statistics.filled if graph.table.sparse else 7 * graph.edges.n * graph.table.shape[1]
+    return own + sum(features_bytes(other, each) for other in graph.others.values())
 
 
 def gathered_bytes(graph: Graph, device: torch.device) -> int:
@@ -84,16 +83,7 @@ def embedding_bytes(graph: Graph, out_dim: int) -> int:
     keeping them, but is over when the first layer begins.
     """
     n, edges = _nodes(graph), edges_bytes(graph, 1)
-    features = sum(
-        24 * one.table.statistics.filled if one.table.sparse else 7 * one.edges.n * one.table.shape[1]
-        for one in (graph, *graph.others.values())
-    )
-    return features + max(64 * edges, 28 * edges + 15 * n * out_dim)
-
-
-def positions_bytes(edges: Adjacency) -> int:
-    """Estimate the peak bytes of making positions in memory: three tables, and three of the rows of some edges."""
-    return 3 * 4 * WIDTH * (edges.n + min(edges.n, ENTRIES))
+    return features_bytes(graph, 24) + max(64 * edges, 28 * edges + 15 * n * out_dim)
 
 
 def stored_bytes(graph: Graph) -> int:

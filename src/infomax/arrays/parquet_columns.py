@@ -182,14 +182,10 @@ class StoredColumns(Mapping[str, Any]):
         self.path, self.prefix, self.names = path, prefix, names
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        from pyarrow import parquet
-
         if name not in self.names:
             raise KeyError(name)
-        column = f"{self.prefix}{name}"
-        with readable(self.path, remedy=_AGAIN):
-            table = parquet.read_table(self.path, columns=[column], page_checksum_verification=True)
-        return _as_array(table[column].combine_chunks())
+        column: NDArray[Any] = StoredRows(self.path, column=f"{self.prefix}{name}")[:]
+        return column
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

@@ -48,7 +48,7 @@ def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -
 
 
 def _computed(table: Table, edges: Adjacency, scaler: Scaler, seed: int) -> float:
-    senders = edges.senders or edges.loaded().senders
+    senders = edges.senders or edges.loaded().arrays
     few = edges.nnz <= SAMPLE
     drawn = np.arange(edges.nnz) if few else np.sort(np.random.default_rng(seed).integers(edges.nnz, size=SAMPLE))
     near = np.searchsorted(senders.indptr, drawn, side="right") - 1

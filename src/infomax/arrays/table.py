@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,22 +13,26 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.blocks import require_room, row_blocks
-from infomax.arrays.degrees import degree_features
 from infomax.arrays.integrity import refuse_not_finite
-from infomax.arrays.scaling import Scale, Scaler, check_scale
+from infomax.arrays.made import degree_features
+from infomax.arrays.scaling import Scale, Scaler, Statistics, check_scale
 from infomax.arrays.sparsity import dense
-from infomax.arrays.statistics import Statistics
 from infomax.errors import InputWarning
 
 Features = Any
 """``[N, F]`` float32: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
 
 
-class Table(ABC):
-    """Features ``[N, F]``; indexing by rows gives them in memory, float32."""
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Features ``[N, F]`` in memory, a dense array or CSR; indexing by rows gives them, float32."""
 
-    source: tuple[Any, Scaler | None] | None = None
-    """The array on disk that rows are read from, and how they are scaled; None where they are in memory."""
+    values: Features
+
+    @property
+    def source(self) -> tuple[Any, Scaler | None] | None:
+        """The array on disk that rows are read from, and how they are scaled; None where they are in memory."""
+        return None
 
     @property
     def mapped(self) -> bool:
@@ -36,51 +40,57 @@ class Table(ABC):
         return self.source is not None
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, int]:
         """``(N, F)``."""
-
-    @abstractmethod
-    def __getitem__(self, rows: Any) -> Features:
-        """Rows ``[n, F]``."""
-
-    @property
-    @abstractmethod
-    def statistics(self) -> Statistics:
-        """The statistics of all rows."""
-
-    @abstractmethod
-    def scaled(self, scaler: Scaler) -> Table:
-        """The same rows, scaled."""
-
-    @abstractmethod
-    def grown(self, rows: Features) -> Table:
-        """With rows ``[M, F]`` of new nodes below."""
-
-    @abstractmethod
-    def of_degrees(self, degrees: NDArray[np.int64]) -> Table:
-        """The degree features of degrees ``[N]``, in memory where these are."""
-
-    def by_rows(self) -> Table:
-        """The same, read row by row as if it were on disk: where few rows are needed, the others are not touched."""
-        return self
+        return int(self.values.shape[0]), int(self.values.shape[1])
 
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __getitem__(self, rows: Any) -> Features:
+        return self.values[rows]
+
     @property
     def sparse(self) -> bool:
         """Whether rows are sparse."""
-        return False
+        return bool(sparse.issparse(self.values))
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """The statistics of all rows."""
+        return Statistics.of(self.values)
+
+    def scaled(self, scaler: Scaler) -> Table:
+        """The same rows, scaled."""
+        return Table(scaler.transform(self.values))
+
+    def grown(self, rows: Features) -> Table:
+        """With rows ``[M, F]`` of new nodes below, dense or sparse as the known ones are."""
+        if not self.sparse:
+            return Table(np.vstack([self.values, dense(rows)]))
+        return Table(sparse.csr_array(sparse.vstack([self.values, rows])))
+
+    def of_degrees(self, degrees: NDArray[np.int64]) -> Table:
+        """The degree features of degrees ``[N]``; of a table on disk, rows are made as they are asked for."""
+        if not self.mapped:
+            return Table(degree_features(degrees)[0])
+        return MappedTable(_MadeRows((len(degrees), 32), lambda rows: degree_features(degrees[rows])[0].toarray()))
+
+    def by_rows(self) -> Table:
+        """The same, read row by row as if it were on disk: where few rows are needed, the others are not touched."""
+        rows = _MadeRows(self.shape, lambda rows: dense(self.values[rows])) if self.sparse else self.values
+        return self if self.mapped else MappedTable(rows)
 
     def to_read(self, count: int | None = None) -> int:
         """The bytes that it takes to have so many rows, or all, in memory; 0 where they are there."""
-        return (100 + 4 * self.shape[1]) * (len(self) if count is None else count)
+        return (100 + 4 * self.shape[1]) * (len(self) if count is None else count) if self.mapped else 0
 
-    def loaded(self) -> MemoryTable:
+    def loaded(self) -> Table:
         """The same rows in memory."""
+        if not self.mapped:
+            return self
         require_room(self.to_read(), "read all of its features")
-        return MemoryTable(self[:])
+        return Table(self[:])
 
     def fit_scaler(self, kind: Scale = "auto", seen: NDArray[np.bool_] | None = None) -> Scaler:
         """The scaler of all rows, or of those of a mask ``[N]``, such as the split "seen"."""
@@ -90,90 +100,31 @@ class Table(ABC):
 
     def is_zero(self) -> bool:
         """Whether every entry is zero."""
+        if self.sparse:
+            return not self.values.data.any()
         return not any(block.any() for block in row_blocks(self))
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryTable(Table):
-    """Features in memory, a dense array or CSR."""
-
-    values: Features
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """``(N, F)``."""
-        return int(self.values.shape[0]), int(self.values.shape[1])
-
-    def __getitem__(self, rows: Any) -> Features:
-        """Rows ``[n, F]``."""
-        return self.values[rows]
-
-    @property
-    def sparse(self) -> bool:
-        """Whether it is CSR."""
-        return bool(sparse.issparse(self.values))
-
-    @cached_property
-    def statistics(self) -> Statistics:
-        """The statistics of all rows."""
-        return Statistics.of(self.values)
-
-    def scaled(self, scaler: Scaler) -> MemoryTable:
-        """The same rows, scaled."""
-        return MemoryTable(scaler.transform(self.values))
-
-    def grown(self, rows: Features) -> MemoryTable:
-        """With rows of new nodes below, dense or sparse as the known ones are."""
-        if not self.sparse:
-            return MemoryTable(np.vstack([self.values, dense(rows)]))
-        return MemoryTable(sparse.csr_array(sparse.vstack([self.values, rows])))
-
-    def by_rows(self) -> MappedTable:
-        """The same as a table that is scaled row by row, and dense."""
-        return MappedTable(_DenseRows(self.values) if self.sparse else self.values)
-
-    def of_degrees(self, degrees: NDArray[np.int64]) -> MemoryTable:
-        """The degree features of degrees."""
-        return MemoryTable(degree_features(degrees)[0])
-
-    def to_read(self, count: int | None = None) -> int:
-        """0."""
-        return 0
-
-    def loaded(self) -> MemoryTable:
-        """Itself."""
-        return self
-
-    def is_zero(self) -> bool:
-        """Whether every entry is zero."""
-        return not (self.values.data if self.sparse else self.values).any()
-
-
-@dataclass(frozen=True, eq=False)
 class MappedTable(Table):
-    """Features in a mapped array of float32 or float16, scaled row by row as they are read."""
+    """Features in a mapped array ``[N, F]`` of float32 or float16, or in what gives rows like one when it is indexed.
 
-    array: Any
-    """``[N, F]``: a mapped array, or what gives rows of the same kind when it is indexed."""
+    They are scaled row by row as they are read.
+    """
+
     stored: Statistics | None = None
     """The statistics of the array as it is."""
     scaler: Scaler | None = None
 
     @property
-    def source(self) -> tuple[Any, Scaler | None]:  # type: ignore[override]
+    def source(self) -> tuple[Any, Scaler | None]:
         """The array and its scaler."""
-        return self.array, self.scaler
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """``(N, F)``."""
-        return int(self.array.shape[0]), int(self.array.shape[1])
+        return self.values, self.scaler
 
     def __getitem__(self, rows: Any) -> NDArray[np.float32]:
-        """Rows ``[n, F]``."""
-        block = np.asarray(self.array[rows], dtype=np.float32)
+        block = np.asarray(self.values[rows], dtype=np.float32)
         if not np.isfinite(block).all():
-            refuse_not_finite(self.array)
+            refuse_not_finite(self.values)
         scaled: NDArray[np.float32] = block if self.scaler is None else self.scaler.transform(block)
         return scaled
 
@@ -184,15 +135,11 @@ class MappedTable(Table):
 
     def scaled(self, scaler: Scaler) -> MappedTable:
         """The same rows, scaled as they are read."""
-        return MappedTable(self.array, self.stored, scaler)
+        return MappedTable(self.values, self.stored, scaler)
 
     def grown(self, rows: Features) -> MappedTable:
         """With rows of new nodes below."""
-        return MappedTable(Appended(self.array, dense(rows)))
-
-    def of_degrees(self, degrees: NDArray[np.int64]) -> MappedTable:
-        """The degree features of degrees, made as they are asked for."""
-        return MappedTable(_DegreeRows(degrees))
+        return MappedTable(Appended(self.values, dense(rows)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,34 +180,14 @@ class Appended:
 
 
 @dataclass(frozen=True, eq=False)
-class _DenseRows:
-    """The rows of sparse features, dense when they are asked for."""
+class _MadeRows:
+    """Rows of features ``[N, F]`` that are made, or made dense, when they are asked for."""
 
-    values: Features
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """``(N, F)``."""
-        return int(self.values.shape[0]), int(self.values.shape[1])
+    shape: tuple[int, int]
+    make: Callable[[Any], NDArray[np.float32]]
 
     def __getitem__(self, rows: Any) -> NDArray[np.float32]:
-        return dense(self.values[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class _DegreeRows:
-    """The degree features ``[N, 32]`` of degrees ``[N]``, made when they are asked for."""
-
-    degrees: NDArray[np.int64]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """``(N, 32)``."""
-        return len(self.degrees), 32
-
-    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = degree_features(self.degrees[rows])[0].toarray()
-        return found
+        return self.make(rows)
 
 
 def warn_if_zero(scaled: Table, scaler: Scaler) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from infomax.errors import InputError
-from infomax.io.locking import locked
+from infomax.io.atomic import locked
 from infomax.progress import Progress, silent
 
 _CHUNK, _TIMEOUT = 1 << 16, 30.0

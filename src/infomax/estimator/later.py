@@ -18,7 +18,7 @@ from infomax.estimator.assembly import check_graph
 from infomax.estimator.updating import Update, update
 from infomax.estimator.vectors import Fitted
 from infomax.graphs.graph import Graph
-from infomax.io.around import attach_near
+from infomax.io.attach import attach_near
 from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.adjacency import MemoryAdjacency
+from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
 from infomax.arrays.held_out import split_edges
 from infomax.arrays.made import made, make
 from infomax.arrays.relations import find_paths, named_path, steps
-from infomax.arrays.table import MemoryTable
+from infomax.arrays.table import Table
 from infomax.errors import InputError, whole
 from infomax.io import interchange
 from infomax.io.columns import Columns
@@ -98,9 +98,9 @@ class Graph(Record):
         require_room(self.table.to_read() + 6 * self.edges.to_read(), use, remedy)
         graph = self.loaded()
         adjacency, held_out = split_edges(graph.adjacency, share, seed)
-        edges, table = MemoryAdjacency(adjacency, graph.directed), graph.table
+        edges, table = Adjacency(adjacency, graph.directed), graph.table
         if kind := made(graph.feature_names):
-            table = MemoryTable(make(kind, edges, graph.ids, graph.splits.get("seen")))
+            table = Table(make(kind, edges, graph.ids, graph.splits.get("seen")))
         return dataclasses.replace(graph, edges=edges, table=table, held_out=held_out)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Write files so that they appear whole or not at all."""
+"""Write files so that they appear whole or not at all, and let only one process at a time write a place."""
 
 from __future__ import annotations
 
@@ -114,3 +114,32 @@ def writable(path: Path, expected: str) -> Iterator[None]:
         first = _REMEDIES.get(error.errno or 0)
         remedy = f"{first}, or choose another place." if first else "Choose another place."
         raise InputError(str(path), expected, error.strerror or str(error), remedy) from error
+
+
+@contextmanager
+def locked(lock: Path, where: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold the lock file ``lock`` until the block ends, so that nobody else writes ``where``.
+
+    The operating system releases the lock when its process ends, however it ends: a killed process leaves nothing that
+    would keep the next one out. Where another process holds it, wait or refuse.
+    """
+    from filelock import FileLock, Timeout
+
+    file = FileLock(lock)
+    try:
+        file.acquire(timeout=-1 if wait else 0)
+    except Timeout:
+        expected, remedy = (
+            "a place that no other process is writing",
+            "Wait until it has ended, or choose another place.",
+        )
+        raise InputError(str(where), expected, "one that another process is writing", remedy) from None
+    except OSError as error:
+        raise InputError(str(where), "a place where files can be locked", error.strerror or str(error)) from error
+    try:
+        yield
+    finally:
+        # Removed while it is held, so that it is never the file of another process. Windows removes it on release.
+        with suppress(OSError):
+            lock.unlink(missing_ok=True)
+        file.release()

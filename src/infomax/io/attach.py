@@ -11,16 +11,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays import checks
-from infomax.arrays.adjacency import GrownAdjacency
+from infomax.arrays.adjacency import Adjacency, GrownAdjacency
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.positions import attached
-from infomax.arrays.table import Appended
+from infomax.arrays.table import Appended, Table
 from infomax.errors import InputError, shorten
 from infomax.io.record import Record
-from infomax.io.sources import refuse_missing_header
-from infomax.io.tables import EdgeTable, Listed, NodeTable, find_rows
+from infomax.io.refusals import refuse_missing_header
+from infomax.io.sources import NodeTable
+from infomax.io.tables import EdgeTable, Listed, find_rows
+
+Links = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+"""Edges ``[E]`` of new nodes: the rows at their known ends, the numbers of the new nodes from 0 on, and weights."""
 
 
 def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
@@ -34,7 +38,8 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
         raise InputError("the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy)
     if known.weighted and edges.weight is None:
         raise InputError(str(edges.source.path), 'a column "weight", as edges of the known graph have weights', "none")
-    position = _known(edges, nodes, known)
+    mentioned = [*edges.source.ends, *edges.ids, *(nodes.ids if nodes else ())]
+    position = find_ids(known.ids, mentioned)
     where = f"{edges.source.path}, without a node table" if nodes is None else str(nodes.source.path)
     if nodes is None:
         unknown: Any = [identifier for identifier in edges.ids if str(identifier) not in position]
@@ -48,11 +53,6 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
     names = known.feature_names if known_are_made else tuple(nodes.feature_names)
     check_feature_names(where, names, known.feature_names)
     return _grow(known, ends, edges.weight, nodes)
-
-
-def _known(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> dict[str, int]:
-    """The rows of those known ids that the tables mention, by their text."""
-    return find_ids(known.ids, [*edges.source.ends, *edges.ids, *(nodes.ids if nodes else ())])
 
 
 def refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
@@ -78,9 +78,7 @@ def _grow(known: Record, edges: NDArray[np.int32], weight: NDArray[np.float32] |
     """
     ids, features = nodes.ids, nodes.features
     n = known.num_nodes + len(ids)
-    values = np.ones(edges.shape[1], np.float32) if weight is None else weight
-    listed = sparse.coo_array((values, (edges[0], edges[1])), shape=(n, n))
-    matrix, dropped = checks.clean(listed, known.directed, weight is None)
+    matrix, dropped = checks.clean(checks.check_links(edges, weight, (n, n)), known.directed, weight is None)
     grown = GrownAdjacency.of(known.edges, matrix, binary=weight is None)
     dropped["duplicates"] += grown.duplicates if known.directed else grown.duplicates // 2
     if features is None and made(known.feature_names) == "positions":
@@ -111,3 +109,52 @@ def _appended(known: Any, new: NDArray[Any]) -> Any:
     """A column ``[N]`` with that of the new nodes ``[M]``; one on disk stays there."""
     rows = Appended(known, new)
     return rows[:] if isinstance(known, np.ndarray) else rows
+
+
+def attach_near(known: Record, count: int, links: Links, features: Any, passes: int) -> Record:
+    """So many new nodes, the last, and all nodes that their vectors depend on after so many passes, in memory.
+
+    Edges run one way here. Nodes at the last hop have lost their senders: one more node sends to each as much as they
+    did. So all have the degrees by which messages are weighted.
+
+    Args:
+        known: the graph.
+        count: M.
+        links: their edges; of a directed graph those that end in them.
+        features: ``[M, F]``; None: positions or degree features, as the known ones are.
+        passes: layers of the encoder and hops of smoothing.
+    """
+    rows, new, weights = links
+    inner, nodes = rows[:0], np.unique(rows)
+    for _ in range(passes - 1):
+        inner, nodes = nodes, np.union1d(nodes, known.edges.received(nodes)[1])
+    outer, n, at = np.setdiff1d(nodes, inner), len(nodes), np.searchsorted(nodes, rows)
+    place, senders, values = known.edges.received(inner)
+    lost, _, sent = known.edges.received(outer)
+    late, both = n + 1 + new, not known.directed
+    source = [np.searchsorted(nodes, senders), np.full(len(outer), n), at, *([late] if both else [])]
+    target = [np.searchsorted(nodes, inner)[place], np.searchsorted(nodes, outer), late, *([at] if both else [])]
+    weight: list[Any] = [values, np.bincount(lost, sent, len(outer)), weights, *([weights] if both else [])]
+    ends = np.concatenate(source), np.concatenate(target)
+    entries = np.concatenate(weight).astype(np.float32)
+    matrix = sparse.csr_array((entries, ends), shape=(n + 1 + count, n + 1 + count))
+    matrix.eliminate_zeros()
+    if features is None and made(known.feature_names) == "degrees":
+        degrees = np.append(known.edges.degrees()[nodes] + np.bincount(at, minlength=n), 0)
+        table = known.table.of_degrees(np.append(degrees, np.bincount(new, minlength=count)))
+    else:
+        if features is None:
+            joined = sparse.csr_array((weights, (new, at)), shape=(count, n + count))
+            features = attached(joined, known.table[nodes])
+        empty = np.zeros((1, known.num_features), np.float32)
+        table = Table(known.table[nodes]).grown(empty).grown(features)
+    return dataclasses.replace(
+        known,
+        edges=Adjacency(matrix, directed=True),
+        table=table,
+        ids=np.arange(n + 1 + count),
+        labels={},
+        splits={},
+        held_out=None,
+        folder=None,
+    )

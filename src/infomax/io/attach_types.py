@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from infomax.arrays.adjacency import MemoryAdjacency
+from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
@@ -20,9 +20,9 @@ from infomax.arrays.relations import Relation, steps
 from infomax.errors import InputError
 from infomax.io.attach import appended, refuse_known
 from infomax.io.blocks import typed
-from infomax.io.features import read_nodes
 from infomax.io.record import Record
-from infomax.io.tables import EdgeTable, Listed, NodeTable
+from infomax.io.sources import NodeTable
+from infomax.io.tables import EdgeTable, Listed, read_nodes
 from infomax.io.type_tables import read_relations, rows_of
 from infomax.io.typed import Tables
 from infomax.io.unite import Ends, relation_matrix, union
@@ -145,7 +145,7 @@ def _with_nodes(
         table = table.grown(places if nodes.features is None else nodes.features)
     return replace(
         known,
-        edges=MemoryAdjacency(sparse.csr_array((n, n), dtype=np.float32)),
+        edges=Adjacency(sparse.csr_array((n, n), dtype=np.float32)),
         table=table,
         **({} if nodes is None else appended(known, nodes)),
         labels={},

@@ -24,14 +24,9 @@ class Block(ABC):
     """Some rows of a file."""
 
     unit: ClassVar[str]
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @property
-    @abstractmethod
-    def numbers(self) -> NDArray[np.int64]:
-        """The lines ``[n]`` or, in files without lines, the rows, from 1."""
+    path: Path
+    numbers: NDArray[np.int64]
+    """The lines ``[n]`` or, in files without lines, the rows, from 1."""
 
     def place(self, row: int, column: str) -> str:
         """``edges.csv, line 3, column "weight"``."""

@@ -20,26 +20,26 @@ TYPES = ("types", "edge_type", "node_type", "edges_as")
 
 
 class EdgeColumns(NamedTuple):
-    """Positions of the columns of an edge table."""
+    """The names of the columns of an edge table."""
 
-    source: int
-    target: int
-    weight: int | None
-    relation: int | None
+    source: str
+    target: str
+    weight: str | None
+    relation: str | None
 
 
 class NodeColumns(NamedTuple):
-    """Positions of the columns of a node table; labels and splits by their names."""
+    """The names of the columns of a node table; those of labels and splits by what these are called."""
 
-    identifier: int
-    features: list[int]
-    labels: dict[str, int]
-    splits: dict[str, int]
-    groups: int | None
-    name: int | None
+    identifier: str
+    features: list[str]
+    labels: dict[str, str]
+    splits: dict[str, str]
+    groups: str | None
+    name: str | None
 
     @property
-    def annotations(self) -> list[int]:
+    def annotations(self) -> list[str]:
         """The columns that are read as text: labels, splits, groups and names."""
         others = [column for column in (self.groups, self.name) if column is not None]
         return [*self.labels.values(), *self.splits.values(), *others]
@@ -173,17 +173,17 @@ class Columns:
         self.refuse(choices, "a node table that they belong to", f"only the edge table {edges}")
 
     def of_edges(self, path: Path, names: Sequence[str]) -> EdgeColumns:
-        """Positions of source, target and weight: as named, else by these names in any case.
+        """The columns of source, target and weight: as named, else those of these names in any case.
 
         Without both names, source and target are the first two columns that are left.
         """
         source, target, weight, relation = (
-            self.place(path, names, word) for word in ("source", "target", "weight", "edge_type")
+            self.find(path, names, word) for word in ("source", "target", "weight", "edge_type")
         )
         if self.source is None and self.target is None and (source is None or target is None):
             source = target = None
-        own = self.place(path, names, "id") if self.edges_as else None
-        left = [column for column in range(len(names)) if column not in (source, target, weight, relation, own)]
+        own = self.find(path, names, "id") if self.edges_as else None
+        left = [name for name in names if name not in (source, target, weight, relation, own)]
         ends = [left.pop(0) if end is None and left else end for end in (source, target)]
         if ends[0] is None or ends[1] is None:
             remedy = "Columns are separated by commas in .csv, by tabs in .tsv and .txt."
@@ -195,7 +195,7 @@ class Columns:
         if self.edges_as:
             return
         chosen = self.of_edges(path, names)
-        unused = [name for column, name in enumerate(names) if column not in chosen]
+        unused = [name for name in names if name not in chosen]
         hint = " If one holds weights: --weight COLUMN (in Python: weight=)." if chosen.weight is None else ""
         warn_unused(str(path), unused, "edge columns", hint)
 
@@ -205,7 +205,7 @@ class Columns:
         return all(end in (getattr(self, word), self.earlier.get(word)) or end.lower() == word for word, end in pairs)
 
     def of_nodes(self, path: Path, names: Sequence[str]) -> NodeColumns:
-        """Positions of the id (as named, else "id" in any case, else the first), labels, features and others.
+        """The columns of the id (as named, else "id" in any case, else the first), labels, features and others.
 
         Without ``features`` they are all remaining columns, else the columns of these names; those that are made
         of the edges need not be there.
@@ -216,55 +216,51 @@ class Columns:
         kept = [name for name in names if name not in self.ignore]
         if not kept:
             raise InputError(str(path), "a column of ids", "none that is not ignored")
-        place = {name: column for column, name in enumerate(names)}
-        first = self.place(path, kept, "id")
-        identifier = kept[first or 0]
-        others = {name: place[name] for name in kept if name != identifier}
+        identifier = self.find(path, kept, "id") or kept[0]
+        others = dict.fromkeys(name for name in kept if name != identifier)
         labels = {name: _label(path, others, name) for name in self.labels}
         taken = {*labels.values()}
-        for name, column in others.items():
-            if name.startswith(LABEL) and column not in taken:
-                labels.setdefault(name.removeprefix(LABEL), column)
-        splits = {name.removeprefix(SPLIT): others[name] for name in others if name.startswith(SPLIT)}
-        groups = None if self.groups is None else _label(path, others, self.groups, "column of groups")
-        groups = others.get(GROUPS) if groups is None else groups
+        for name in others:
+            if name.startswith(LABEL) and name not in taken:
+                labels.setdefault(name.removeprefix(LABEL), name)
+        splits = {name.removeprefix(SPLIT): name for name in others if name.startswith(SPLIT)}
+        groups = GROUPS if GROUPS in others else None
+        if self.groups is not None:
+            groups = _label(path, others, self.groups, "column of groups")
         called = self.name_among(others)
         named = None if called is None else _label(path, others, called, "column of names")
-        found = NodeColumns(place[identifier], [], labels, splits, groups, named)
+        found = NodeColumns(identifier, [], labels, splits, groups, named)
         if self.matrix is not None:
-            features = []
-        elif self.features is None:
-            said = [others[name] for name in self.kinds if name in others]  # of which one may be the name, too
-            features = [column for column in others.values() if column in said or column not in found.annotations]
+            return found
+        if self.features is None:  # a column whose kind was said may be the name, too
+            features = (others.keys() - found.annotations) | self.kinds.keys()
         else:
-            features = sorted(others[name] for name in self._features_there(path, others))
-        return found._replace(features=features)
+            features = self._features_there(path, others)
+        return found._replace(features=[name for name in others if name in features])
 
     def name_among(self, names: Collection[str]) -> str | None:
         """The column of names: as named, else one that is marked as such, or an earlier one."""
         return self.name or next((one for one in (NAME, self.earlier.get("name")) if one in names), None)
 
-    def place(self, path: Path, names: Sequence[str], word: str) -> int | None:
-        """The position of a column: of the chosen name, else an earlier or the usual one; None: there is none."""
+    def find(self, path: Path, names: Sequence[str], word: str) -> str | None:
+        """The column of the chosen name, else of an earlier or the usual one; None: there is none."""
         chosen, earlier = getattr(self, word), self.earlier.get(word)
         if chosen is not None and chosen not in names:
             raise InputError(str(path), f"a column {shorten(chosen)}, for {word}", f"the columns {listed(names)}")
         if chosen is None and earlier in names:
             chosen = earlier
-        column, there = (word, [name.lower() for name in names]) if chosen is None else (chosen, list(names))
-        return there.index(column) if column in there else None
+        return chosen or next((name for name in names if name.lower() == word), None)
 
-    def _features_there(self, path: Path, others: dict[str, int]) -> tuple[str, ...]:
+    def _features_there(self, path: Path, others: Collection[str]) -> set[str]:
         """The named features; none of them where they are made of the edges."""
-        features = self.features or ()
-        missing = [name for name in features if name not in others]
+        missing = [name for name in self.features or () if name not in others]
         if missing and self.made:
-            return ()
+            return set()
         if missing:
             remedy = "Add them; a cell may be empty." if self.encoding else ""
             expected = f"feature columns {listed(missing)}"
             raise InputError(str(path), expected, f"the columns {listed(list(others))}", remedy)
-        return features
+        return {*(self.features or ())}
 
 
 def _kinds(columns: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
@@ -282,11 +278,11 @@ def _several(names: str | Path | Sequence[str]) -> tuple[str, ...]:
     return (str(names),) if isinstance(names, str | Path) else tuple(map(str, names))
 
 
-def _label(path: Path, others: dict[str, int], name: str, what: str = "label column") -> int:
-    """The position of a label by its name, with or without the prefix."""
+def _label(path: Path, others: Collection[str], name: str, what: str = "label column") -> str:
+    """The column of a label by its name, with or without the prefix."""
     for column in (name, LABEL + name):
         if column in others:
-            return others[column]
+            return column
     raise InputError(str(path), f"a {what} {shorten(name)}", f"the columns {listed(list(others))}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.checks import MOST_FEATURES
-from infomax.arrays.made import asked
+from infomax.arrays.folder import map_array
 from infomax.errors import InputError, InputWarning, place, shorten
-from infomax.io import tables
 from infomax.io.columns import listed
-from infomax.io.learning import warn_of_labels
 from infomax.io.npz import read_arrays
-from infomax.io.sources import Source
-from infomax.io.tables import NodeTable
 
 _LOOKED_AT = 10_000
 """Rows that are searched for columns that look like ids."""
@@ -30,10 +25,7 @@ def read_matrix(path: Path) -> Any:
     """The features ``[N, F]`` of a file: an array of numpy (.npy, mapped), or a sparse matrix of scipy (.npz, CSR)."""
     if path.suffix.lower() == ".npz":
         return _read_sparse(path)
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(str(path), "an .npy file", str(error)) from None
+    array = map_array(path, remedy="")
     if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.shape[1]:
         raise InputError(str(path), "numbers of shape [N, F]", f"{array.dtype} of shape {list(array.shape)}")
     return array
@@ -75,23 +67,10 @@ def check_rows(path: Path, matrix: Any, n: int) -> None:
         raise InputError(str(path), f"shape [{n}, F], a row per row of the node table", f"shape {list(matrix.shape)}")
 
 
-def read_nodes(source: Source) -> NodeTable:
-    """A node table in memory, with the features of its columns or of the file that is named for them."""
-    nodes, columns = tables.read_nodes(source), source.columns
-    if columns.matrix is not None:
-        return _with_matrix(nodes, columns.matrix, columns.features)
-    if columns.features is None and source.columns.encoding is None and nodes.features is not None:
-        warn_if_ids(source.path, nodes.feature_names, nodes.features)
-        warn_of_labels(source.path, nodes.feature_names, list(nodes.labels))
-    return nodes
-
-
-def _with_matrix(nodes: NodeTable, path: Path, wanted: Sequence[str] | None) -> NodeTable:
-    """The node table with the features of a file; with ``wanted`` only the columns of these names."""
-    if wanted is not None and asked(wanted):
-        return nodes
+def read_features(path: Path, n: int, wanted: Sequence[str] | None) -> tuple[list[str], Any]:
+    """The names of the features of a file and the features ``[n, F]``; with ``wanted`` only those of these names."""
     matrix = read_matrix(path)
-    check_rows(path, matrix, len(nodes.ids))
+    check_rows(path, matrix, n)
     names = matrix_names(matrix.shape[1])
     if wanted is not None and list(wanted) != names:
         position = {name: column for column, name in enumerate(names)}
@@ -99,9 +78,7 @@ def _with_matrix(nodes: NodeTable, path: Path, wanted: Sequence[str] | None) -> 
             raise InputError(str(path), f"features {listed(missing)}", f"the features {listed(names)}")
         names = sorted(wanted, key=position.__getitem__)
         matrix = matrix[:, [position[name] for name in names]]
-    if not sparse.issparse(matrix):
-        matrix = finite(path, matrix)
-    return replace(nodes, feature_names=names, features=matrix)
+    return names, matrix if sparse.issparse(matrix) else finite(path, matrix)
 
 
 def finite(path: Path, rows: NDArray[Any], first: int = 0, *, copy: bool | None = True) -> NDArray[np.float32]:

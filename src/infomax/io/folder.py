@@ -13,8 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 from infomax.arrays import folder as layout
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.integrity import check_values, sample_hash
+from infomax.arrays.scaling import Statistics
 from infomax.arrays.sparsity import dense
-from infomax.arrays.statistics import Statistics
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
 from infomax.io.json import to_json

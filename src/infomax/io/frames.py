@@ -14,9 +14,9 @@ from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, shorten
 from infomax.io import parquet, tables
 from infomax.io.columns import Columns
-from infomax.io.features import check_rows, matrix_names, read_nodes
+from infomax.io.features import check_rows, matrix_names
 from infomax.io.record import Record
-from infomax.io.rows import edge_columns, refuse_unwritable, relation_columns
+from infomax.io.rows import edge_columns, refuse_unwritable, relation_columns, without_usual
 from infomax.io.sources import Source
 from infomax.io.type_tables import read_types
 from infomax.io.typed import of_sources, of_tables
@@ -39,7 +39,7 @@ def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **colu
             raise InputError("features", "a node frame, to whose rows they belong", "none")
     else:
         nodes = nodes.reset_index(names="id") if chosen.id is None and _has_ids_as_index(nodes) else nodes
-        node_table = read_nodes(
+        node_table = tables.read_nodes(
             frame_source(nodes, "nodes", replace(chosen, features=()) if matrix is not None else chosen)
         )
         if matrix is not None:
@@ -95,7 +95,7 @@ def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
     """What `Graph.to_frames` returns."""
     parquet.need_pyarrow(Path("to_frames"))
     graph = graph.loaded()
-    types = without_made(graph)
+    types, graph = without_made(graph), graph if graph.types else without_usual(graph)
     for one in types.values() if types else (graph,):
         refuse_unwritable(one, "to_frames", "parquet")
     if not types:

@@ -16,7 +16,7 @@ from infomax.io.atomic import replacing
 from infomax.io.columns import Columns
 from infomax.io.interchange import SPLIT, from_networkx
 from infomax.io.record import Record
-from infomax.io.rows import edge_columns, feature_names, flat_annotations, node_rows, refuse_too_many
+from infomax.io.rows import edge_columns, flat_annotations, node_rows, refuse_too_many
 from infomax.progress import Progress, followed
 
 _SPACE = "http://graphml.graphdrawing.org/xmlns "
@@ -180,7 +180,7 @@ class _Plain:
 def write_graphml(graph: Record, path: Path, progress: Progress) -> None:
     """Write GraphML: features are attributes of type double, splits are booleans; of sparse features only non-zeros."""
     refuse_too_many(graph, str(path), "graphml")
-    features, annotations, edges = feature_names(graph), flat_annotations(graph), edge_columns(graph)
+    features, annotations, edges = graph.feature_names, flat_annotations(graph), edge_columns(graph)
     zero = "<default>0</default>" if sparse.issparse(graph.features) else ""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         file.write('<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.adjacency import MemoryAdjacency
-from infomax.arrays.degrees import DEGREE_NAMES, degree_features
-from infomax.arrays.made import made
+from infomax.arrays.adjacency import Adjacency
+from infomax.arrays.made import DEGREE_NAMES, degree_features, made
 from infomax.arrays.sparsity import stack
-from infomax.arrays.table import MemoryTable
+from infomax.arrays.table import Table
 from infomax.errors import InputError, shorten
 from infomax.io.record import Record
 
@@ -40,11 +39,11 @@ def join(graphs: Mapping[str, Record]) -> Record:
     for graph in graphs.values():
         dropped.update(graph.dropped)
     blocks = sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")
-    edges, anew = MemoryAdjacency(sparse.csr_array(blocks), one.directed), made(one.feature_names) == "positions"
+    edges, anew = Adjacency(sparse.csr_array(blocks), one.directed), made(one.feature_names) == "positions"
     features = degree_features(edges.degrees())[0] if anew else stack([graph.features for graph in graphs.values()])
     return Record(
         edges=edges,
-        table=MemoryTable(features),
+        table=Table(features),
         ids=np.array([f"{name}/{node}" for name, graph in graphs.items() for node in graph.ids], dtype=object),
         feature_names=DEGREE_NAMES if anew else one.feature_names,
         labels={label: _joined(label, [graph.labels[label] for graph in graphs.values()]) for label in one.labels},

@@ -166,9 +166,7 @@ def _to_arrays(graph: Record) -> Arrays:
             for key, values in of_edges.items()
         }
     for kind in graph.types:
-        of_nodes = _node_arrays(graph.target(kind))
-        heads = {key: "utf8:" * key.startswith("utf8:") for key in of_nodes}
-        arrays |= {f"{heads[key]}nodes/{kind}/{key.removeprefix('utf8:')}": values for key, values in of_nodes.items()}
+        arrays |= _node_arrays(graph.target(kind), f"nodes/{kind}/")
     return arrays or _edge_arrays(graph.adjacency, graph.directed) | _node_arrays(graph)
 
 
@@ -178,21 +176,18 @@ def _edge_arrays(matrix: sparse.csr_array, directed: bool) -> Arrays:
     return arrays | ({"weight": edges.data} if (edges.data != 1).any() else {})
 
 
-def _node_arrays(graph: Record) -> Arrays:
-    arrays = _write_features(graph.features)
-    arrays |= _encode("ids", graph.ids)
-    arrays |= _encode("feature_names", np.array(graph.feature_names, dtype=object))
-    if graph.groups is not None:
-        arrays["groups"] = graph.groups
+def _node_arrays(graph: Record, owner: str = "") -> Arrays:
+    """The arrays of nodes; ``owner`` is before their keys."""
+    columns = {"ids": graph.ids, "feature_names": np.array(graph.feature_names, dtype=object)}
+    others = {"groups": graph.groups, "held_out": graph.held_out, "node_names": graph.node_names}
+    columns |= {key: column for key, column in others.items() if column is not None}
     if graph.held_out is not None:
-        arrays["held_out"] = _narrow(graph.held_out)
-    if graph.node_names is not None:
-        arrays |= _encode("node_names", graph.node_names)
+        columns["held_out"] = _narrow(graph.held_out)
     if graph.encoding is not None:
-        arrays |= _encode("encoding", np.array([json.dumps(graph.encoding.to_json())], dtype=object))
-    for name, column in graph.labels.items():
-        arrays |= _encode(f"label:{name}", column)
-    return arrays | {f"split:{name}": mask for name, mask in graph.splits.items()}
+        columns["encoding"] = np.array([json.dumps(graph.encoding.to_json())], dtype=object)
+    columns |= {f"label:{name}": column for name, column in graph.labels.items()}
+    columns |= {f"split:{name}": mask for name, mask in graph.splits.items()}
+    return dict(_encode(f"{owner}{key}", column) for key, column in (_write_features(graph.features) | columns).items())
 
 
 def _write_features(features: Features) -> Arrays:
@@ -227,11 +222,11 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
-def _encode(key: str, column: NDArray[Any]) -> Arrays:
+def _encode(key: str, column: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     if column.dtype != object:
-        return {key: column}
+        return key, column
     text = b"".join(string.encode(errors="surrogatepass") + b"\xff" for string in column)
-    return {f"utf8:{key}": np.frombuffer(text, dtype=np.uint8)}
+    return f"utf8:{key}", np.frombuffer(text, dtype=np.uint8)
 
 
 def _decode(path: Path, key: str, values: NDArray[Any]) -> NDArray[Any]:

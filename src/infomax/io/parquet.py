@@ -111,14 +111,8 @@ class ArrowBlock(Block):
     def __init__(
         self, path: Path, data: Any, features: Sequence[str] = (), numbers: NDArray[np.int64] | None = None
     ) -> None:
-        super().__init__(path)
-        self.data, self.names = data, features
-        self._numbers = np.arange(1, len(data) + 1) if numbers is None else numbers
-
-    @property
-    def numbers(self) -> NDArray[np.int64]:
-        """The rows ``[n]``."""
-        return self._numbers
+        self.path, self.data, self.names = path, data, features
+        self.numbers = np.arange(1, len(data) + 1) if numbers is None else numbers
 
     def ids(self, column: str) -> Any:
         """The ids ``[n]`` of a column."""

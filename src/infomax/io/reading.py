@@ -14,7 +14,6 @@ from infomax.io import tables, text
 from infomax.io.attach import attach
 from infomax.io.attach_types import attach_types
 from infomax.io.columns import MATRICES, TYPES, Columns
-from infomax.io.features import read_nodes
 from infomax.io.many import join
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
@@ -77,7 +76,7 @@ def read_record(
         return read_types(of_tables(_source(edge_path, columns), nodes_source, columns), directed=bool(directed))
     if node_path is None:
         columns.refuse_without_nodes(edge_path)
-    nodes_read = None if node_path is None else read_nodes(_source(node_path, columns))
+    nodes_read = None if node_path is None else tables.read_nodes(_source(node_path, columns))
     return tables.build(tables.read_edges(_source(edge_path, columns)), nodes_read, bool(directed))
 
 
@@ -101,7 +100,7 @@ def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) ->
     if edges.suffix.lower() in (".npz", ".graphml"):
         raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})", "a whole graph")
     columns = replace(columns.like(known.feature_names, known.encoding), earlier=known.table_columns)
-    nodes_read = None if nodes is None else read_nodes(_source(nodes, columns))
+    nodes_read = None if nodes is None else tables.read_nodes(_source(nodes, columns))
     return attach(tables.read_edges(_source(edges, columns)), nodes_read, known)
 
 

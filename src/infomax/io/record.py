@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from infomax.arrays import checks
-from infomax.arrays.adjacency import Adjacency, MemoryAdjacency
+from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
 from infomax.arrays.encoding import Encoding
 from infomax.arrays.held_out import check_held_out
 from infomax.arrays.made import MADE, made, make, usual
 from infomax.arrays.relations import Relation
 from infomax.arrays.scaling import Scale, Scaler
-from infomax.arrays.table import Features, MemoryTable, Table
+from infomax.arrays.table import Features, Table
 from infomax.errors import InputError, shorten
 
 
@@ -149,9 +149,9 @@ class Record:
         """The same graph with another clean adjacency matrix ``[N, N]``, other features ``[N, F]``, other fields."""
         if adjacency is not None or directed is not None:
             matrix = self.adjacency if adjacency is None else adjacency
-            fields["edges"] = MemoryAdjacency(matrix, self.directed if directed is None else directed)
+            fields["edges"] = Adjacency(matrix, self.directed if directed is None else directed)
         if features is not None:
-            fields |= {"table": MemoryTable(features), "encoding": None}
+            fields |= {"table": Table(features), "encoding": None}
         return dataclasses.replace(self, **fields)
 
     def part(self, mask: NDArray[np.bool_]) -> Self:
@@ -167,7 +167,7 @@ class Record:
         return dataclasses.replace(
             self,
             edges=self.edges.part(rows),
-            table=MemoryTable(self.table[rows]),
+            table=Table(self.table[rows]),
             ids=self.ids[rows],
             labels={name: column[rows] for name, column in self.labels.items()},
             splits={name: column[rows] for name, column in self.splits.items()},
@@ -269,7 +269,7 @@ class Record:
             raise InputError("adjacency", "a square matrix", found)
         n = int(shape[0])
         matrix, dropped = checks.clean(adjacency, directed, binary)
-        edges = MemoryAdjacency(matrix, directed)
+        edges = Adjacency(matrix, directed)
         checked = np.arange(n) if ids is None else checks.check_ids(ids, n)
         checks.check_sums(matrix, checked.__getitem__)
         parts = checks.check_columns("splits", splits, n, checks.check_mask)
@@ -289,7 +289,7 @@ class Record:
             raise InputError("encoding", "the features of the graph", f"{len(encoding.feature_names)} others")
         return cls(
             edges=edges,
-            table=MemoryTable(values),
+            table=Table(values),
             ids=checked,
             feature_names=tuple(map(str, feature_names)),
             labels=checks.check_columns("labels", labels, n, checks.check_labels),

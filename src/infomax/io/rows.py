@@ -6,7 +6,6 @@ import csv
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from infomax.io.blocks import check_column_names
 from infomax.io.interchange import GROUPS, LABEL, NAME, SPLIT
 from infomax.io.parquet import INDEX
 from infomax.io.record import Record
+from infomax.io.unite import without_features
 
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -83,17 +83,13 @@ def id_name(graph: Record) -> str:
     return free[0]
 
 
-def feature_names(graph: Record) -> tuple[str, ...]:
-    """The names of the features to write; none where they are those that are made when the graph is read."""
-    for name in graph.feature_names:
-        if name in (GROUPS, NAME) or name.startswith((LABEL, SPLIT)):
-            expected = f'features that are not called "{LABEL}...", "{SPLIT}...", "{GROUPS}" or "{NAME}"'
-            raise InputError("graph", expected, shorten(name), "Ignore it when you read the graph, or write an .npz.")
+def without_usual(graph: Record) -> Record:
+    """The graph as a table holds it: without features, where they are those that are made when the table is read."""
     kind = usual(graph.groups is not None)
     if made(graph.feature_names) != kind:
-        return graph.feature_names
+        return graph
     anew = make(kind, graph.edges, graph.ids, graph.splits.get("seen"))
-    return () if np.allclose(dense(graph.features), dense(anew), atol=1e-5) else graph.feature_names
+    return without_features(graph) if np.allclose(dense(graph.features), dense(anew), atol=1e-5) else graph
 
 
 Row: TypeAlias = tuple[str, Iterable[int], list[str], list[str]]
@@ -104,8 +100,8 @@ def node_rows(graph: Record) -> Iterator[Row]:
     """The rows of a node table, as text."""
     columns = flat_annotations(graph).values()
     annotations = [(column.astype(np.int8) if column.dtype == bool else column).tolist() for column in columns]
-    cells = _feature_rows(graph.features) if feature_names(graph) else repeat(((), []), graph.num_nodes)
-    for row, (identifier, (at, words)) in enumerate(zip(graph.ids.tolist(), cells, strict=True)):
+    cells = zip(graph.ids.tolist(), _feature_rows(graph.features), strict=True)
+    for row, (identifier, (at, words)) in enumerate(cells):
         yield str(identifier), at, words, [str(column[row]) for column in annotations]
 
 
@@ -136,8 +132,12 @@ def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
         _refuse(texts, "characters that UTF-8 can hold", _NOT_UTF8.search)
     if kind == "graph":
         return
+    for name in graph.feature_names:
+        if name in (GROUPS, NAME) or name.startswith((LABEL, SPLIT)):
+            expected = f'features that are not called "{LABEL}...", "{SPLIT}...", "{GROUPS}" or "{NAME}"'
+            raise InputError("graph", expected, shorten(name), "Ignore it when you read the graph, or write an .npz.")
     others = annotation_columns(graph) if kind == "parquet" else flat_annotations(graph)
-    names = [id_name(graph), *feature_names(graph), *others]
+    names = [id_name(graph), *graph.feature_names, *others]
     named = {"names of columns": names}
     if kind == "text":
         limit = csv.field_size_limit()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +20,7 @@ from infomax.arrays.survey import Survey
 from infomax.errors import InputError, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
-from infomax.io.columns import Columns, NodeColumns
+from infomax.io.columns import Columns, EdgeColumns, NodeColumns
 from infomax.io.learning import learnt
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
@@ -53,26 +52,42 @@ class Edges:
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
-    """Some rows of a node table.
+class NodeTable:
+    """Some rows of a node table, or all of them, in order.
 
     Shapes:
         numbers: ``[n]`` int64; see `FILE`
-        ids: ``[n]``; see `Block.ids`
+        ids: ``[n]``; of some rows see `Block.ids`, of all a list of integers or of text
         features: ``[n, F]``, CSR where they are encoded; None where there is no feature column
         labels: ``[n]`` str objects or ``[n, C]`` 0/1 each
         splits: ``[n]`` bool each
-        groups: n names
+        groups: ``[n]``, of some rows their names, of all int64
         names: ``[n]`` str objects
     """
 
+    source: Source
     numbers: NDArray[np.int64]
     ids: Any
-    features: Any
-    labels: dict[str, NDArray[Any]]
-    splits: dict[str, NDArray[np.bool_]]
-    groups: list[str] | None
-    names: NDArray[Any] | None
+    feature_names: list[str] = field(default_factory=list)
+    features: Any = None
+    labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    groups: Any = None
+    names: NDArray[Any] | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """What `Record.from_scipy` takes of all rows."""
+        made = self.features is None
+        return {
+            "ids": self.ids,
+            "features": self.features,
+            "feature_names": None if made else self.feature_names,
+            "labels": self.labels,
+            "splits": self.splits,
+            "groups": self.groups,
+            "node_names": self.names,
+            "encoding": None if made else self.source.columns.encoding,
+        }
 
 
 def find_files(name: str) -> list[Path]:
@@ -154,8 +169,8 @@ class Source:
 
     def edges(self) -> Iterator[Edges]:
         """The rows of an edge table; at its end a warning names columns that are not used."""
-        for first, block in self._blocks(lambda: ([name for name in self._edge_columns() if name is not None], [])):
-            source, target, weight, relation = self._edge_columns()
+        for first, block in self._blocks(lambda: (list(filter(None, self._edge_columns)), [])):
+            source, target, weight, relation = self._edge_columns
             with self.readable(block.path):
                 ends = self._ends(block, source, target)
                 self._same_kinds(block.path, ends[0], source)
@@ -172,26 +187,27 @@ class Source:
         self.integers = [are_integers(end) for end in ends]
         return ends if len(set(self.integers)) == 1 else [end.cast("large_string") for end in ends]
 
-    def nodes(self) -> Iterator[Nodes]:
+    def nodes(self) -> Iterator[NodeTable]:
         """The rows of a node table."""
         for first, block in self._blocks(self._node_columns):
             with self.readable(block.path):
                 nodes = self._nodes(first, block)
             yield nodes
 
-    def _nodes(self, first: int, block: Block) -> Nodes:
-        chosen, names = self.chosen, self.names
+    def _nodes(self, first: int, block: Block) -> NodeTable:
+        chosen = self.chosen
         features = self._features(block) if chosen.features else None
-        ids = block.ids(names[chosen.identifier])
-        self._same_kinds(block.path, ids, names[chosen.identifier])
-        return Nodes(
+        ids = block.ids(chosen.identifier)
+        self._same_kinds(block.path, ids, chosen.identifier)
+        return NodeTable(
+            self,
             numbers=first + block.numbers,
             ids=ids,
             features=features,
-            labels={name: block.words(names[at], self.widths) for name, at in chosen.labels.items()},
-            splits={name: block.split(names[at]) for name, at in chosen.splits.items()},
-            groups=None if chosen.groups is None else block.groups(names[chosen.groups]),
-            names=None if chosen.name is None else block.node_names(names[chosen.name]),
+            labels={name: block.words(column, self.widths) for name, column in chosen.labels.items()},
+            splits={name: block.split(column) for name, column in chosen.splits.items()},
+            groups=None if chosen.groups is None else block.groups(chosen.groups),
+            names=None if chosen.name is None else block.node_names(chosen.name),
         )
 
     def _features(self, block: Block) -> Any:
@@ -221,11 +237,10 @@ class Source:
         for _, block in self._blocks(self._node_columns):
             chosen, rows = self.chosen, np.arange(len(block.numbers))
             if not survey.found:
-                names = [self.names[at] for at in chosen.features]
-                survey = Survey(names, self.columns.kinds, list(chosen.labels))
+                survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels))
             with self.readable(block.path):
                 if "seen" in chosen.splits:
-                    rows = np.flatnonzero(block.split(self.names[chosen.splits["seen"]]))
+                    rows = np.flatnonzero(block.split(chosen.splits["seen"]))
                 place = partial(_place_of, block, rows)
                 survey.add(block.arrow().take(rows) if "seen" in chosen.splits else block.arrow(), place)
         return survey
@@ -233,20 +248,18 @@ class Source:
     @property
     def ends(self) -> tuple[str, str]:
         """The names of the columns that hold the ends of edges."""
-        source, target, *_ = self._edge_columns()
-        return source, target
+        return self._edge_columns[:2]
 
     @property
     def feature_names(self) -> list[str]:
         """The names of the features; complete when all rows have been read."""
         if self.columns.encoding is not None:
             return self.columns.encoding.feature_names
-        return parquet.feature_names([self.names[column] for column in self.chosen.features], self.widths)
+        return parquet.feature_names(self.chosen.features, self.widths)
 
-    def _edge_columns(self) -> list[Any]:
-        """The names of the columns of an edge table; None where it has no such column."""
-        chosen = self.columns.of_edges(self.path, self.names)
-        return [None if column is None else self.names[column] for column in chosen]
+    @property
+    def _edge_columns(self) -> EdgeColumns:
+        return self.columns.of_edges(self.path, self.names)
 
     def _node_columns(self) -> tuple[list[str], list[str]]:
         """The names of the columns of a node table that are no features, and of those that are."""
@@ -254,11 +267,8 @@ class Source:
         if self.schema is not None:
             columns = replace(columns, features=parquet.feature_columns(self.schema, columns.features))
         chosen = self.chosen = columns.of_nodes(self.path, self.names)
-        names, features = (
-            [self.names[at] for at in some] for some in ((chosen.identifier, *chosen.annotations), chosen.features)
-        )
-        self.lists = [name for name in features if self.schema and parquet.is_list(self.schema.field(name).type)]
-        return names, features
+        self.lists = [name for name in chosen.features if self.schema and parquet.is_list(self.schema.field(name).type)]
+        return [chosen.identifier, *chosen.annotations], chosen.features
 
     def _blocks(self, choose: Callable[[], tuple[list[str], list[str]]]) -> Iterator[tuple[int, Block]]:
         """The rows of all files, some at a time, each with the number of its file times `FILE`."""
@@ -310,83 +320,3 @@ class Source:
 
 def _place_of(block: Block, rows: NDArray[np.int64], row: int, column: str) -> str:
     return block.place(int(rows[row]), column)
-
-
-def no_edges(edges: Source) -> InputError:
-    """The error for a table without edges, and without a node table."""
-    remedy = "A graph without edges needs a node table."
-    return InputError(str(edges.path), "at least one edge below the header", "none", remedy)
-
-
-def no_nodes(nodes: Source) -> InputError:
-    """The error for a table without nodes."""
-    return InputError(str(nodes.path), "at least one node below the header", "none")
-
-
-def id_twice(nodes: Source, column: str, identifier: Any, first: int, number: int) -> InputError:
-    """The error for an id that two rows have, which have these numbers."""
-    other = nodes.place(first).removeprefix(f"{nodes.files[number // FILE]}, ")
-    found = f"{shorten(identifier)}, already in {other}"
-    return InputError(nodes.place(number, column), "each id once", found, "Remove one of the rows.")
-
-
-def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed: str) -> InputError:
-    """The error for an end of an edge, the row of this number, that is no node; ``listed`` says where nodes are."""
-    remedy = "Add a row for it there, or remove the edge."
-    return InputError(edges.place(number, column), f"an id {listed}", shorten(identifier), remedy)
-
-
-def listed_in(nodes: Source, *, integers: bool) -> str:
-    """Where an id should be listed."""
-    return f"listed in {nodes.path} ({_kind(integers)})"
-
-
-def _kind(integers: bool) -> str:
-    return f"{'integer' if integers else 'text'} ids"
-
-
-def refuse_other_type(edges: Source, nodes: Source, *, of_edges: bool, of_nodes: bool) -> None:
-    """Refuse ids of edges of another type than those of nodes, by whether they are integers; text has no types."""
-    if not edges.lines and not nodes.lines and of_edges != of_nodes:
-        remedy = "Give the id columns of both files one type."
-        raise InputError(str(edges.path), f"{_kind(of_nodes)}, as in {nodes.path}", _kind(of_edges), remedy)
-
-
-_SIDES = re.compile(
-    "[a-z]|source|target|src|dst|dest|destination|origin|from|to|head|tail|start|end|begin|first|second|one|two|left|right"
-    "|parent|child|in|out|sender|receiver|recipient|follower|followee|followed|citing|cited|caller|callee|subject|object"
-    "|other|friend|neighbou?r"
-)
-"""What a column may be called that is one end of an edge within one type of nodes."""
-_NO_KIND = {"", "id", "ids", "node", "nodes", "vertex", "key", "name", "no", "nr", "number", "code", "index", "idx"}
-
-
-def refuse_two_kinds(edges: Source, names: Sequence[str], overlap: Callable[[], bool]) -> None:
-    """Refuse ends of edges that may be two types of nodes, as their columns are called, and have ids in common.
-
-    Nothing is refused where the columns were named, or have usual names, or differ in words such as from and to.
-    """
-    columns = edges.columns
-    split = (re.split("[^a-z]+", re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower()) for name in names)
-    words = [set(found) - _NO_KIND for found in split]
-    named = columns.source is not None and columns.target is not None
-    usual = named or columns.names_ends(names) or all(map(_SIDES.fullmatch, words[0] ^ words[1]))
-    if not usual and overlap():
-        kinds = ",".join(re.sub("_?id$", "", name, flags=re.IGNORECASE) for name in names)
-        found = f"ids in common of {shorten(names[0])} and {shorten(names[1])}, which may be two types"
-        remedy = (
-            f"Two types of nodes, each with ids of its own: --types {kinds}. One type: --source {names[0]} --target "
-            f'{names[1]}. (In Python: types="{kinds}", or source= and target=.)'
-        )
-        raise InputError(str(edges.path), "edges whose ends are nodes of known types", found, remedy)
-
-
-def refuse_missing_header(edges: Source, ends: Sequence[str], is_node: Callable[[str], bool]) -> None:
-    """Refuse names of the columns of both ends that are two nodes: they are an edge, and it would be lost."""
-    if edges.lines and not edges.columns.names_ends(ends) and all(map(is_node, ends)):
-        raise InputError(
-            place(edges.path, 1),
-            "a header line",
-            f"two node ids, {shorten(ends[0])} and {shorten(ends[1])}",
-            'Add a first line "source,target"; if these two are the names of the columns, change them to that.',
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any, NamedTuple
 
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import pack, stack
-from infomax.arrays.table import Features
 from infomax.errors import within
 from infomax.io.blocks import Ids, NotNumbersError, typed
+from infomax.io.features import read_features, warn_if_ids
 from infomax.io.interchange import number_groups
+from infomax.io.learning import warn_of_labels
 from infomax.io.parquet import encode
 from infomax.io.record import Record
-from infomax.io.sources import (
-    Source,
+from infomax.io.refusals import (
     id_twice,
     id_unknown,
     listed_in,
@@ -29,6 +29,7 @@ from infomax.io.sources import (
     refuse_other_type,
     refuse_two_kinds,
 )
+from infomax.io.sources import NodeTable, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,31 +55,6 @@ class EdgeTable:
         """The edges of a mask ``[E]``."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, numbers=self.numbers[rows], ends=self.ends[:, rows], weight=weight, relations=None)
-
-
-@dataclass(frozen=True, eq=False)
-class NodeTable:
-    """Nodes, in order.
-
-    Shapes:
-        numbers: ``[N]`` int64, of the rows of the source.
-        ids: ``[N]``
-        features: ``[N, F]``; None without feature columns
-        labels: ``[N]`` str objects or ``[N, C]`` 0/1 each
-        splits: ``[N]`` bool each
-        groups: ``[N]`` int64
-        names: ``[N]`` str objects
-    """
-
-    source: Source
-    numbers: NDArray[np.int64]
-    ids: Ids
-    feature_names: list[str] = field(default_factory=list)
-    features: Features | None = None
-    labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    groups: NDArray[np.int64] | None = None
-    names: NDArray[Any] | None = None
 
 
 def read_edges(source: Source) -> EdgeTable:
@@ -110,7 +86,7 @@ def read_edges(source: Source) -> EdgeTable:
 
 
 def read_nodes(source: Source) -> NodeTable:
-    """A node table in memory, each id once; columns that are no numbers are encoded."""
+    """A node table in memory, each id once; columns that are no numbers are encoded, or a file has the features."""
     try:
         return _read_nodes(source)
     except NotNumbersError:
@@ -134,18 +110,23 @@ def _read_nodes(source: Source) -> NodeTable:
     seen: dict[Hashable, int] = {}
     for row, identifier in enumerate(ids):
         if (first := seen.setdefault(identifier, row)) != row:
-            column = source.names[source.chosen.identifier]
+            column = source.chosen.identifier
             raise id_twice(source, column, identifier, int(numbers[first]), int(numbers[row]))
-    groups = None if one.groups is None else list(chain.from_iterable(block.groups or () for block in blocks))
+    columns, names, matrix = source.columns, source.feature_names, stack(features) if features else None
+    if columns.matrix is not None and columns.made is None:
+        names, matrix = read_features(columns.matrix, len(ids), columns.features)
+    elif columns.learns and columns.features is None and features:
+        warn_if_ids(source.path, names, matrix)
+        warn_of_labels(source.path, names, list(one.labels))
     return NodeTable(
         source=source,
         numbers=numbers,
         ids=typed(ids) if source.lines else ids,
-        feature_names=source.feature_names,
-        features=stack(features) if features else None,
+        feature_names=names,
+        features=matrix,
         labels={name: np.concatenate([block.labels[name] for block in blocks]) for name in one.labels},
         splits={name: np.concatenate([block.splits[name] for block in blocks]) for name in one.splits},
-        groups=None if groups is None else number_groups(groups),
+        groups=None if one.groups is None else number_groups([name for block in blocks for name in block.groups]),
         names=None if one.names is None else np.concatenate([block.names for block in blocks]),
     )
 
@@ -169,23 +150,13 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
         listed = Listed(nodes, position)
         ends = find_rows(edges, listed, listed).astype(np.int64)  # as in other sources: a run knows its graph
     columns, names = (nodes or edges).source.columns, edges.source.ends
+    fields = {"ids": ids} if nodes is None else nodes.fields()
+    if fields.get("features") is None:
+        fields["features"] = columns.made
     with within(edges.source.path):
-        graph = Record.from_arrays(
-            ends,
-            columns.made if nodes is None or nodes.features is None else nodes.features,
-            weight=edges.weight,
-            num_nodes=len(ids),
-            directed=directed,
-            ids=ids,
-            feature_names=None if nodes is None or nodes.features is None else nodes.feature_names,
-            labels=None if nodes is None else nodes.labels,
-            splits=None if nodes is None else nodes.splits,
-            groups=None if nodes is None else nodes.groups,
-            node_names=None if nodes is None else nodes.names,
-        )
-    named = columns.names_ends(names)
-    guessed = None if named else names
-    return replace(graph, edge_columns=guessed, table_columns=columns.named(), encoding=columns.encoding)
+        graph = Record.from_arrays(ends, weight=edges.weight, num_nodes=len(ids), directed=directed, **fields)
+    guessed = None if columns.names_ends(names) else names
+    return replace(graph, edge_columns=guessed, table_columns=columns.named())
 
 
 class Listed(NamedTuple):

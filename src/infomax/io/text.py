@@ -7,7 +7,7 @@ import gzip
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from operator import itemgetter
@@ -68,6 +68,7 @@ class TextFile:
                     block.cells.extend(chain.from_iterable([row[at] for at in places] for _, row in chunk))
             if not block.lines:
                 return
+            block.numbers = np.array(block.lines, dtype=np.int64)
             yield block
 
 
@@ -77,14 +78,9 @@ class TextBlock(Block):
     unit = "line"
 
     def __init__(self, path: Path, columns: Sequence[str], features: Sequence[str]) -> None:
-        super().__init__(path)
+        self.path = path
         self.columns: dict[str, list[str]] = {column: [] for column in columns}
         self.names, self.cells, self.lines = features, list[str](), list[int]()
-
-    @property
-    def numbers(self) -> NDArray[np.int64]:
-        """The lines ``[n]``."""
-        return np.array(self.lines, dtype=np.int64)
 
     def ids(self, column: str) -> list[str]:
         """The ids ``[n]`` of a column."""
@@ -250,3 +246,22 @@ def _undecodable(path: Path) -> int:
     with unpack(path, "rb") as file:
         lines = chain.from_iterable(piece.splitlines() for piece in file)  # a piece ends in LF; lines may end in CR
         return next(line for line, raw in enumerate(lines, 1) if raw.decode(errors="ignore").encode() != raw)
+
+
+def write_rows(path: Path, kind: str, rows: Iterable[Sequence[str]]) -> None:
+    """Write a table in the format of an extension; the first row is the header."""
+    delimiter, pack = DELIMITERS[kind], gzip.open if kind.endswith(".gz") else open
+    file: Any
+    with pack(path, "wt", encoding="utf-8", newline="") as file:
+        for cells in rows:
+            line = delimiter.join(cells)
+            if line.count(delimiter) >= len(cells) or any(sign in line for sign in '"\n\r'):
+                line = delimiter.join(quoted(cell, delimiter) for cell in cells)
+            file.write(line + "\n")
+
+
+def quoted(cell: str, delimiter: str) -> str:
+    """A cell in double quotes, where it needs them."""
+    # csv.writer does not quote a lone carriage return where lines end in "\n", and csv.reader ends the row there.
+    escaped = '"' + cell.replace('"', '""') + '"'
+    return escaped if set(cell) & {delimiter, '"', "\n", "\r"} else cell

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from infomax.errors import InputError
 from infomax.io import tables
 from infomax.io.blocks import FILL_IN, typed
-from infomax.io.features import read_nodes
 from infomax.io.record import Record
-from infomax.io.sources import Source, no_edges, refuse_missing_header, refuse_two_kinds
-from infomax.io.tables import EdgeTable, Listed, NodeTable, find_rows
+from infomax.io.refusals import no_edges, refuse_missing_header, refuse_two_kinds
+from infomax.io.sources import NodeTable, Source
+from infomax.io.tables import EdgeTable, Listed, find_rows, read_nodes
 from infomax.io.typed import Tables
 from infomax.io.unite import RELATION, Ends, unite
 
@@ -131,15 +131,7 @@ def _columns(table: NodeTable) -> dict[str, Any]:
     """What `unite` takes of a node table."""
     if table.groups is not None:
         raise InputError(str(table.source.path), "one graph, where there are several types", "a column of graphs")
-    return {
-        "ids": table.ids,
-        "features": table.features,
-        "feature_names": None if table.features is None else table.feature_names,
-        "labels": table.labels,
-        "splits": table.splits,
-        "node_names": table.names,
-        "encoding": None if table.features is None else table.source.columns.encoding,
-    }
+    return table.fields()
 
 
 def _ids_of_edges(kind: str, edges: Mapping[Ends, EdgeTable]) -> list[Any]:

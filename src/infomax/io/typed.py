@@ -11,7 +11,8 @@ from infomax.errors import InputError, shorten
 from infomax.io import text
 from infomax.io.columns import MATRICES, Columns
 from infomax.io.interchange import LABEL
-from infomax.io.sources import EXTENSIONS, Source, id_unknown
+from infomax.io.refusals import id_unknown
+from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.unite import RELATION, Ends, check_names
 
 
@@ -158,7 +159,7 @@ def _add_rows(columns: Columns, edges: Source, nodes: dict[str, Source]) -> None
         raise _known_type(kind)
     edges.names, edges.columns = edges.header(), replace(edges.columns, edges_as=kind)
     chosen = _of_table(columns, kind, edges.names, None)
-    own = chosen.place(edges.path, edges.names, "id")
+    own = chosen.find(edges.path, edges.names, "id")
     others = [*edges.ends, *([columns.edge_type] if columns.edge_type else [])]
     ignored = dict.fromkeys([*chosen.ignore, *(others if own is not None else others[1:])])
     chosen = replace(chosen, ignore=tuple(ignored), numbered=own is None)

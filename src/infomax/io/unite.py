@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays import checks
-from infomax.arrays.adjacency import MemoryAdjacency
+from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.made import MADE, Kind, made, make
 from infomax.arrays.relations import Relation
-from infomax.arrays.table import MemoryTable
+from infomax.arrays.table import Table
 from infomax.errors import InputError, shorten, within
 from infomax.io.record import Record
 
@@ -106,7 +106,7 @@ def without_made(graph: Record) -> dict[str, Record]:
 
 def without_features(graph: Record) -> Record:
     """The graph with no feature at all, as a table of nodes may be written."""
-    return replace(graph, table=MemoryTable(np.empty((graph.num_nodes, 0), np.float32)), feature_names=())
+    return replace(graph, table=Table(np.empty((graph.num_nodes, 0), np.float32)), feature_names=())
 
 
 def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[Relation], kind: Kind) -> None:
@@ -119,7 +119,7 @@ def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[R
         return
     masks = (one.get("splits", {}).get("seen", np.ones(sizes[of_type], bool)) for of_type, one in columns.items())
     seen = np.concatenate([*masks])
-    features = make(kind, MemoryAdjacency(together), ids, None if seen.all() else seen)
+    features = make(kind, Adjacency(together), ids, None if seen.all() else seen)
     for of_type in bare:
         columns[of_type] |= {"features": features[ids.rows[of_type]], "feature_names": MADE[kind]}
 

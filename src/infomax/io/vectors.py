@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import starmap
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.checks import check_ids
+from infomax.arrays.folder import map_array
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, place, shorten, within
 from infomax.io import parquet, text
@@ -143,14 +144,7 @@ def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> N
 
 
 def _read_npy(path: Path) -> tuple[Any, NDArray[Any]]:
-    try:
-        # Mapped: a header that claims more than the file holds is refused before any memory is taken.
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(mapped, np.ndarray):
-            raise TypeError("several arrays, as in an npz file")
-        vectors = np.array(mapped)
-    except Exception as error:  # a damaged file makes numpy raise almost anything
-        raise InputError(str(path), "an .npy file of one plain array", str(error)) from error
+    vectors = np.array(map_array(path, remedy=""))
     return np.arange(len(np.atleast_1d(vectors))), vectors
 
 
@@ -174,20 +168,12 @@ def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:
     return arrays["ids"], arrays["vectors"], arrays.get("node_names")
 
 
-def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, delimiter: str) -> None:
-    named = ["id"] if names is None else ["id", "name"]
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        file.write(delimiter.join([*named, *(f"d{column}" for column in range(vectors.shape[1]))]) + "\n")
-        for row, (identifier, cells) in enumerate(_written(ids, vectors)):
-            known = [str(identifier)] if names is None else [str(identifier), names[row]]
-            file.write(delimiter.join([*(quoted(cell, delimiter) for cell in known), *cells]) + "\n")
-
-
-def quoted(cell: str, delimiter: str) -> str:
-    """A cell of csv, in double quotes where it needs them."""
-    # csv.writer does not quote a lone carriage return where lines end in "\n", and csv.reader ends the row there.
-    escaped = '"' + cell.replace('"', '""') + '"'
-    return escaped if set(cell) & {delimiter, '"', "\n", "\r"} else cell
+def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, kind: str) -> None:
+    named = [()] * len(ids) if names is None else [(name,) for name in names]
+    head = ["id", *([] if names is None else ["name"]), *(f"d{column}" for column in range(vectors.shape[1]))]
+    rows = ([str(one), *name, *cells] for (one, cells), name in zip(_written(ids, vectors), named, strict=True))
+    with replacing(path) as temporary:
+        text.write_rows(temporary, kind, chain([head], rows))
 
 
 def _written(ids: NDArray[Any], vectors: Vectors) -> Iterator[tuple[Any, list[str]]]:
@@ -246,8 +232,8 @@ _WRITERS = {
     ".parquet": _write_parquet,
     ".npy": _write_npy,
     ".npz": _write_npz,
-    ".csv": partial(_write_table, delimiter=","),
-    ".tsv": partial(_write_table, delimiter="\t"),
+    ".csv": partial(_write_table, kind=".csv"),
+    ".tsv": partial(_write_table, kind=".tsv"),
     ".kv": _write_kv,
 }
 _READERS = {

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,6 @@ from infomax.io.record import Record
 from infomax.io.rows import (
     annotation_columns,
     edge_columns,
-    feature_names,
     flat_annotations,
     has_directions,
     id_name,
@@ -33,10 +31,10 @@ from infomax.io.rows import (
     refuse_too_many,
     refuse_unwritable,
     relation_columns,
+    without_usual,
 )
 from infomax.io.type_folder import write_graph_folder
 from infomax.io.unite import without_features, without_made
-from infomax.io.vectors import quoted
 from infomax.progress import Progress, followed, silent
 
 NAMES = "a .npz, a .graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet), a folder for tables, or NAME.graph"
@@ -56,6 +54,8 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
     if graph.types and suffix not in ("", ".npz", ".graph"):
         found = f"the extension {shorten(place.suffix)}"
         raise InputError(name, "a folder for tables, an .npz or NAME.graph, for several types of nodes", found)
+    if not graph.types and suffix not in (".npz", ".graph"):
+        graph = without_usual(graph)
     if name.count(",") == 1:
         first, second = (Path(part.strip()) for part in name.split(","))
         _write_tables(graph, first, second, progress)
@@ -142,42 +142,40 @@ def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -
         raise InputError(str(edges), "two files, for edges and for nodes", "one name twice")
     for path, kind in zip((edges, nodes), kinds, strict=True):
         refuse_unwritable(graph, str(path), "parquet" if kind == ".parquet" else "text")
+        if kind == ".parquet":
+            parquet.need_pyarrow(path)
     if kinds[1] != ".parquet":
         refuse_too_many(graph, str(nodes), "text")
     # Both are moved to their places only when both are whole.
     with replacing(edges) as first, replacing(nodes) as second:
-        _parquet_edges(graph, first) if kinds[0] == ".parquet" else _write_edges(edge_columns(graph), first, kinds[0])
-        _parquet_nodes(graph, second) if kinds[1] == ".parquet" else _write_nodes(graph, second, kinds[1], progress)
+        _write_edges(edge_columns(graph), first, kinds[0])
+        _write_nodes(graph, second, kinds[1], progress)
 
 
 def _write_edges(columns: dict[str, NDArray[Any]], path: Path, kind: str) -> None:
-    delimiter = text.DELIMITERS[kind]
-    with _opened(path, packed=kind.endswith(".gz")) as file:
-        file.write(delimiter.join(columns) + "\n")
-        # numpy's own text ends before a NUL character, but writes a float32 with the fewest digits that identify it.
-        texts = [column.astype(str) if column.dtype == np.float32 else map(str, column) for column in columns.values()]
-        for cells in zip(*texts, strict=True):
-            file.write(delimiter.join(quoted(cell, delimiter) for cell in cells) + "\n")
+    if kind == ".parquet":
+        parquet.write_tables(path, [arrow_edges(columns)])
+        return
+    # numpy's own text ends before a NUL character, but writes a float32 with the fewest digits that identify it.
+    texts = [column.astype(str) if column.dtype == np.float32 else map(str, column) for column in columns.values()]
+    text.write_rows(path, kind, chain([tuple(columns)], zip(*texts, strict=True)))
 
 
 def _write_nodes(graph: Record, path: Path, kind: str, progress: Progress) -> None:
-    delimiter, names = text.DELIMITERS[kind], feature_names(graph)
-    with _opened(path, packed=kind.endswith(".gz")) as file:
-        head = (id_name(graph), *names, *flat_annotations(graph))
-        file.write(delimiter.join(quoted(name, delimiter) for name in head) + "\n")
-        for identifier, at, words, annotations in followed(node_rows(graph), progress, "nodes", graph.num_nodes):
-            numbers = ["0"] * len(names)
-            for column, word in zip(at, words, strict=True):
-                numbers[column] = word
-            first, *last = (quoted(cell, delimiter) for cell in (identifier, *annotations))
-            file.write(delimiter.join([first, *numbers, *last]) + "\n")
+    if kind == ".parquet":
+        parquet.write_tables(path, arrow_nodes(graph, max(1, _BLOCK_CELLS // max(1, graph.num_features))))
+    else:
+        text.write_rows(path, kind, _text_nodes(graph, progress))
 
 
-@contextmanager
-def _opened(path: Path, *, packed: bool = False) -> Iterator[TextIO]:
-    open_file: Any = gzip.open if packed else open
-    with open_file(path, "wt", encoding="utf-8", newline="") as file:
-        yield file
+def _text_nodes(graph: Record, progress: Progress) -> Iterator[list[str]]:
+    """The rows of a node table, the header first."""
+    yield [id_name(graph), *graph.feature_names, *flat_annotations(graph)]
+    for identifier, at, words, others in followed(node_rows(graph), progress, "nodes", graph.num_nodes):
+        numbers = ["0"] * graph.num_features
+        for column, word in zip(at, words, strict=True):
+            numbers[column] = word
+        yield [identifier, *numbers, *others]
 
 
 def arrow_edges(columns: dict[str, NDArray[Any]]) -> Any:
@@ -192,14 +190,13 @@ def arrow_nodes(graph: Record, step: int) -> Iterator[Any]:
     """The node table as pyarrow tables of some rows; features ``v[0]`` to ``v[W-1]`` are one column of lists."""
     import pyarrow as pa
 
-    names, annotations = feature_names(graph), annotation_columns(graph)
+    names, annotations = graph.feature_names, annotation_columns(graph)
     for first in range(0, graph.num_nodes, step):
         rows = slice(first, first + step)
         columns = {id_name(graph): pa.array(graph.ids[rows])}
-        if names:
-            block = dense(graph.features[rows])
-            for name, start, stop in _owners(names, {id_name(graph), GROUPS, NAME, "", *names}):
-                columns[name] = parquet.arrow_column(block[:, start:stop] if name != names[start] else block[:, start])
+        block = dense(graph.features[rows])
+        for name, start, stop in _owners(names, {id_name(graph), GROUPS, NAME, "", *names}):
+            columns[name] = parquet.arrow_column(block[:, start:stop] if name != names[start] else block[:, start])
         yield pa.table(columns | {name: parquet.arrow_column(column[rows]) for name, column in annotations.items()})
 
 
@@ -214,13 +211,3 @@ def _owners(names: Sequence[str], taken: set[str]) -> Iterator[tuple[str, int, i
             stop += 1
         yield owner, at, stop
         at = stop
-
-
-def _parquet_edges(graph: Record, path: Path) -> None:
-    parquet.need_pyarrow(path)
-    parquet.write_tables(path, [arrow_edges(edge_columns(graph))])
-
-
-def _parquet_nodes(graph: Record, path: Path) -> None:
-    parquet.need_pyarrow(path)
-    parquet.write_tables(path, arrow_nodes(graph, max(1, _BLOCK_CELLS // graph.num_features)))

@@ -31,7 +31,7 @@ from infomax.arrays.folder import file_hash, folder_hash, is_folder
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.io import locking
+from infomax.io import atomic
 from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
@@ -59,7 +59,7 @@ def locked(folder: Path) -> Iterator[None]:
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     make_folder(folder)
     try:
-        with locking.locked(folder / LOCK, folder):
+        with atomic.locked(folder / LOCK, folder):
             for name in (CONFIG, GRAPH, MODEL, VECTORS, HEALTH, CHECKPOINT):
                 remove_leftovers(folder / name, all_of_them=True)
             yield
@@ -197,7 +197,7 @@ def types_of(folder: Path) -> list[str]:
 def refuse_busy(folder: Path) -> None:
     """Raise InputError if another process is writing the run folder."""
     if (folder / LOCK).exists():
-        with locking.locked(folder / LOCK, folder):
+        with atomic.locked(folder / LOCK, folder):
             pass
 
 

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Graph
-from infomax.io.atomic import make_folder, remove_leftovers, replacing
+from infomax.io.atomic import locked, make_folder, remove_leftovers, replacing
 from infomax.io.folder import ArrayWriter
 from infomax.io.json import write_json
-from infomax.io.locking import locked
 from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_parts, run_hash
 from infomax.io.vectors import write_blocks
 from infomax.kernels.ranks import Ranks

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from infomax.arrays.integrity import refuse_not_finite
-from infomax.arrays.table import Features, MemoryTable, Table
+from infomax.arrays.table import Features, Table
 from infomax.kernels import Backend, Place
 from infomax.kernels.host import row_product, transposed_product
 from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device
@@ -135,7 +135,7 @@ def to_gather(
     than half of the free GPU memory, they stay in page-locked host memory, and the GPU reads them from there.
     """
     if not table.mapped:
-        table = MemoryTable(_laid_out(table.loaded().values, backend.device, dense_share, dense_bytes))
+        table = Table(_laid_out(table.loaded().values, backend.device, dense_share, dense_bytes))
     if backend.device.type != "cuda" or table.sparse:
         return operand(table.loaded().values, backend)
     half, close = _table(table, backend, torch.half)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from infomax.errors import InputError
-from infomax.io.atomic import make_folder, writable
+from infomax.io.atomic import locked, make_folder, writable
 from infomax.io.columns import Columns
-from infomax.io.locking import locked
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.stages import GRAPH, Preparation
 from infomax.io.sources import Source, find_files

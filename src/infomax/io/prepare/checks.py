@@ -7,17 +7,18 @@ from typing import Any
 
 from infomax.errors import InputError, place
 from infomax.io.prepare.database import Database
-from infomax.io.sources import Nodes, Source, id_twice, id_unknown
+from infomax.io.refusals import id_twice, id_unknown
+from infomax.io.sources import NodeTable, Source
 
 
-def refuse_unstorable(source: Source, rows: Nodes) -> None:
+def refuse_unstorable(source: Source, rows: NodeTable) -> None:
     """Refuse what a graph folder cannot hold: several graphs, and labels that are lists."""
     if source.chosen.groups is not None:
-        found = f"a column {source.names[source.chosen.groups]}"
+        found = f"a column {source.chosen.groups}"
         raise InputError(str(source.path), "no groups, as a graph folder holds one graph", found)
     for name, column in rows.labels.items():
         if column.ndim > 1:
-            where = place(source.path, column=source.names[source.chosen.labels[name]])
+            where = place(source.path, column=source.chosen.labels[name])
             raise InputError(where, "one label per node, in a graph folder", "lists", "Give each label its column.")
 
 

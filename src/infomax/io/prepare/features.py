@@ -14,8 +14,7 @@ from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.checks import check_sums
-from infomax.arrays.degrees import degree_features
-from infomax.arrays.made import MADE, Kind
+from infomax.arrays.made import MADE, Kind, degree_features
 from infomax.arrays.parquet_columns import StoredColumns, StoredIds
 from infomax.arrays.positions import WIDTH, fill_positions
 from infomax.arrays.relations import Relation

@@ -32,9 +32,7 @@ from infomax.io.prepare.database import Database, text_column
 from infomax.io.prepare.features import MadeFeatures, copy_features
 from infomax.io.prepare.relations import divided
 from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
-from infomax.io.sources import (
-    FILE,
-    Source,
+from infomax.io.refusals import (
     listed_in,
     no_edges,
     no_nodes,
@@ -42,6 +40,7 @@ from infomax.io.sources import (
     refuse_other_type,
     refuse_two_kinds,
 )
+from infomax.io.sources import FILE, Source
 from infomax.io.type_folder import finish_types
 from infomax.io.typed import Tables
 from infomax.io.unite import Ends
@@ -228,7 +227,7 @@ class Preparation:
             if not self.database.create(self._table(kind), batches()):
                 raise no_nodes(source)
         names, chosen = source.feature_names if writer is not None else [], source.chosen
-        found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": source.names[chosen.identifier]}
+        found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": chosen.identifier}
         found["names"] = [] if chosen.name is None else [layout.NAME]
         encoding = source.columns.encoding and source.columns.encoding.to_json()
         return {"features": names, "integers": integers, "named": source.columns.named(), "encoding": encoding, **found}

@@ -1,0 +1,90 @@
+"""What tables of nodes and edges are refused for, whether their rows are in memory or in a database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from infomax.errors import InputError, place, shorten
+from infomax.io.sources import FILE, Source
+
+
+def no_edges(edges: Source) -> InputError:
+    """The error for a table without edges, and without a node table."""
+    remedy = "A graph without edges needs a node table."
+    return InputError(str(edges.path), "at least one edge below the header", "none", remedy)
+
+
+def no_nodes(nodes: Source) -> InputError:
+    """The error for a table without nodes."""
+    return InputError(str(nodes.path), "at least one node below the header", "none")
+
+
+def id_twice(nodes: Source, column: str, identifier: Any, first: int, number: int) -> InputError:
+    """The error for an id that two rows have, which have these numbers."""
+    other = nodes.place(first).removeprefix(f"{nodes.files[number // FILE]}, ")
+    found = f"{shorten(identifier)}, already in {other}"
+    return InputError(nodes.place(number, column), "each id once", found, "Remove one of the rows.")
+
+
+def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed: str) -> InputError:
+    """The error for an end of an edge, the row of this number, that is no node; ``listed`` says where nodes are."""
+    remedy = "Add a row for it there, or remove the edge."
+    return InputError(edges.place(number, column), f"an id {listed}", shorten(identifier), remedy)
+
+
+def listed_in(nodes: Source, *, integers: bool) -> str:
+    """Where an id should be listed."""
+    return f"listed in {nodes.path} ({_kind(integers)})"
+
+
+def _kind(integers: bool) -> str:
+    return f"{'integer' if integers else 'text'} ids"
+
+
+def refuse_other_type(edges: Source, nodes: Source, *, of_edges: bool, of_nodes: bool) -> None:
+    """Refuse ids of edges of another type than those of nodes, by whether they are integers; text has no types."""
+    if not edges.lines and not nodes.lines and of_edges != of_nodes:
+        remedy = "Give the id columns of both files one type."
+        raise InputError(str(edges.path), f"{_kind(of_nodes)}, as in {nodes.path}", _kind(of_edges), remedy)
+
+
+_SIDES = re.compile(
+    "[a-z]|source|target|src|dst|dest|destination|origin|from|to|head|tail|start|end|begin|first|second|one|two|left|right"
+    "|parent|child|in|out|sender|receiver|recipient|follower|followee|followed|citing|cited|caller|callee|subject|object"
+    "|other|friend|neighbou?r"
+)
+"""What a column may be called that is one end of an edge within one type of nodes."""
+_NO_KIND = {"", "id", "ids", "node", "nodes", "vertex", "key", "name", "no", "nr", "number", "code", "index", "idx"}
+
+
+def refuse_two_kinds(edges: Source, names: Sequence[str], overlap: Callable[[], bool]) -> None:
+    """Refuse ends of edges that may be two types of nodes, as their columns are called, and have ids in common.
+
+    Nothing is refused where the columns were named, or have usual names, or differ in words such as from and to.
+    """
+    columns = edges.columns
+    split = (re.split("[^a-z]+", re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower()) for name in names)
+    words = [set(found) - _NO_KIND for found in split]
+    named = columns.source is not None and columns.target is not None
+    usual = named or columns.names_ends(names) or all(map(_SIDES.fullmatch, words[0] ^ words[1]))
+    if not usual and overlap():
+        kinds = ",".join(re.sub("_?id$", "", name, flags=re.IGNORECASE) for name in names)
+        found = f"ids in common of {shorten(names[0])} and {shorten(names[1])}, which may be two types"
+        remedy = (
+            f"Two types of nodes, each with ids of its own: --types {kinds}. One type: --source {names[0]} --target "
+            f'{names[1]}. (In Python: types="{kinds}", or source= and target=.)'
+        )
+        raise InputError(str(edges.path), "edges whose ends are nodes of known types", found, remedy)
+
+
+def refuse_missing_header(edges: Source, ends: Sequence[str], is_node: Callable[[str], bool]) -> None:
+    """Refuse names of the columns of both ends that are two nodes: they are an edge, and it would be lost."""
+    if edges.lines and not edges.columns.names_ends(ends) and all(map(is_node, ends)):
+        raise InputError(
+            place(edges.path, 1),
+            "a header line",
+            f"two node ids, {shorten(ends[0])} and {shorten(ends[1])}",
+            'Add a first line "source,target"; if these two are the names of the columns, change them to that.',
+        )
