@@ -68,7 +68,7 @@ def test_a_run_with_labels_is_scored_on_held_out_edges_where_asked(labelled, tmp
     assert found["edges"] == (pairs.joined & ~pairs.fitted).sum()
     assert [row["method"] for row in found["rows"]] == METHODS
     expected = score(pairs, cosines(model.transform(model.graph_).vectors, pairs))
-    assert found["rows"][0]["auc"] == pytest.approx(expected.auc)
+    assert found["rows"][0]["auc"] == pytest.approx(expected["auc"])
     assert "labelled nodes" in infomax("evaluate", labelled).out  # labels come first where nothing is asked for
 
 

@@ -170,7 +170,10 @@ def _sources(
     if labels and dataset is not None:
         raise InputError("evaluate", "--labels or --dataset", "both")
     graph = graph if dataset is None else load_dataset(dataset)
-    named = {label: source_column(label, graph) or ("", label) for label in labels or _first(graph)}
+    labels = labels or list(graph.labels if graph else ())[:1]
+    if not labels:
+        raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
+    named = {label: source_column(label, graph) or ("", label) for label in labels}
     sources: dict[str, LabelSource] = {}
     for source in dict.fromkeys(source for source, _ in named.values()):
         wanted = [column for other, column in named.values() if other == source]
@@ -218,13 +221,6 @@ def _labels(
         return codes, None
     (only,) = sources.values()
     return codes, {part: aligned(ids, only.ids, mask, False) for part, mask in only.splits.items()} or None
-
-
-def _first(graph: Graph | None) -> list[str]:
-    """The name of the graph's labels, of the first if it has several."""
-    if graph is None or not graph.labels:
-        raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
-    return list(graph.labels)[:1]
 
 
 def _own(graph: Graph | None, wanted: list[str]) -> LabelSource:

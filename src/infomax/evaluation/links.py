@@ -51,14 +51,6 @@ class Pairs:
     fitted: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class LinkScore:
-    """How well a score of pairs puts edges before the others: both 1 at best."""
-
-    auc: float
-    average_precision: float
-
-
 def draw_pairs(
     adjacency: sparse.csr_array,
     held_out: NDArray[np.int64] | None = None,
@@ -96,12 +88,13 @@ def draw_pairs(
     return Pairs(np.stack(np.divmod(keys, n)), np.repeat([True, False], count), np.tile(order % 2 == 0, 2))
 
 
-def score(pairs: Pairs, values: NDArray[Any]) -> LinkScore:
-    """The score of one number ``[P]`` per pair, over the pairs that no regression learnt from."""
+def score(pairs: Pairs, values: NDArray[Any]) -> dict[str, float]:
+    """How well one number ``[P]`` per pair puts edges first, of the pairs that no regression learnt from; 1 at best."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     joined, values = pairs.joined[~pairs.fitted], values[~pairs.fitted]
-    return LinkScore(float(roc_auc_score(joined, values)), float(average_precision_score(joined, values)))
+    scores = {"auc": roc_auc_score, "average_precision": average_precision_score}
+    return {name: float(of(joined, values)) for name, of in scores.items()}
 
 
 def cosines(vectors: Vectors, pairs: Pairs) -> NDArray[np.float32]:

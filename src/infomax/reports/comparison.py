@@ -78,7 +78,7 @@ def compare_links(
     pairs = links.draw_pairs(graph.adjacency, graph.held_out, graph.groups, seed=seed)
 
     def add(method: str, by: str, values: NDArray[Any]) -> None:
-        rows.append({"method": method, "score": by, **dataclasses.asdict(links.score(pairs, values))})
+        rows.append({"method": method, "score": by, **links.score(pairs, values)})
 
     raw = [("Raw features", graph.scaler(model.preset_.scale).transform(graph.features))]
     for done, (method, vectors) in enumerate(chain(encoders(model, smooth), raw)):
