@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from infomax import DGI, Graph, InputError
-from infomax.arrays import memory
+from infomax.io import memory
 from infomax.kernels import room
 from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN

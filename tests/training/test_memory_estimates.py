@@ -18,8 +18,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from infomax import DGI, Graph, InputError
 from infomax.arrays.made import positions_bytes
-from infomax.arrays.memory import embedding_bytes
 from infomax.arrays.positions import positions
+from infomax.io.memory import embedding_bytes
 from infomax.kernels import LARGE
 from infomax.parts.encoders import GCN
 

@@ -41,8 +41,8 @@ def info(
 
     from infomax.arrays.folder import is_folder
     from infomax.arrays.made import told
-    from infomax.arrays.memory import training_bytes
     from infomax.arrays.resemblance import in_words, resemblance
+    from infomax.io.memory import training_bytes
     from infomax.io.type_folder import check_graph_folder
     from infomax.machine import size
 

@@ -159,7 +159,7 @@ def sampled_rows(model: DGI, most: int, seed: int, column: NDArray[Any] | None =
 
 def in_memory(model: DGI) -> None:
     """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
-    from infomax.arrays import memory
+    from infomax.io import memory
     from infomax.kernels import room
     from infomax.kernels.device import choose_device
 

@@ -7,13 +7,13 @@ import dataclasses
 import numpy as np
 import torch
 
-from infomax.arrays import memory
 from infomax.arrays.made import made
 from infomax.arrays.resemblance import OWN, resemblance, unlike
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import warn_if_zero
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
+from infomax.io import memory
 from infomax.kernels import Backend, room
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from infomax.arrays import memory
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import MappedTable, Table
 from infomax.graphs.graph import Graph
+from infomax.io import memory
 from infomax.io.atomic import replacing
 from infomax.io.folder import ArrayWriter
 from infomax.kernels import Backend, room

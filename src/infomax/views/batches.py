@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from infomax.arrays import memory
 from infomax.errors import whole
+from infomax.io import memory
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.neighbourhoods import Neighbourhoods

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from infomax.arrays import memory
 from infomax.errors import InputError, whole
+from infomax.io import memory
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.plain import Tree

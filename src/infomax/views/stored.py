@@ -13,9 +13,9 @@ from torch.nn.functional import embedding_bag
 
 from infomax import machine
 from infomax.arrays.integrity import refuse_not_finite
-from infomax.arrays.memory import BYTES
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import Table
+from infomax.io.memory import BYTES
 from infomax.kernels import Backend
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation

@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from infomax.arrays.adjacency import Adjacency
-from infomax.arrays.relations import Relation
-from infomax.arrays.table import Table
+from infomax.io.record import Record
 
 if TYPE_CHECKING:  # `infomax info` does not wait for torch
     import torch
-
-
-class Graph(Protocol):
-    """What the estimates ask of a graph."""
-
-    @property
-    def edges(self) -> Adjacency:
-        """Its edges."""
-
-    @property
-    def table(self) -> Table:
-        """Its features."""
-
-    @property
-    def others(self) -> Mapping[str, Graph]:
-        """The nodes of its other types."""
-
-    @property
-    def relations(self) -> tuple[Relation, ...]:
-        """The edges between nodes of several types."""
-
 
 BYTES = 1 << 27
 """Approximate limit on the bytes of rows of a graph folder in memory at a time."""
 
 
-def training_bytes(graph: Graph, dim: int, layers: int = 1, out_dim: int | None = None) -> int:
+def training_bytes(graph: Record, dim: int, layers: int = 1, out_dim: int | None = None) -> int:
     """Estimate the peak bytes of a training on the whole graph in float32, beside Python, torch and the graph itself.
 
     Of the encoder it needs the width, the number of layers and the width of the vectors; None: as wide as the layers.
@@ -47,36 +23,36 @@ def training_bytes(graph: Graph, dim: int, layers: int = 1, out_dim: int | None 
     return features_bytes(graph) + edges_bytes(graph, 72) + activations + weights_bytes(graph, dim)
 
 
-def features_bytes(graph: Graph, each: int = 52) -> int:
+def features_bytes(graph: Record, each: int = 52) -> int:
     """Estimate the bytes of the features that a training holds; of sparse ones ``each`` takes so many."""
     # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
     own = each * graph.table.statistics.filled if graph.table.sparse else 7 * graph.edges.n * graph.table.shape[1]
     return own + sum(features_bytes(other, each) for other in graph.others.values())
 
 
-def gathered_bytes(graph: Graph, device: torch.device) -> int:
+def gathered_bytes(graph: Record, device: torch.device) -> int:
     """Estimate the bytes of features whose rows a step gathers; dense ones that do not fit a GPU stay on the host."""
     return 0 if device.type == "cuda" and not graph.table.sparse else features_bytes(graph)
 
 
-def edges_bytes(graph: Graph, each: int) -> int:
+def edges_bytes(graph: Record, each: int) -> int:
     """Return the bytes of all edges and self-loops, from those of each."""
     both_ways = sum(2 * len(relation.to_source.indices) for relation in graph.relations)
     return each * (graph.edges.nnz + both_ways + _nodes(graph))
 
 
-def _nodes(graph: Graph) -> int:
+def _nodes(graph: Record) -> int:
     """The number of nodes of all types."""
     return graph.edges.n + sum(map(_nodes, graph.others.values()))
 
 
-def weights_bytes(graph: Graph, dim: int) -> int:
+def weights_bytes(graph: Record, dim: int) -> int:
     """Estimate the bytes of weights, gradients, Adam's two moments and the best weights so far."""
     features = sum(one.table.shape[1] for one in (graph, *graph.others.values()))
     return 5 * 4 * (features * dim + 4 * dim * dim)
 
 
-def embedding_bytes(graph: Graph, out_dim: int) -> int:
+def embedding_bytes(graph: Record, out_dim: int) -> int:
     """Estimate the peak bytes of embedding, beside the graph itself: scaled features, propagation and layers.
 
     The layers are the one before, the one that is computed, a product and a block. Sorting the edges takes more than
@@ -86,11 +62,11 @@ def embedding_bytes(graph: Graph, out_dim: int) -> int:
     return features_bytes(graph, 24) + max(64 * edges, 28 * edges + 15 * n * out_dim)
 
 
-def stored_bytes(graph: Graph) -> int:
+def stored_bytes(graph: Record) -> int:
     """Estimate the peak bytes of reading a graph folder: a few numbers per node, and the rows of a batch."""
     return 32 * graph.edges.n + 4 * BYTES
 
 
-def resident_bytes(graph: Graph) -> int:
+def resident_bytes(graph: Record) -> int:
     """Estimate the peak bytes of a graph folder on a GPU, without its features: neighbours, and numbers per node."""
     return (8 if graph.edges.weighted else 4) * graph.edges.nnz + 40 * graph.edges.n
