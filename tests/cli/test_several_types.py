@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+import re
 import shutil
 
 import numpy as np
@@ -94,9 +98,49 @@ def test_neighbours_are_of_one_type(run):
 
 
 def test_a_command_for_one_type_says_which_there_are(run):
-    result = infomax("map", str(run), "--out", str(run.parent / "map.html"))
+    result = infomax("analyse", str(run), "--out", str(run.parent / "report.html"))
     assert "one for each type of nodes" in said(result)
     assert "--type author" in said(result)
+
+
+def block(page: str, name: str) -> bytes:
+    """A block of data of the page of a map."""
+    found = re.search(f'id="block-{name}">([^<]*)<', page)
+    assert found is not None
+    return gzip.decompress(base64.b64decode(found[1]))
+
+
+def test_a_map_of_all_types_has_a_picture_of_each_and_neighbours_within(run, tmp_path):
+    assert infomax("map", str(run), "--out", str(tmp_path / "map.html"), "-k", "15").code == 0
+    page = (tmp_path / "map.html").read_text()
+    ids = json.loads(block(page, "ids"))
+    kinds = np.array([identifier.split(":")[0] for identifier in ids])
+    assert dict(zip(*np.unique(kinds, return_counts=True), strict=True)) == {"author": 20, "paper": 60, "venue": 12}
+    near = np.frombuffer(block(page, "neighbours"), "<u4").reshape(92, 15)
+    assert (kinds[near] == kinds[:, None]).all()
+    own = near == np.arange(92)[:, None]  # a venue has eleven others
+    assert own.sum(axis=1).tolist() == [4 if kind == "venue" else 0 for kind in kinds]
+    places = np.frombuffer(block(page, "places"), "<u2").reshape(-1, 2).astype(int)
+    across = [places[kinds == kind, 0] for kind in ("author", "paper", "venue")]
+    assert across[0].max() < across[1].min() <= across[1].max() < across[2].min()
+    meta = json.loads(page.partition('id="meta">')[2].partition("</script>")[0])
+    assert [column["name"] for column in meta["columns"]][:2] == ["type", "community"]
+    assert "topic" in [column["name"] for column in meta["columns"]]
+    assert "author: 20 nodes; paper: 60 nodes; venue: 12 nodes. Each type has a picture of its own" in meta["drawn"]
+    refused = infomax("map", str(run), "--out", str(tmp_path / "no.html"), "--color", "topik")
+    assert refused.code == 2
+    assert "topic" in said(refused)
+
+
+def test_clusters_of_all_types_are_one_table_with_the_type(run, tmp_path):
+    assert infomax("cluster", str(run), "-k", "2", "--out", str(tmp_path / "all.csv")).code == 0
+    infomax("cluster", str(run), "--type", "paper", "-k", "2", "--out", str(tmp_path / "paper.csv"))
+    head, *rows = (tmp_path / "all.csv").read_text().splitlines()
+    assert head == '"type","id","cluster"'
+    assert [row.split(",")[0].strip('"') for row in rows] == ["author"] * 20 + ["paper"] * 60 + ["venue"] * 12
+    alone = [row.split(",") for row in (tmp_path / "paper.csv").read_text().splitlines()[1:]]
+    assert rows[20:80] == [f'"paper","{node}",{cluster}' for node, cluster in alone]
+    assert infomax("cluster", str(run), "-k", "2", "--out", str(tmp_path / "all.parquet")).code == 0
 
 
 @pytest.mark.parametrize("command", ["cluster", "neighbours"])
@@ -161,6 +205,24 @@ def test_info_draws_types_relations_and_paths(folder, tmp_path):
     assert (tmp_path / "out" / "edges" / "user.to.item.csv").read_text() == "source,target\n1,1\n2,1\n"
 
 
+def test_info_of_a_run_is_that_of_its_graph(folder, run):
+    of_tables = infomax("info", str(folder), "--labels", "topic").out.partition("\n")[2]
+    for path in (run, run / "venue"):
+        assert infomax("info", str(path)).out.partition("\n")[2] == of_tables
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "tsv.gz"])
+def test_a_folder_of_tables_has_the_format_of_its_name(folder, tmp_path, suffix):
+    out = tmp_path / f"papers.{suffix}"
+    assert infomax("convert", str(folder), "--labels", "topic", "--out", str(out)).code == 0
+    assert sorted(path.name for path in (out / "nodes").iterdir()) == [
+        f"{kind}.{suffix}" for kind in ("author", "paper", "venue")
+    ]
+    described = [infomax("info", str(path), *words).out.partition("\n")[2] for path, words in (
+        (folder, ["--labels", "topic"]), (out, []))]  # fmt: skip
+    assert described[0] == described[1]
+
+
 def test_several_encoders_are_scored_by_mean_and_spread(folder, tmp_path):
     out = tmp_path / "run"
     given = ["train", folder, "--out", out, "--epochs", "3", "--dim", "8", "--labels", "topic", "--type", "paper"]
@@ -201,3 +263,24 @@ def test_another_graph_is_read_as_the_one_trained_on(folder, run, tmp_path):
     refused = infomax("embed", str(run / "author"), str(tmp_path / "bare"), "--out", str(tmp_path / "x.npy"))
     assert refused.code == 2
     assert "features of nodes of type paper" in said(refused)
+
+
+def test_choices_about_types_are_those_of_the_run(tmp_path):
+    draw = np.random.default_rng(0)
+    pairs = sorted({(int(user), int(item)) for user, item in zip(*draw.integers(0, 20, (2, 90)), strict=True)})
+    lines = [f"{user},{item},{('buys', 'likes')[user % 2]}" for user, item in pairs]
+    (tmp_path / "sales.csv").write_text("\n".join(["user,item,how", *lines]))
+    given = ["--types", "user,item", "--edge-type", "how"]
+    run = tmp_path / "run"
+    trained = infomax("train", tmp_path / "sales.csv", *given, "--out", run, "--epochs", "2", "--dim", "8")
+    assert trained.code == 0, trained.err
+    infomax("embed", run, "--out", tmp_path / "own.npy")
+    assert infomax("embed", run, tmp_path / "sales.csv", "--out", tmp_path / "again.npy").code == 0
+    for kind in ("user", "item"):
+        own, again = (np.load(tmp_path / f"{name}.{kind}.npy") for name in ("own", "again"))
+        np.testing.assert_allclose(own, again, atol=1e-6)
+    (tmp_path / "new.csv").write_text("user,item,how\n77,3,buys\n77,5,likes\n6,88,buys\n")
+    attached = infomax("embed", run, tmp_path / "new.csv", "--attach", "--out", tmp_path / "new.csv.npz")
+    assert attached.code == 0, attached.err
+    for kind, node in (("user", 77), ("item", 88)):
+        assert Embeddings.read(tmp_path / f"new.csv.{kind}.npz").ids.tolist() == [node]

@@ -13,7 +13,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, result_file, threaded
-from infomax.cli.runs import RunArgument, of_type, written_once
+from infomax.cli.runs import RunOfTypes, of_type, written_once
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SAMPLE = 1000
 @threaded
 @of_type
 def cluster(
-    run: RunArgument,
+    run: RunOfTypes,
     k: Annotated[
         str,
         typer.Option(
@@ -57,26 +57,40 @@ def cluster(
     """Group the nodes by k-means of their vectors.
 
     Shows the features that set each group apart and, with labels, how well the groups agree with them (NMI, ARI). Of a
-    graph folder, the groups are found on a sample of the nodes; the others join the nearest.
+    graph folder, the groups are found on a sample of the nodes; the others join the nearest. Of several types of nodes,
+    each has groups of its own.
     """
-    from infomax.evaluation import clustering
     from infomax.io.results import write_result
+    from infomax.training.runs import types_of
 
-    began = time.monotonic()
-    embeddings, graph = _read(run, device, k)
-    if k == "auto":
-        with show.Steps("cluster", None) as steps:
-            scores = clustering.choose_k(embeddings.vectors, seed=seed, progress=steps.at)
-        number = clustering.best_k(scores)
-        _show_choice(scores, number)
-    else:
-        number = int(k)
-    clusters = clustering.cluster(embeddings.vectors, number, seed=seed)
+    began, types = time.monotonic(), types_of(run)
+    found = {}
+    for kind in types or [""]:
+        if kind:
+            show.out.print(f"{kind}:")
+        embeddings, graph = _read(run / kind, device, k)
+        found[kind] = embeddings, _clustered(embeddings, k, seed)
+        _show(graph, *found[kind])
     if out is not None:
-        write_result(out, _columns(embeddings, clusters))
-    _show(graph, embeddings, clusters)
-    if out is not None:
-        show.wrote(f"{out} ({len(embeddings):,} nodes, {clusters.max() + 1} clusters)", began)
+        write_result(out, _columns(found))
+        told = (
+            f"{len(of_type):,} nodes{' of ' + kind if kind else ''}, {clusters.max() + 1} clusters"
+            for kind, (of_type, clusters) in found.items()
+        )
+        show.wrote(f"{out} ({'; '.join(told)})", began)
+
+
+def _clustered(embeddings: Embeddings | StoredEmbeddings, k: str, seed: int) -> NDArray[Any]:
+    """The clusters ``[N]``; with k "auto", how many there are is shown with the reason."""
+    from infomax.evaluation import clustering
+
+    if k != "auto":
+        return clustering.cluster(embeddings.vectors, int(k), seed=seed)
+    with show.Steps("cluster", None) as steps:
+        scores = clustering.choose_k(embeddings.vectors, seed=seed, progress=steps.at)
+    number = clustering.best_k(scores)
+    _show_choice(scores, number)
+    return clustering.cluster(embeddings.vectors, number, seed=seed)
 
 
 def _read(run: Path, device: str, k: str) -> tuple[Embeddings | StoredEmbeddings, Graph]:
@@ -162,11 +176,20 @@ def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDA
         show.table("Agreement with labels", ("label", "NMI", "ARI"), cells)
 
 
-def _columns(embeddings: Embeddings | StoredEmbeddings, clusters: NDArray[Any]) -> Iterator[dict[str, Any]]:
-    """The columns of the result, some rows at a time."""
+def _columns(found: dict[str, tuple[Embeddings | StoredEmbeddings, NDArray[Any]]]) -> Iterator[dict[str, Any]]:
+    """The columns of the result, some rows at a time; of several types of nodes the type is the first."""
+    import numpy as np
+
     from infomax.arrays.parquet_columns import ID_ROWS
 
-    for first in range(0, len(embeddings), ID_ROWS):
-        block, names = slice(first, first + ID_ROWS), embeddings.node_names
-        called = {} if names is None else {"name": names[block]}
-        yield {"id": embeddings.ids[block], **called, "cluster": clusters[block]}
+    named = any(embeddings.node_names is not None for embeddings, _ in found.values())
+    for kind, (embeddings, clusters) in found.items():
+        for first in range(0, len(embeddings), ID_ROWS):
+            block, names = slice(first, first + ID_ROWS), embeddings.node_names
+            ids = embeddings.ids[block]
+            columns = (
+                {"type": np.full(len(ids), kind, object), "id": ids.astype(str).astype(object)} if kind else {"id": ids}
+            )
+            if named:
+                columns["name"] = np.full(len(ids), "", object) if names is None else names[block]
+            yield columns | {"cluster": clusters[block]}

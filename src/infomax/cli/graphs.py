@@ -45,13 +45,18 @@ def info(
     from infomax.io.memory import training_bytes
     from infomax.io.type_folder import check_graph_folder
     from infomax.machine import size
+    from infomax.training import runs
 
     if check:
         if not is_folder(Path(graph)):
             remedy = "Other graphs are checked when they are read."
             raise InputError(graph, "a graph folder, for --check", "none", remedy)
         check_graph_folder(Path(graph))
-    source = open_graph(graph, labels, directed, columns, nodes=nodes)
+    run = next((Path(graph) / name for name in runs.runs_in(Path(graph))), Path(graph))
+    if (run / runs.CONFIG).exists():
+        source = runs.read_training_graph(run)
+    else:
+        source = open_graph(graph, labels, directed, columns, nodes=nodes)
     if source.types:
         _show_types(graph, source)
         for one in source.by_type().values():
@@ -170,7 +175,7 @@ def convert(
         typer.Option(
             metavar="NAME",
             help="What to write: g.npz, g.graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet, .csv.gz), a folder "
-            "for tables, or a graph folder: NAME.graph",
+            "for tables (of several types also NAME.parquet), or a graph folder: NAME.graph",
         ),
     ],
     labels: Labels = None,

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, threaded, writable
-from infomax.cli.runs import RunArgument, of_type, sampled_rows
+from infomax.cli.runs import RunOfTypes, of_type, sampled_rows
+from infomax.errors import InputError, meant, shorten
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SAMPLE = 20_000
 """Nodes that the map of a graph folder shows."""
@@ -21,7 +27,7 @@ SAMPLE = 20_000
 @threaded
 @of_type
 def draw_map(
-    run: RunArgument,
+    run: RunOfTypes,
     *,
     out: Annotated[Path, typer.Option(metavar="FILE", callback=writable, help="The HTML file to write.")],
     color: Annotated[
@@ -43,39 +49,95 @@ def draw_map(
 ) -> None:
     """Write an interactive map of the nodes.
 
-    It is one HTML file that opens in any browser, without a network. Of a graph folder it shows a sample of the nodes.
+    It is one HTML file that opens in any browser, without a network. Of a graph folder it shows a sample of the nodes,
+    of several types of nodes all of them, coloured by type, each laid out by itself.
     """
-    from infomax.analysis.map import check_color, node_columns, write_map
-    from infomax.estimator import DGI
-    from infomax.evaluation.clustering import best_k, choose_k, cluster
+    from infomax.analysis.map import write_map
     from infomax.kernels.device import choose_device
+    from infomax.training.runs import types_of
 
-    began = time.monotonic()
-    model = DGI.load(run, device=device)
-    graph = model.graph_
-    check_color(graph, color)
-    rows = sampled_rows(model, SAMPLE, seed)
-    embeddings = model.transform(model.graph_, rows=rows)
-    drawn = (
-        f"{len(embeddings):,} nodes"
-        if rows is None
-        else f"{len(rows):,} of {graph.num_nodes:,} nodes, drawn at random with seed {seed}"
-    )
+    began, types = time.monotonic(), types_of(run)
     with show.Steps("map", None) as steps:
-        scores = choose_k(embeddings.vectors, seed=seed, progress=steps.at)
-        clusters = cluster(embeddings.vectors, best_k(scores), seed=seed)
+        parts = {kind: _part(run / kind, color, seed, device, steps, several=bool(types)) for kind in types or [""]}
+        drawn = "; ".join(f"{kind}: {part.drawn}" if kind else part.drawn for kind, part in parts.items())
+        whole = _together(parts, color) if types else parts[""]
+        note = (
+            " Each type has a picture of its own: places and cosines of two types cannot be compared." if types else ""
+        )
         write_map(
             out,
-            embeddings.ids,
-            embeddings.vectors,
-            node_columns(model.graph_, clusters, color, rows),
+            whole.ids,
+            whole.vectors,
+            whole.columns,
             title=run.resolve().name,
-            drawn=drawn if rows is None else f"{drawn}; neighbours are among these",
+            drawn=f"{drawn}.{note}" if types else whole.drawn,
             color=color,
             k=k,
-            names=embeddings.node_names,
+            names=whole.names,
             seed=seed,
             device=choose_device(device),
+            kinds=whole.columns["type"] if types else None,
             progress=steps.at,
         )
     show.wrote(f"{out} ({drawn}, {out.stat().st_size / 1e6:.1f} MB)", began)
+
+
+@dataclass
+class _Part:
+    """The nodes of one type that a map shows: ids, names ``[N]``, vectors ``[N, d]`` and columns ``[N]``."""
+
+    ids: NDArray[Any]
+    vectors: NDArray[np.float32]
+    columns: dict[str, NDArray[Any]]
+    names: NDArray[Any] | None
+    drawn: str
+
+
+def _part(run: Path, color: str | None, seed: int, device: str, steps: show.Steps, *, several: bool) -> _Part:
+    """The nodes of a run, or a sample of them, with their communities."""
+    from infomax.analysis.map import check_color, node_columns
+    from infomax.estimator import DGI
+    from infomax.evaluation.clustering import best_k, choose_k, cluster
+
+    model = DGI.load(run, device=device)
+    graph = model.graph_
+    if not several:
+        check_color(graph, color)
+    rows = sampled_rows(model, SAMPLE, seed)
+    found = model.transform(model.graph_, rows=rows)
+    drawn = f"{len(found):,} nodes"
+    if rows is not None:
+        drawn = (
+            f"{len(rows):,} of {graph.num_nodes:,} nodes, drawn at random with seed {seed}; neighbours are among these"
+        )
+    clusters = cluster(found.vectors, best_k(choose_k(found.vectors, seed=seed, progress=steps.at)), seed=seed)
+    columns = node_columns(model.graph_, clusters, color, rows)
+    return _Part(found.ids, found.vectors, columns, found.node_names, drawn)
+
+
+def _together(parts: dict[str, _Part], color: str | None) -> _Part:
+    """The nodes of all types: ids such as paper:5, the type as the first column, others empty where a type has none."""
+    import numpy as np
+
+    heads = dict.fromkeys(name for part in parts.values() for name in part.columns)
+    if color is not None and color not in ("type", *heads):
+        raise InputError("color", f"one of type, {', '.join(heads)}, or a feature", shorten(color), meant(color, heads))
+    columns = {"type": np.concatenate([np.full(len(part.ids), kind, object) for kind, part in parts.items()])}
+    for name in heads:
+        cells = [part.columns.get(name) for part in parts.values()]
+        text = any(own is not None and own.dtype == object for own in cells)
+        columns["column type" if name == "type" else name] = np.concatenate(
+            [
+                np.full(len(part.ids), "" if text else np.nan, object if text else np.float64)
+                if own is None
+                else own.astype(str).astype(object)
+                if text
+                else own
+                for own, part in zip(cells, parts.values(), strict=True)
+            ]
+        )
+    width = max(part.vectors.shape[1] for part in parts.values())  # zeros beside vectors leave cosines as they are
+    vectors = [np.pad(part.vectors, ((0, 0), (0, width - part.vectors.shape[1]))) for part in parts.values()]
+    ids = [np.array([f"{kind}:{node}" for node in part.ids.tolist()], dtype=object) for kind, part in parts.items()]
+    names = [np.full(len(part.ids), "", object) if part.names is None else part.names for part in parts.values()]
+    return _Part(np.concatenate(ids), np.concatenate(vectors), columns, np.concatenate(names), "")

@@ -30,6 +30,16 @@ def _finished(context: typer.Context, run: Path) -> Path:
     return run
 
 
+def _finished_types(context: typer.Context, run: Path) -> Path:
+    """As `_finished`; a run of several types of nodes is one where all of them are."""
+    from infomax.training import runs
+
+    run = _of_type(context, run)
+    for kind in runs.types_of(run) or [""]:
+        runs.check(run / kind)
+    return run
+
+
 def _of_type(context: typer.Context, run: Path) -> Path:
     """RUN/TYPE, where a command was given --type."""
     from infomax.training import runs
@@ -108,6 +118,9 @@ RunOrRuns = Annotated[
     ),
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", callback=_finished, help="A run folder, written by train.")]
+RunOfTypes = Annotated[
+    Path, typer.Argument(metavar="RUN", callback=_finished_types, help="A run folder, written by train.")
+]
 SourceArgument = Annotated[
     Path,
     typer.Argument(

@@ -51,16 +51,17 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
     graph = graph.loaded()
     if graph.held_out is not None and suffix != ".npz":
         raise InputError(name, "an .npz, for a graph with edges held out", f"the extension {shorten(place.suffix)}")
-    if graph.types and suffix not in ("", ".npz", ".graph"):
+    if graph.types and (suffix not in ("", ".npz", ".graph", *_TABLES) or "," in name):
         found = f"the extension {shorten(place.suffix)}"
-        raise InputError(name, "a folder for tables, an .npz or NAME.graph, for several types of nodes", found)
+        expected = "a folder for tables (also NAME.parquet), an .npz or NAME.graph, for several types of nodes"
+        raise InputError(name, expected, found)
     if not graph.types and suffix not in (".npz", ".graph"):
         graph = without_usual(graph)
     if name.count(",") == 1:
         first, second = (Path(part.strip()) for part in name.split(","))
         _write_tables(graph, first, second, progress)
-    elif suffix == "" and graph.types:
-        _write_whole(place, lambda work: _write_typed(graph, work, progress))
+    elif graph.types and suffix in ("", *_TABLES):
+        _write_whole(place, lambda work: _write_typed(graph, work, suffix or ".csv", progress))
     elif suffix == "":
         _write_in_folder(graph, place, progress)
     elif suffix in (".npz", ".graphml", ".graph"):
@@ -115,8 +116,8 @@ def _write_whole(place: Path, write: Callable[[Path], None]) -> None:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _write_typed(graph: Record, folder: Path, progress: Progress) -> None:
-    """Write ``nodes/TYPE.csv`` and ``edges/TYPE.RELATION.TYPE.csv``; unnamed features as ``features/TYPE.npz``."""
+def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -> None:
+    """Write tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*``; unnamed features as ``features/TYPE.npz``."""
     for part in ("nodes", "edges"):
         (folder / part).mkdir()
     for kind, one in without_made(graph).items():
@@ -126,11 +127,12 @@ def _write_typed(graph: Record, folder: Path, progress: Progress) -> None:
             save: Any = sparse.save_npz if whole else np.save
             save(folder / "features" / f"{kind}.{'npz' if whole else 'npy'}", one.features)
             one = without_features(one)
-        refuse_unwritable(one, str(folder), "text")
-        refuse_too_many(one, str(folder), "text")
-        _write_nodes(one, folder / "nodes" / f"{kind}.csv", ".csv", progress)
+        refuse_unwritable(one, str(folder), "parquet" if suffix == ".parquet" else "text")
+        if suffix != ".parquet":
+            refuse_too_many(one, str(folder), "text")
+        _write_nodes(one, folder / "nodes" / f"{kind}{suffix}", suffix, progress)
     for ends, columns in relation_columns(graph).items():
-        _write_edges(columns, folder / "edges" / f"{'.'.join(ends)}.csv", ".csv")
+        _write_edges(columns, folder / "edges" / f"{'.'.join(ends)}{suffix}", suffix)
 
 
 def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from infomax.analysis.map.columns import Columns, check_color, node_columns
 from infomax.analysis.map.document import page
 from infomax.analysis.map.neighbours import nearest
-from infomax.analysis.map.places import NEIGHBOURS, layout
+from infomax.analysis.map.places import NEIGHBOURS, layout, side_by_side
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
@@ -33,6 +33,7 @@ def write_map(
     device: Any = "cpu",
     k: int = 10,
     names: NDArray[Any] | None = None,
+    kinds: NDArray[Any] | None = None,
     progress: Progress = silent,
 ) -> NDArray[np.float32]:
     """Write a map of nodes with ``ids [N]``, ``vectors [N, d]`` and ``columns`` (name -> ``[N]``) to one HTML file.
@@ -45,14 +46,24 @@ def write_map(
         color: the column shown first; None takes the first column.
         k: how many nearest neighbours to show for each node.
         names: ``[N]``, shown in place of ids where they are not "", and searched with them.
+        kinds: ``[N]``, the types of nodes whose vectors cannot be compared: each has a picture of its own, side by side
+            by the number of its nodes, and neighbours are of the same type.
     """
     first = next(iter(columns)) if color is None else color
     if first not in columns:
         raise InputError("color", f"one of {', '.join(columns)}, or a feature", first)
-    rows, cosines = nearest(vectors, max(k, NEIGHBOURS), device=device, progress=progress)
-    places = layout(vectors, rows[:, :NEIGHBOURS], seed=seed, progress=progress)
+    types = [np.arange(len(ids))] if kinds is None else [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
+    width = min(max(k, NEIGHBOURS), max(map(len, types)) - 1)
+    rows, cosines = np.repeat(np.arange(len(ids))[:, None], width, axis=1), np.zeros((len(ids), width), np.float32)
+    pictures = []
+    for own in types:
+        near, cosine = nearest(vectors[own], width, device=device, progress=progress)
+        rows[own, : near.shape[1]], cosines[own, : near.shape[1]] = own[near], cosine
+        pictures.append(layout(vectors[own], near[:, :NEIGHBOURS], seed=seed, progress=progress))
+    places = np.empty((len(ids), 2), np.float32)
+    places[np.concatenate(types)] = pictures[0] if kinds is None else side_by_side(pictures)
     importance = "degree" if "degree" in columns else None
-    pairs = Embeddings(vectors, ids).random_cosines()
+    pairs = Embeddings(vectors, ids).random_cosines() if kinds is None else ()
     shown = ids, places, rows[:, :k], cosines[:, :k], columns
     text = page(
         *shown,

@@ -166,14 +166,15 @@ async function pick(node) {
   if (!meta.neighbours) return;
   const [neighbours, cosines] = await Promise.all([readNeighbours(), readCosines()]);
   if (picked !== node) return;
-  near = [...neighbours.subarray(node * meta.neighbours, (node + 1) * meta.neighbours)];
+  // A type with few nodes has fewer neighbours: the node itself fills their places, at the end.
+  near = [...neighbours.subarray(node * meta.neighbours, (node + 1) * meta.neighbours)].filter((other) => other !== node);
   const rows = near.map((other, rank) => {
     const cosine = cosines[node * meta.neighbours + rank] / 32767;
     const less = meta.pairs.filter((pair) => pair < cosine).length / meta.pairs.length; // of random pairs
     const told = cosine.toFixed(3) + (meta.pairs.length ? `, ${(100 * less).toFixed(1)} %` : "");
     return make("li", {}, row(colourOf(other), called(other), told, () => pick(other).then(() => goTo(other))));
   });
-  details.append(make("h3", { textContent: "Nearest: cosine, and closer than so many random pairs" }), make("ol", {}, ...rows));
+  details.append(make("h3", { textContent: meta.pairs.length ? "Nearest: cosine, and closer than so many random pairs" : "Nearest: cosine" }), make("ol", {}, ...rows));
   refresh();
 }
 
