@@ -128,8 +128,7 @@ def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -
             save(folder / "features" / f"{kind}.{'npz' if whole else 'npy'}", one.features)
             one = without_features(one)
         refuse_unwritable(one, str(folder), "parquet" if suffix == ".parquet" else "text")
-        if suffix != ".parquet":
-            refuse_too_many(one, str(folder), "text")
+        parquet.need_pyarrow(folder) if suffix == ".parquet" else refuse_too_many(one, str(folder), "text")
         _write_nodes(one, folder / "nodes" / f"{kind}{suffix}", suffix, progress)
     for ends, columns in relation_columns(graph).items():
         _write_edges(columns, folder / "edges" / f"{'.'.join(ends)}{suffix}", suffix)
