@@ -70,7 +70,7 @@ class Preset:
     @property
     def regime(self) -> type[Views]:
         """The class of the views; raise InputError if there is none."""
-        regime: Any = _function(self.views)
+        regime: Any = partial(self.views).func  # that of a partial is its function, too
         if not isinstance(regime, type) or not issubclass(regime, Views):
             raise InputError("views", "a subclass of infomax.views.Views", _name(regime))
         return regime
@@ -78,28 +78,23 @@ class Preset:
     def bytes(self, graph: Graph, device: torch.device) -> int:
         """Estimate the peak bytes of a training on a device."""
         encoder = self.encoder(1, self.dim, generator=torch.Generator())  # of one feature, to ask for its sizes
-        bound = self.views.keywords if isinstance(self.views, partial) else {}
-        return self.regime.bytes(
-            graph,
-            Sizes(self.dim, len(getattr(encoder, "paths", ())) or encoder.depth, encoder.out_dim),
-            device,
-            **bound,
-        )
+        sizes = Sizes(self.dim, len(getattr(encoder, "paths", ())) or encoder.depth, encoder.out_dim)
+        return self.regime.bytes(graph, sizes, device, **partial(self.views).keywords)
 
     @property
     def paths(self) -> dict[str, int]:
         """The paths of its encoder in a graph of several types, each with the number of features at its end."""
-        bound = self.encoder.keywords if isinstance(self.encoder, partial) else {}
-        return bound.get("paths", {}) if _function(self.encoder) is PathMean else {}
+        encoder = partial(self.encoder)
+        return encoder.keywords.get("paths", {}) if encoder.func is PathMean else {}
 
     def fitted_to(self, graph: Graph) -> Preset:
         """Return the preset with the paths of a graph of several types, where the encoder takes paths."""
-        if _function(self.encoder) is not PathMean:
+        encoder = partial(self.encoder)
+        if encoder.func is not PathMean:
             return self
         if not graph.kind:
             raise InputError("encoder PathMean", "a graph of several types of nodes", "one type of nodes")
-        bound = self.encoder.keywords if isinstance(self.encoder, partial) else {}
-        return dataclasses.replace(self, encoder=partial(PathMean, paths=graph.paths(**bound)))
+        return dataclasses.replace(self, encoder=partial(PathMean, paths=graph.paths(**encoder.keywords)))
 
     def work(self, nodes: int) -> float:
         """Return about how many numbers a training on so many nodes computes; infinite if it always needs kernels."""
@@ -131,7 +126,7 @@ class Preset:
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
             raise InputError("lr", "a number above 0", repr(lr))
-        fitting, corruption = self.regime.corruptions, _function(self.corruption)
+        fitting, corruption = self.regime.corruptions, partial(self.corruption).func
         if fitting and corruption in PARTS.values() and corruption.__name__ not in fitting:
             expected = f"{' or '.join(fitting)}, for {self.regime.__name__}"
             raise InputError("corruption", expected, corruption.__name__)
@@ -223,9 +218,8 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
     parts = [field for field, value in settings.items() if isinstance(value, dict)]
     for field, part in own.items():
         if field not in parts or not callable(part):
-            raise InputError(
-                f"DGI.load(run, {field}=...)", f"a class or a function, for one of {', '.join(parts)}", repr(part)
-            )
+            expected = f"a class or a function, for one of {', '.join(parts)}"
+            raise InputError(f"DGI.load(run, {field}=...)", expected, repr(part))
     values = dict(settings)
     values["name"] = values.pop("preset", "")  # older runs name none
     for field, value in settings.items():
@@ -235,9 +229,8 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
             bound = dict(value)
             name = bound.pop("part")
             if name not in PARTS:
-                raise InputError(
-                    f"{field} {name}", "a part of infomax", "one of your own", f"Pass it: DGI.load(run, {field}=...)."
-                )
+                remedy = f"Pass it: DGI.load(run, {field}=...)."
+                raise InputError(f"{field} {name}", "a part of infomax", "one of your own", remedy)
             values[field] = partial(PARTS[name], **bound) if bound else PARTS[name]
     return Preset(**values)
 
@@ -245,7 +238,7 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
 def _check_call(field: str, part: Part) -> None:
     """Raise InputError for a part that cannot be called as `Preset` says."""
     words = _CALLS[field]
-    name = getattr(_function(part), "__name__", field)
+    name = getattr(partial(part).func, "__name__", field)
     remedy = f"Bind its other arguments: functools.partial({name}, ...)."
     try:
         takes = signature(part)
@@ -263,14 +256,10 @@ def _check_call(field: str, part: Part) -> None:
 def _describe(value: Any) -> Any:
     if not callable(value):
         return value
-    return {"part": _name(_function(value)), **(value.keywords if isinstance(value, partial) else {})}
+    return {"part": _name(partial(value).func), **partial(value).keywords}
 
 
 def _name(function: Part) -> str:
     """Return a part's name; with its module if it is not infomax's, since names may coincide."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return name if PARTS.get(name) is function else f"{function.__module__}.{name}"
-
-
-def _function(part: Part) -> Part:
-    return part.func if isinstance(part, partial) else part

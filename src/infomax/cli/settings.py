@@ -82,7 +82,7 @@ def arguments(preset: str, given: Sequence[str], batch: int | None) -> dict[str,
         if layers < 1 or settings.get("encoder") == "two-hops":
             raise InputError("--set layers", "none with encoder=two-hops" if layers > 0 else "1 or more", str(layers))
         usual: Any = PRESETS["whole-graph" if preset == "auto" else preset].encoder
-        encoder: Any = found.get("encoder") or getattr(usual, "func", usual)
+        encoder: Any = found.get("encoder") or partial(usual).func
         found["encoder"] = partial(encoder, layers=layers)
     named, rho = settings.get("corruption"), settings.get("rho")
     if rho is not None and named not in ("flip", "both"):
