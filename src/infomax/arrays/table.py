@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +28,8 @@ class Table:
     """Features ``[N, F]`` in memory, a dense array or CSR; indexing by rows gives them, float32."""
 
     values: Features
-
-    @property
-    def source(self) -> tuple[Any, Scaler | None] | None:
-        """The array on disk that rows are read from, and how they are scaled; None where they are in memory."""
-        return None
-
-    @property
-    def mapped(self) -> bool:
-        """Whether rows are read from disk when they are asked for."""
-        return self.source is not None
+    mapped: ClassVar[bool] = False
+    """Whether rows are read from disk when they are asked for."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -112,14 +104,10 @@ class MappedTable(Table):
     They are scaled row by row as they are read.
     """
 
+    mapped: ClassVar[bool] = True
     stored: Statistics | None = None
     """The statistics of the array as it is."""
     scaler: Scaler | None = None
-
-    @property
-    def source(self) -> tuple[Any, Scaler | None]:
-        """The array and its scaler."""
-        return self.values, self.scaler
 
     def __getitem__(self, rows: Any) -> NDArray[np.float32]:
         block = np.asarray(self.values[rows], dtype=np.float32)

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from infomax.arrays.integrity import refuse_not_finite
-from infomax.arrays.table import Features, Table
+from infomax.arrays.table import Features, MappedTable, Table
 from infomax.kernels import Backend, Place
 from infomax.kernels.host import row_product, transposed_product
 from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device
@@ -153,16 +153,16 @@ def _table(features: Table, backend: Backend, dtype: torch.dtype) -> tuple[Tenso
         rounded = x.to(dtype)
         out[start : start + len(x)] = rounded
         error, largest = torch.maximum(error, (rounded - x).abs().amax(0)), torch.maximum(largest, x.abs().amax(0))
-    if features.source is not None and not largest.isfinite().all():
-        refuse_not_finite(features.source[0])
+    if features.mapped and not largest.isfinite().all():
+        refuse_not_finite(features.values)
     return out, bool((error <= 2.0**-10 * largest).all())
 
 
 def _blocks(features: Table, device: torch.device) -> Iterator[tuple[int, Tensor]]:
     """Yield blocks of dense features on a GPU, float32, each with its first row; mapped ones are scaled there."""
-    if features.source is not None and is_mapped(features.source[0]):
-        array, scaler = features.source
-        yield from ((start, scaled(block, scaler)) for start, block in read_blocks(array, device))
+    if isinstance(features, MappedTable) and is_mapped(features.values):
+        scaler = features.scaler
+        yield from ((start, scaled(block, scaler)) for start, block in read_blocks(features.values, device))
         return
     for start in range(0, len(features), BLOCK):
         yield start, to_device(features[start : start + BLOCK], device)

@@ -14,7 +14,7 @@ from torch.nn.functional import embedding_bag
 from infomax import machine
 from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.scaling import Scaler
-from infomax.arrays.table import Table
+from infomax.arrays.table import MappedTable, Table
 from infomax.io.memory import BYTES
 from infomax.kernels import Backend
 from infomax.kernels.neighbourhoods import Neighbourhoods
@@ -30,10 +30,9 @@ ROOM = 0.8
 class StoredTable:
     """A table ``[N, F]`` on disk whose rows are read when a batch needs them."""
 
-    def __init__(self, table: Table) -> None:
-        assert table.source is not None  # noqa: S101  only tables on disk are read this way
-        self.table, self.raw = table, table.source[0]
-        self.scaler = table.source[1] or Scaler("none")
+    def __init__(self, table: MappedTable) -> None:
+        self.table, self.raw = table, table.values
+        self.scaler = table.scaler or Scaler("none")
         mapped: Any = getattr(self.raw, "base", None)
         self.large = isinstance(mapped, mmap.mmap) and len(mapped) > ROOM * machine.free_bytes()
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
@@ -108,7 +107,7 @@ class StoredTable:
 
 def rows_of(table: Table, backend: Backend) -> Any:
     """A table whose rows batches gather: on the device, or for a CPU on disk if they are there."""
-    if table.mapped and backend.device.type == "cpu":
+    if isinstance(table, MappedTable) and backend.device.type == "cpu":
         return StoredTable(table)
     return to_gather(table, backend, dense_share=0, dense_bytes=DENSE_BYTES)
 
