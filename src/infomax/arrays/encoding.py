@@ -143,7 +143,7 @@ class Column:
         block.sort_indices()
         sizes = np.diff(block.indptr)
         length = np.sqrt(np.bincount(np.repeat(np.arange(len(values)), sizes), block.data**2, len(values)))
-        block.data /= np.repeat(np.where(length > 0, length, 1), sizes)
+        block.data = (block.data / np.repeat(np.where(length > 0, length, 1), sizes)).astype(np.float32)
         return block
 
     _tokens = _text
@@ -222,7 +222,7 @@ class Encoding:
             [_sparse(np.column_stack(list(some)))] if dense else list(some)
             for dense, some in groupby(blocks, lambda block: isinstance(block, np.ndarray))
         )
-        return sparse.hstack(list(chain.from_iterable(parts)), format="csr", dtype=np.float32)
+        return sparse.hstack(list(chain.from_iterable(parts)), format="csr")
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `from_json` reads them back exactly."""
