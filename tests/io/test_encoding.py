@@ -26,8 +26,9 @@ from test_two_doors import put_table
 from infomax import DGI, Graph, read_graph
 from infomax.arrays import cells, survey
 from infomax.arrays.encoding import WIDTH, Column, Encoding
+from infomax.arrays.moments import Moments
 from infomax.arrays.sparsity import dense
-from infomax.arrays.survey import Moments, Survey
+from infomax.arrays.survey import Survey
 from infomax.errors import InputWarning
 from infomax.io import sources
 from infomax.io.prepare import prepare

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays import cells
 from infomax.arrays.encoding import EXPECTED, FEATURES, FINE, Column, Encoding, lists
+from infomax.arrays.moments import Moments
 from infomax.errors import shorten
 
 DISTINCT = 100_000
@@ -22,59 +22,11 @@ RARE = 1000
 """A category's value has its own column if one row in so many has it, and two rows have; so columns are no more."""
 LONG = 6
 """Mean number of words from which text is never a category or a name."""
-SPARSE = 0.9
-"""A number that is zero in a larger share of rows is not centred, so that it stays sparse."""
-_SPAN, _LEAST = 280, 150
 _LEAKS = {"label", "labels", "target", "outcome"}
 
 
 Fault: TypeAlias = tuple[str, str, str]
 """Where a cell is wrong, what is expected, and what is found there."""
-
-
-class Moments:
-    """Mean and deviation of float32 numbers ``[n, W]``, by sums that are exact: no order of rows changes a bit.
-
-    A number is k 2^e with k of 24 bits: sums of k and of the halves of k^2 are kept for each e, as float64 holds them.
-    """
-
-    def __init__(self, width: int = 1) -> None:
-        self.width, self.count, self.zeros = width, np.zeros(width, np.int64), np.zeros(width, np.int64)
-        self.sums = np.zeros((3, width * _SPAN))
-
-    def add(self, values: NDArray[np.float32], counts: NDArray[np.int64]) -> None:
-        """Add rows ``[n, W]``, each so often; NaN is left out."""
-        values = values.reshape(-1, self.width)
-        rows, columns = np.divmod(at := np.flatnonzero(~np.isnan(values)), self.width)
-        often, found = counts[rows], values.ravel()[at].astype(np.float64)
-        mantissa, exponent = np.frexp(found)
-        whole = mantissa * 2.0**24
-        high = np.floor(whole * whole / 2.0**24)
-        parts = (whole, high, whole * whole - high * 2.0**24)
-        at = columns * _SPAN + exponent + _LEAST
-        for sums, part in zip(self.sums, parts, strict=True):
-            sums += np.bincount(at, part * often, len(sums))
-        self.count += np.bincount(columns, often, self.width).astype(np.int64)
-        self.zeros += np.bincount(columns, often * (found == 0), self.width).astype(np.int64)
-
-    def scale(self) -> dict[str, list[float]]:
-        """The ``centre`` and the ``deviation`` of each column; 0 and the root of the mean square of sparse ones."""
-        centres, deviations = [], []
-        for column in range(self.width):
-            n, first, second = int(self.count[column]) or 1, 0, 0
-            for at in range(_SPAN):
-                whole, high, low = (int(part) for part in self.sums[:, column * _SPAN + at])
-                first += whole << at
-                second += ((high << 24) + low) << 2 * at
-            unit = _LEAST + 24
-            mean, square = Fraction(first, n << unit), Fraction(second, n << 2 * unit)
-            centre = Fraction(0) if self.zeros[column] > SPARSE * n else mean
-            variance = square - mean * mean if centre else square
-            # A column that is constant to float32 precision is centred only.
-            constant = variance <= square / 10**13
-            centres.append(float(centre))
-            deviations.append(1.0 if constant else math.sqrt(variance))
-        return {"centre": centres, "deviation": deviations}
 
 
 class _Found:

@@ -1,0 +1,58 @@
+"""Mean and deviation of numbers, exact in whatever order they come."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPARSE = 0.9
+"""A number that is zero in a larger share of rows is not centred, so that it stays sparse."""
+_SPAN, _LEAST = 280, 150
+
+
+class Moments:
+    """Mean and deviation of float32 numbers ``[n, W]``, by sums that are exact: no order of rows changes a bit.
+
+    A number is k 2^e with k of 24 bits: sums of k and of the halves of k^2 are kept for each e, as float64 holds them.
+    """
+
+    def __init__(self, width: int = 1) -> None:
+        self.width, self.count, self.zeros = width, np.zeros(width, np.int64), np.zeros(width, np.int64)
+        self.sums = np.zeros((3, width * _SPAN))
+
+    def add(self, values: NDArray[np.float32], counts: NDArray[np.int64]) -> None:
+        """Add rows ``[n, W]``, each so often; NaN is left out."""
+        values = values.reshape(-1, self.width)
+        rows, columns = np.divmod(at := np.flatnonzero(~np.isnan(values)), self.width)
+        often, found = counts[rows], values.ravel()[at].astype(np.float64)
+        mantissa, exponent = np.frexp(found)
+        whole = mantissa * 2.0**24
+        high = np.floor(whole * whole / 2.0**24)
+        parts = (whole, high, whole * whole - high * 2.0**24)
+        at = columns * _SPAN + exponent + _LEAST
+        for sums, part in zip(self.sums, parts, strict=True):
+            sums += np.bincount(at, part * often, len(sums))
+        self.count += np.bincount(columns, often, self.width).astype(np.int64)
+        self.zeros += np.bincount(columns, often * (found == 0), self.width).astype(np.int64)
+
+    def scale(self) -> dict[str, list[float]]:
+        """The ``centre`` and the ``deviation`` of each column; 0 and the root of the mean square of sparse ones."""
+        centres, deviations = [], []
+        for column in range(self.width):
+            n, first, second = int(self.count[column]) or 1, 0, 0
+            for at in range(_SPAN):
+                whole, high, low = (int(part) for part in self.sums[:, column * _SPAN + at])
+                first += whole << at
+                second += ((high << 24) + low) << 2 * at
+            unit = _LEAST + 24
+            mean, square = Fraction(first, n << unit), Fraction(second, n << 2 * unit)
+            centre = Fraction(0) if self.zeros[column] > SPARSE * n else mean
+            variance = square - mean * mean if centre else square
+            # A column that is constant to float32 precision is centred only.
+            constant = variance <= square / 10**13
+            centres.append(float(centre))
+            deviations.append(1.0 if constant else math.sqrt(variance))
+        return {"centre": centres, "deviation": deviations}
