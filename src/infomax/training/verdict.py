@@ -181,7 +181,8 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
         yield f"The learning rate of {lr:g} is large.", "Leave it out, or take --set lr=0.001."
     if lr * steps < HARDLY:
         told = f"The weights have hardly changed, in {steps:,} steps with a learning rate of {lr:g}."
-        yield told, "Train longer, by --epochs or --steps, or faster: --set lr=0.001."
+        faster = ", or faster: --set lr=0.001" if lr < 0.001 else ""
+        yield told, f"Train longer, by --epochs or --steps{faster}."
     if curve[0] > FAR * report["guessing_loss"]:
         yield f"The features are large: the loss begins at {curve[0]:.4g}.", "Scale them: --set scale=columns."
     columns = zip(graph.feature_names, _rows(graph).T, strict=False)
