@@ -58,11 +58,6 @@ class Column:
     note: str = ""
     """What looks wrong about it."""
 
-    @property
-    def looks_like_id(self) -> bool:
-        """Whether its note says so."""
-        return self.note.startswith("it looks like an id")
-
     @cached_property
     def features(self) -> list[str]:
         """The names of its features."""
