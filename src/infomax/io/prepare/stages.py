@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,24 +17,19 @@ import numpy as np
 
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency
-from infomax.arrays.blocks import row_blocks
 from infomax.arrays.checks import check_sums
 from infomax.arrays.made import usual
-from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
-from infomax.io.blocks import NotNumbersError, are_integers
-from infomax.io.features import warn_if_ids
-from infomax.io.folder import FeatureWriter, finish
-from infomax.io.learning import warn_of_labels
-from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown, refuse_unstorable
-from infomax.io.prepare.database import Database, text_column
+from infomax.io.blocks import NotNumbersError
+from infomax.io.folder import finish
+from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown
+from infomax.io.prepare.database import Database
 from infomax.io.prepare.features import MadeFeatures, copy_features
+from infomax.io.prepare.reading import read_edges, read_nodes
 from infomax.io.prepare.relations import divided
 from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
 from infomax.io.refusals import (
     listed_in,
-    no_edges,
-    no_nodes,
     refuse_missing_header,
     refuse_other_type,
     refuse_two_kinds,
@@ -94,7 +88,8 @@ class Preparation:
         self.progress = progress
         try:
             for at in range(len(self.edges)):
-                self._do("edges", at, "reading edges", partial(self._read_edges, at))
+                read = partial(read_edges, self.database, f"edges{at}", self.edges[at], alone=not self.nodes)
+                self._do("edges", at, "reading edges", read)
             for kind in self.nodes:
                 self._do("nodes", kind, "reading nodes", partial(self._read_nodes, kind))
             links = self._do("relations", "", "finding relations", self._find_relations)
@@ -161,76 +156,19 @@ class Preparation:
             **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
         }
 
-    def _read_edges(self, at: int) -> dict[str, Any]:
-        """Table edges: number, source, target and, where edges have them, weight and relation."""
-        source, weighted, integers = self.edges[at], False, [True, True]
-
-        def batches() -> Iterator[dict[str, Any]]:
-            nonlocal weighted, integers
-            for rows in source.edges():
-                weighted = rows.weight is not None
-                own = map(are_integers, rows.ends) if source.lines else source.integers
-                integers = [before and now for before, now in zip(integers, own, strict=True)]
-                first, last = map(text_column, rows.ends)
-                others = {} if rows.weight is None else {"weight": rows.weight}
-                others |= {} if rows.relations is None else {"relation": text_column(rows.relations)}
-                yield {"number": rows.numbers, "source": first, "target": last, **others}
-
-        count = self.database.create(f"edges{at}", batches())
-        if not count:
-            if not self.nodes:
-                raise no_edges(source)
-            self.database.execute(f"CREATE OR REPLACE TABLE edges{at} (number BIGINT, source BIGINT, target BIGINT)")
-        named = count > 0 and source.columns.edge_type is not None
-        return {"count": count, "weighted": weighted, "integers": integers, "ends": source.ends, "named": named}
-
     def _read_nodes(self, kind: str) -> dict[str, Any]:
         """The table of a type, see `_table`; where features are no numbers, what they become is learnt first."""
+        read = partial(
+            read_nodes, self.database, self._table(kind), self.nodes[kind], self._place(kind), halved=self.halved
+        )
         try:
-            return self._node_rows(kind, self.nodes[kind])
+            return read()
         except NotNumbersError:
             if not self.nodes[kind].learn():
                 raise
         self.database.execute("ROLLBACK")
         self.database.execute("BEGIN")
-        return self._node_rows(kind, self.nodes[kind])
-
-    def _node_rows(self, kind: str, source: Source) -> dict[str, Any]:
-        """The table of a type; and the features, in order."""
-        writer, integers = None, True
-        with ExitStack() as stack:
-
-            def batches() -> Iterator[dict[str, Any]]:
-                nonlocal writer, integers
-                count = 0
-                for rows in source.nodes():
-                    refuse_unstorable(source, rows)
-                    if rows.features is not None:
-                        if writer is None:
-                            if source.columns.features is None and source.columns.encoding is None:
-                                warn_if_ids(source.path, source.feature_names, rows.features)
-                                warn_of_labels(source.path, source.feature_names, list(source.chosen.labels))
-                            width, where = rows.features.shape[1], str(source.path)
-                            opened = FeatureWriter(self._place(kind), width, where, halved=self.halved)
-                            writer = stack.enter_context(opened)
-                        for block in row_blocks(rows.features):
-                            writer.append(dense(block))
-                    at = np.arange(count, count := count + len(rows.numbers))
-                    ids = at + 1 if source.columns.numbered else text_column(rows.ids)
-                    integers = integers and (source.columns.numbered or are_integers(rows.ids))
-                    others = [*map(text_column, rows.labels.values()), *rows.splits.values()]
-                    others += [] if rows.names is None else [text_column(rows.names)]
-                    yield {"node": at, "number": rows.numbers, "id": ids} | {
-                        f"l{column}": cells for column, cells in enumerate(others)
-                    }
-
-            if not self.database.create(self._table(kind), batches()):
-                raise no_nodes(source)
-        names, chosen = source.feature_names if writer is not None else [], source.chosen
-        found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": chosen.identifier}
-        found["names"] = [] if chosen.name is None else [layout.NAME]
-        encoding = source.columns.encoding and source.columns.encoding.to_json()
-        return {"features": names, "integers": integers, "named": source.columns.named(), "encoding": encoding, **found}
+        return read()
 
     def _find_relations(self) -> list[Link]:
         """The edges of each relation; those of a table of several are told apart."""
