@@ -26,7 +26,7 @@ from infomax.kernels.ranks import Portion
 from infomax.views.neighbourhoods import as_matrix, neighbourhoods
 from infomax.views.operands import Operand, Products, SparseOperand, multiply, operand, to_multiply
 from infomax.views.propagation import NEIGHBOURS, Rule
-from infomax.views.stored import StoredTable, gather_rows, pool_rows, rows_of
+from infomax.views.stored import RowsView, StoredTable, gather_rows, pool_rows, rows_of
 from infomax.views.view import AllNodes
 
 Paths = Mapping[str, Sequence[Step]]
@@ -56,7 +56,7 @@ class AlongPaths(Protocol):
     def along(self, path: str, weight: Tensor) -> Tensor:
         """The mean of means along a path of X Θ of the type at its end, ``[m, d']``."""
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+    def pooled(self, h: Any, weight: Tensor) -> Tensor:
         """Refuse: without a path it is not said over which neighbours."""
         raise InputError("encoder", "one that pools along paths", "one that pools over all neighbours")
 
@@ -294,25 +294,18 @@ class PathBatch(AllNodes, AlongPaths):
         return self.permutations[kind](nodes) if kind in self.permutations else nodes
 
 
-class PathRows(AlongPaths):
+class PathRows(RowsView):
     """Some nodes of a graph folder, as a layer reads them; the means along a path but for the first step are kept."""
 
     def __init__(self, source: PathSource, tables: Mapping[str, Any], nodes: Tensor) -> None:
-        self.source, self.tables, self.nodes, self.backend = source, tables, nodes, source.backend
-
-    def carry(self, h: Any) -> Tensor:
-        """H of these nodes."""
-        return gather_rows(h, self.nodes)
-
-    def own(self, h: Any, weight: Tensor) -> Tensor:
-        """H Θ of these nodes."""
-        table = self.source.features[self.source.kind] if h is None else h
-        return multiply(gather_rows(table, self.nodes).to(weight.dtype), weight, self.backend)
+        self.firsts = {path: RowsView(hoods, tables[path], nodes) for path, (hoods, *_) in source.chains.items()}
+        super().__init__(next(iter(self.firsts.values())).hoods, source.features[source.kind], nodes)
 
     def along(self, path: str, weight: Tensor) -> Tensor:
         """The mean of means along a path of X Θ of the type at its end."""
-        hoods, offsets = self.source.chains[path][0], torch.zeros(len(self.nodes), device=self.nodes.device)
-        return multiply(pool_rows(self.tables[path], hoods, self.nodes, offsets), weight, self.backend)
+        return self.firsts[path].pooled(None, weight)
+
+    pooled = AlongPaths.pooled
 
 
 def _mean_rows(table: Any, hoods: Neighbourhoods, start: int, stop: int) -> Tensor:
