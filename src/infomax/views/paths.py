@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Protocol, cast
 
-import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
-from infomax.arrays.adjacency import Senders
 from infomax.arrays.relations import Step, named_path
 from infomax.arrays.table import Table
 from infomax.errors import InputError
@@ -23,8 +20,9 @@ from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.plain import permute
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.ranks import Portion
+from infomax.views.factors import mean_over, merged, pool_features, pools_first
 from infomax.views.neighbourhoods import as_matrix, neighbourhoods
-from infomax.views.operands import Operand, Products, SparseOperand, multiply, operand, to_multiply
+from infomax.views.operands import Products, SparseOperand, multiply, operand, to_multiply
 from infomax.views.propagation import NEIGHBOURS, Rule
 from infomax.views.stored import RowsView, StoredTable, gather_rows, pool_rows, rows_of
 from infomax.views.view import AllNodes
@@ -128,8 +126,8 @@ class PathView(AllNodes, AlongPaths):
         if self.backend.device.type != "cpu" or not pools_first(last, x, weight):
             return self.chains[path][0] @ self.before_last(path, weight)
         if rows is None and path not in self.known:
-            self.known[path] = _pooled(last, x)
-        pooled = self.known[path] if rows is None else _pooled(last, x, rows)
+            self.known[path] = pool_features(last, x)
+        pooled = self.known[path] if rows is None else pool_features(last, x, rows)
         return _through(others, multiply(pooled, weight, self.backend))
 
     def before_last(self, path: str, weight: Tensor) -> Tensor:
@@ -317,52 +315,3 @@ def _through(factors: Sequence[SparseOperand], y: Tensor) -> Tensor:
     for factor in reversed(factors):
         y = factor @ y
     return y
-
-
-SPARSE = 4
-"""How many times as long a product with a sparse matrix takes per entry as one with a dense matrix."""
-
-
-def pools_first(last: SparseOperand, x: Operand, weight: Tensor) -> bool:
-    """Whether (P X) Θ is less work than P (X Θ) for the last factor P ``[M, N]`` of a path, in a step.
-
-    X Θ is computed for both views together, with a gradient; P X needs no gradient, and that of a view without a
-    shuffle is known.
-    """
-    features, dim = weight.shape
-    own = x.numel() if isinstance(x, Tensor) else SPARSE * x.entries
-    pooling = SPARSE * last.entries
-    return 4 * dim * last.shape[0] * features + pooling * features < 2 * dim * own + 4 * dim * pooling
-
-
-def _pooled(last: SparseOperand, x: Operand, rows: Tensor | None = None) -> Tensor:
-    """P X, dense, ``[M, F]``; with ``rows``, of these rows of X."""
-    if isinstance(x, Tensor):
-        return last @ (x if rows is None else x[rows])
-    matrix = last.scipy
-    if rows is not None:  # other columns of P, which is smaller than X
-        matrix = sparse.csr_array((matrix.data, rows.numpy()[matrix.indices], matrix.indptr), shape=matrix.shape)
-    return torch.from_numpy((matrix @ x.scipy).toarray())
-
-
-def mean_over(senders: Senders, width: int) -> sparse.csr_array:
-    """The mean over those that send to each node, as a matrix ``[N, width]``; zero where nobody does."""
-    matrix = senders.matrix(width).astype("float32")
-    total = matrix.sum(axis=1)
-    matrix.data = matrix.data / total.repeat(matrix.indptr[1:] - matrix.indptr[:-1])
-    return matrix
-
-
-def merged(factors: Iterable[sparse.csr_array]) -> list[sparse.csr_array]:
-    """Multiply adjacent factors whose product has no more entries than they have together, so it is less work."""
-    first, *others = factors
-    found = [first]
-    for right in others:
-        left, together = found[-1], found[-1].nnz + right.nnz
-        # Only where the product takes little time and memory is it computed at all.
-        few = np.bincount(left.indices, minlength=left.shape[1]) @ np.diff(right.indptr) <= 2 * together
-        if few and (both := left @ right).nnz <= together:
-            found[-1] = both
-        else:
-            found.append(right)
-    return found
