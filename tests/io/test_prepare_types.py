@@ -165,3 +165,15 @@ def test_the_union_of_relations_does_not_depend_on_blocks(tmp_path: Path) -> Non
     assert len(blocks) > len(sizes)
     assert np.concatenate(blocks).tolist() == whole.tolist()
     assert whole.tolist() == whole.T.tolist()
+
+
+@pytest.mark.parametrize("nodes", [False, True])
+def test_a_table_without_edges_is_refused_or_joins_nothing(tmp_path: Path, nodes: bool) -> None:
+    edges = tabled(tmp_path / "e.csv", {"source": [], "target": [], "how": []})
+    listed = {"nodes": tabled(tmp_path / "n.csv", {"id": [1, 2], "x": [0, 1]})} if nodes else {}
+    if not nodes:
+        told(["e.csv", "at least one edge"], read_graph, edges, edge_type="how")
+        told(["e.csv", "at least one edge"], prepare, edges, out=tmp_path / "g.graph", edge_type="how")
+        return
+    prepare(edges, out=tmp_path / "g.graph", edge_type="how", **listed)
+    same(Graph.open(tmp_path / "g.graph"), read_graph(edges, edge_type="how", **listed))

@@ -17,8 +17,6 @@ def divided(database: Database, tables: Tables, edges: str, source: Source, note
     if note["named"]:
         query = f"SELECT relation, min(number) FROM {edges} GROUP BY relation ORDER BY 2"  # noqa: S608  our own names
         cells = database.execute(query).fetchall()
-    elif not note["count"]:
-        cells = []
     found: dict[Ends, list[str]] = {}
     owned = False
     for name, number in cells:

@@ -146,7 +146,7 @@ class Preparation:
             "nodes": self.notes[f"numbers {kind}"],
             "edges": 0 if self.several else rows[0]["entries"] // (1 if self.directed else 2),
             "directed": self.directed and not self.several,
-            "weighted": rows[0]["weighted"] and not self.several,
+            "weighted": not self.several and rows[0]["weighted"],
             "feature_names": self.notes["features "][kind],
             "labels": nodes["labels"],
             "splits": nodes["splits"],
