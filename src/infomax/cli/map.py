@@ -61,16 +61,16 @@ def draw_map(
         parts = {kind: _part(run / kind, color, seed, device, steps, several=bool(types)) for kind in types or [""]}
         drawn = "; ".join(f"{kind}: {part.drawn}" if kind else part.drawn for kind, part in parts.items())
         whole = _together(parts, color) if types else parts[""]
-        note = (
-            " Each type has a picture of its own: places and cosines of two types cannot be compared." if types else ""
-        )
+        note = "; neighbours are among these" if any(part.sampled for part in parts.values()) else ""
+        if types:
+            note += ". Each type has a picture of its own: places and cosines of two types cannot be compared."
         write_map(
             out,
             whole.ids,
             whole.vectors,
             whole.columns,
             title=run.resolve().name,
-            drawn=f"{drawn}.{note}" if types else whole.drawn,
+            drawn=drawn + note,
             color=color,
             k=k,
             names=whole.names,
@@ -90,7 +90,8 @@ class _Part:
     vectors: NDArray[np.float32]
     columns: dict[str, NDArray[Any]]
     names: NDArray[Any] | None
-    drawn: str
+    drawn: str = ""
+    sampled: bool = False
 
 
 def _part(run: Path, color: str | None, seed: int, device: str, steps: show.Steps, *, several: bool) -> _Part:
@@ -107,12 +108,10 @@ def _part(run: Path, color: str | None, seed: int, device: str, steps: show.Step
     found = model.transform(model.graph_, rows=rows)
     drawn = f"{len(found):,} nodes"
     if rows is not None:
-        drawn = (
-            f"{len(rows):,} of {graph.num_nodes:,} nodes, drawn at random with seed {seed}; neighbours are among these"
-        )
+        drawn = f"{len(rows):,} of {graph.num_nodes:,} nodes, drawn at random with seed {seed}"
     clusters = cluster(found.vectors, best_k(choose_k(found.vectors, seed=seed, progress=steps.at)), seed=seed)
     columns = node_columns(model.graph_, clusters, color, rows)
-    return _Part(found.ids, found.vectors, columns, found.node_names, drawn)
+    return _Part(found.ids, found.vectors, columns, found.node_names, drawn, rows is not None)
 
 
 def _together(parts: dict[str, _Part], color: str | None) -> _Part:
@@ -140,4 +139,4 @@ def _together(parts: dict[str, _Part], color: str | None) -> _Part:
     vectors = [np.pad(part.vectors, ((0, 0), (0, width - part.vectors.shape[1]))) for part in parts.values()]
     ids = [np.array([f"{kind}:{node}" for node in part.ids.tolist()], dtype=object) for kind, part in parts.items()]
     names = [np.full(len(part.ids), "", object) if part.names is None else part.names for part in parts.values()]
-    return _Part(np.concatenate(ids), np.concatenate(vectors), columns, np.concatenate(names), "")
+    return _Part(np.concatenate(ids), np.concatenate(vectors), columns, np.concatenate(names))
