@@ -135,7 +135,7 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
         block = parquet.ArrowBlock(path, data)
         flat = block.filled("vector").combine_chunks().flatten()
         vectors = flat.to_numpy(zero_copy_only=False).reshape(len(data), data["vector"].type.list_size)
-        return block.ids("id").to_pylist(), vectors, block.node_names("name") if "name" in data.column_names else None
+        return block.ids("id").to_numpy(), vectors, block.node_names("name") if "name" in data.column_names else None
 
 
 def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> None:
