@@ -20,15 +20,19 @@ from infomax import DGI, Embeddings, Graph, read_graph
 DEGREE, FEATURES, DIM, CHANGED = 6, 16, 32, 10_000
 
 
-def make(folder: Path, n: int) -> None:
+def make(folder: Path, n: int, later: str, *, stored: bool) -> None:
     """Write a run, its vectors and a later graph."""
     draws = np.random.default_rng(0)
     ends, features = draws.integers(0, n, (2, n * DEGREE // 2)), draws.random((n, FEATURES), np.float32)
-    model = DGI(DIM, epochs=0, preset="whole-graph").fit(Graph.from_arrays(ends, features))
+    first = Graph.from_arrays(ends, features)
+    if stored:
+        first.save(folder / "first.graph")
+        first = read_graph(folder / "first.graph")
+    model = DGI(DIM, epochs=0, preset="batches" if stored else "whole-graph").fit(first)
     model.save(folder / "run")
     model.transform(model.graph_).save(folder / "vectors.parquet")
     ends[:, :CHANGED] = draws.integers(0, n, (2, CHANGED))
-    Graph.from_arrays(ends, features).save(folder / "later.npz")
+    Graph.from_arrays(ends, features).save(folder / later)
 
 
 def timed(stage: str, work: Callable[[], Any]) -> Any:
@@ -44,15 +48,18 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--nodes", type=float, default=1e6)
     options.add_argument("--folder", type=Path, required=True)
+    options.add_argument("--stored", action="store_true", help="from a graph folder to another, not from npz to npz")
     given = options.parse_args()
-    folder = given.folder / str(int(given.nodes))
-    if not (folder / "later.npz").exists():
+    folder = given.folder / f"{int(given.nodes)}{'-stored' * given.stored}"
+    name = "later.graph" if given.stored else "later.npz"
+    if not (folder / name).exists():
         folder.mkdir(parents=True, exist_ok=True)
-        make(folder, int(given.nodes))
+        make(folder, int(given.nodes), name, stored=given.stored)
     shutil.rmtree(folder / "run2", ignore_errors=True)
     model = timed("read the run", lambda: DGI.load(folder / "run"))
     vectors = timed("read its vectors", lambda: Embeddings.read(folder / "vectors.parquet"))
-    later = timed("read the later graph", lambda: read_graph(folder / "later.npz"))
+    later = timed("read the later graph", lambda: read_graph(folder / name))
+    timed("read the edges of both", lambda: (model.graph_.adjacency, later.adjacency))  # `update` does so, too
     found = timed("update", lambda: model.update(later, vectors))
     timed("write the run", lambda: found.model.save(folder / "run2"))
     print(f"{found.changes}; {found.computed:,} vectors computed")
