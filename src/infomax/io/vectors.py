@@ -135,7 +135,8 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
         block = parquet.ArrowBlock(path, data)
         flat = block.filled("vector").combine_chunks().flatten()
         vectors = flat.to_numpy(zero_copy_only=False).reshape(len(data), data["vector"].type.list_size)
-        return block.ids("id").to_numpy(), vectors, block.node_names("name") if "name" in data.column_names else None
+        ids, names = block.ids("id"), block.node_names("name") if "name" in data.column_names else None
+        return ids.to_numpy() if str(ids.type) == "int64" else ids.to_pylist(), vectors, names
 
 
 def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> None:
