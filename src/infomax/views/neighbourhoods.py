@@ -95,16 +95,17 @@ class Hops:
     def levels(self) -> list[Tensor]:
         """The nodes of each hop that a layer computes, the batch first; the outermost hop is not included."""
         levels = [self.nodes]
-        for _ in range(self.depth - 1):
+        for level in range(self.depth - 1):
             inner = levels[-1]
-            senders = self.graph.rows(inner, self.offsets(inner))[1]
+            self._rows[level] = self.graph.rows(inner, self.offsets(inner))
+            senders = self._rows[level][1]
             levels.append(torch.unique(senders if self.graph.loops else torch.cat([inner, senders])))
         return levels
 
     def rows(self, level: int) -> tuple[Tensor, Tensor, Tensor]:
         """The rows of P of a level; see `Neighbourhoods.rows`."""
+        nodes = self.levels[level]  # this sets the rows of all levels but the outermost
         if level not in self._rows:
-            nodes = self.levels[level]
             self._rows[level] = self.graph.rows(nodes, self.offsets(nodes))
         return self._rows[level]
 
