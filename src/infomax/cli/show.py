@@ -133,7 +133,7 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
 
 def health(report: dict[str, Any]) -> None:
     """The health report as a short table."""
-    from infomax.training.verdict import figures
+    from infomax.training.health import figures
 
     table("Health", ("", ""), figures(report))
 

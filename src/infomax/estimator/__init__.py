@@ -30,7 +30,6 @@ from infomax.presets import PRESETS, Part, Preset, restore
 from infomax.progress import following
 from infomax.training import model_file, runs
 from infomax.training.fingerprints import fingerprint as identify
-from infomax.training.health import course
 from infomax.training.loop import Training
 from infomax.training.own import Own
 from infomax.training.parameters import Parameters
@@ -160,7 +159,7 @@ class DGI(Later, Parameters):
     def take(self, training: Training, graph: Graph, preset: Preset, scaler: Scaler) -> None:
         """Take over what a finished training has made of a graph."""
         self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
-        self._course, self._health = course(training), None
+        self._course, self._health = training.course(), None
         self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
         self._own, self._turn, self._kept = {}, None, None
 

@@ -9,7 +9,8 @@ from typing import Any
 from infomax.errors import InputError
 from infomax.io.atomic import write_text
 from infomax.io.json import read_json, write_json
-from infomax.training.verdict import UNTOLD, figures, words
+from infomax.training.health import figures
+from infomax.training.verdict import UNTOLD, words
 
 CARD, SCORES = "README.md", "scores.json"
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from infomax import machine
+from infomax.arrays.resemblance import in_words
+from infomax.errors import InputError
 from infomax.evaluation.metrics import dead_dimensions, effective_rank
 from infomax.graphs.graph import Graph
-from infomax.training.loop import Training
-from infomax.training.verdict import judge
+from infomax.io.json import read_json
+from infomax.machine import size
+from infomax.training.verdict import UNTOLD, judge, words
 
 LOOKED_AT = 100_000
 SHAPED = 20_000
@@ -30,33 +32,6 @@ def health(course: dict[str, Any], vectors: NDArray[np.float32], graph: Graph) -
     return report | {"verdict": judge(report, graph)}
 
 
-def course(training: Training) -> dict[str, Any]:
-    """Report the course of a training as JSON values."""
-    history = training.history
-    kept = training.kept_epoch
-    report: dict[str, Any] = {
-        "epochs": len(history),
-        "kept_epoch": kept + 1 if history else 0,
-        "stopped_early": bool(history) and len(history) < training.epochs,
-        "steps": len(history) * training.views.steps,
-        "lr": training.optimiser.lr,
-        "seconds": round(training.seconds, 3),
-        "peak_memory_bytes": machine.peak_bytes(),
-    }
-    if training.device.type == "cuda":
-        report["peak_gpu_memory_bytes"] = torch.cuda.max_memory_allocated(training.device)
-    if history:
-        last = history[kept]
-        report |= {"loss": last.loss, "discriminator_accuracy": last.accuracy, "summary_spread": last.spread}
-        report["guessing_loss"] = float(training.objective(torch.zeros(2), torch.zeros(2)))  # of logits 0
-        report["curve"] = {
-            "loss": [round(record.loss, 6) for record in history],
-            "discriminator_accuracy": [round(record.accuracy, 4) for record in history],
-            "summary_spread": [round(record.spread, 6) for record in history],
-        }
-    return report
-
-
 def shape(vectors: NDArray[np.float32]) -> dict[str, Any]:
     """Report rank and dead dimensions of vectors ``[N, d]`` as JSON values, from a sample of at most `SHAPED`."""
     vectors = vectors[:: max(1, -(-len(vectors) // SHAPED))]
@@ -65,3 +40,38 @@ def shape(vectors: NDArray[np.float32]) -> dict[str, Any]:
         "dead_dimensions": dead_dimensions(vectors),
         "dimensions": int(vectors.shape[1]),
     }
+
+
+def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a person is shown of a report: names and figures."""
+    rows = [("epochs", f"{report['epochs']:d} (weights of epoch {report['kept_epoch']:d})")]
+    if "loss" in report:
+        rows += [
+            ("loss", f"{report['curve']['loss'][0]:.4f} -> {report['loss']:.4f}"),
+            ("discriminator accuracy", f"{100 * report['discriminator_accuracy']:.1f} %"),
+            ("spread of the summary", f"{report['summary_spread']:.4f}"),
+        ]
+    rows += [
+        ("effective rank", f"{report['effective_rank']:.1f} of {report['dimensions']:d}"),
+        ("dead dimensions", f"{report['dead_dimensions']:d}"),
+        *([("features of neighbours", in_words(report["resemblance"]))] if "resemblance" in report else []),
+        ("training time", f"{report['seconds']:.1f} s"),
+        ("peak memory of the process", size(report["peak_memory_bytes"])),
+    ]
+    if "peak_gpu_memory_bytes" in report:
+        rows.append(("peak memory on the GPU", size(report["peak_gpu_memory_bytes"])))
+    return rows
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Read the report on a training; refused if it cannot be shown."""
+    report = read_json(path)
+    try:
+        figures(report)
+        words(report.get("verdict", UNTOLD))  # older runs have none
+        for name in ("loss", "discriminator_accuracy", "summary_spread") if "loss" in report else ():
+            np.array(report["curve"][name], np.float64).max(axis=0)  # refuses an empty one, too
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        found = f"one that cannot be shown ({type(error).__name__}: {error})"
+        raise InputError(str(path), "the report on a training", found, "Restore a copy, or train again.") from error
+    return report

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from infomax import machine
 from infomax.errors import InputError, whole
 from infomax.kernels import Adam, Backend
 from infomax.kernels.host import threads
@@ -170,6 +171,32 @@ class Training:
     def kept_epoch(self) -> int:
         """The number of the epoch whose weights are kept, from 0."""
         return len(self.history) - 1 if self.patience is None else int(self.ledger.counts[1])
+
+    def course(self) -> dict[str, Any]:
+        """Report the course of the training as JSON values."""
+        history = self.history
+        kept = self.kept_epoch
+        report: dict[str, Any] = {
+            "epochs": len(history),
+            "kept_epoch": kept + 1 if history else 0,
+            "stopped_early": bool(history) and len(history) < self.epochs,
+            "steps": len(history) * self.views.steps,
+            "lr": self.optimiser.lr,
+            "seconds": round(self.seconds, 3),
+            "peak_memory_bytes": machine.peak_bytes(),
+        }
+        if self.device.type == "cuda":
+            report["peak_gpu_memory_bytes"] = torch.cuda.max_memory_allocated(self.device)
+        if history:
+            last = history[kept]
+            report |= {"loss": last.loss, "discriminator_accuracy": last.accuracy, "summary_spread": last.spread}
+            report["guessing_loss"] = float(self.objective(torch.zeros(2), torch.zeros(2)))  # of logits 0
+            report["curve"] = {
+                "loss": [round(record.loss, 6) for record in history],
+                "discriminator_accuracy": [round(record.accuracy, 4) for record in history],
+                "summary_spread": [round(record.spread, 6) for record in history],
+            }
+        return report
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return all that the rest of the training depends on: tensors, and JSON values."""

@@ -17,7 +17,7 @@ from infomax.errors import InputError
 from infomax.io.json import write_json
 from infomax.training import checkpoints, runs
 from infomax.training.card import write_card
-from infomax.training.verdict import read_report
+from infomax.training.health import read_report
 
 _RESTORE = "Restore a copy, or train again."
 

@@ -37,7 +37,7 @@ from infomax.io.json import read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
 from infomax.training.card import CARD, SCORES
-from infomax.training.verdict import read_report
+from infomax.training.health import read_report
 from infomax.version import __version__
 
 FORMAT = 2

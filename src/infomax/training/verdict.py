@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.made import made
-from infomax.arrays.resemblance import DIFFERENT, OWN, in_words
+from infomax.arrays.resemblance import DIFFERENT, OWN
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.io.json import read_json
-from infomax.machine import size
 
 NOT_TRAINED, NOTHING, WEAK, GOOD = "not trained", "learnt nothing", "weak", "good"
 
@@ -85,41 +81,6 @@ def words(verdict: dict[str, Any]) -> str:
     pairs = zip(verdict["causes"], verdict["next"], strict=True)
     causes = [f"{cause} {remedy}" for cause, remedy in pairs]
     return "\n".join([f"Verdict: {verdict['verdict']}. {verdict['reason']}", *causes])
-
-
-def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a person is shown of a report: names and figures."""
-    rows = [("epochs", f"{report['epochs']:d} (weights of epoch {report['kept_epoch']:d})")]
-    if "loss" in report:
-        rows += [
-            ("loss", f"{report['curve']['loss'][0]:.4f} -> {report['loss']:.4f}"),
-            ("discriminator accuracy", f"{100 * report['discriminator_accuracy']:.1f} %"),
-            ("spread of the summary", f"{report['summary_spread']:.4f}"),
-        ]
-    rows += [
-        ("effective rank", f"{report['effective_rank']:.1f} of {report['dimensions']:d}"),
-        ("dead dimensions", f"{report['dead_dimensions']:d}"),
-        *([("features of neighbours", in_words(report["resemblance"]))] if "resemblance" in report else []),
-        ("training time", f"{report['seconds']:.1f} s"),
-        ("peak memory of the process", size(report["peak_memory_bytes"])),
-    ]
-    if "peak_gpu_memory_bytes" in report:
-        rows.append(("peak memory on the GPU", size(report["peak_gpu_memory_bytes"])))
-    return rows
-
-
-def read_report(path: Path) -> dict[str, Any]:
-    """Read the report on a training; refused if it cannot be shown."""
-    report = read_json(path)
-    try:
-        figures(report)
-        words(report.get("verdict", UNTOLD))  # older runs have none
-        for name in ("loss", "discriminator_accuracy", "summary_spread") if "loss" in report else ():
-            np.array(report["curve"][name], np.float64).max(axis=0)  # refuses an empty one, too
-    except (IndexError, KeyError, TypeError, ValueError) as error:
-        found = f"one that cannot be shown ({type(error).__name__}: {error})"
-        raise InputError(str(path), "the report on a training", found, "Restore a copy, or train again.") from error
-    return report
 
 
 UNTOLD: dict[str, Any] = {"verdict": "", "reason": "", "causes": [], "next": []}
