@@ -21,7 +21,7 @@ from infomax.graphs.graph import Graph
 from infomax.presets import Preset
 from infomax.training.embed import embedder
 from infomax.training.health import health, spread
-from infomax.training.own import LENGTH, LONG, Own, Recipe
+from infomax.training.own import FITTED, LENGTH, LONG, Own, Recipe
 from infomax.training.parameters import not_fitted
 from infomax.training.step import Model
 from infomax.training.writing import write_embedding
@@ -95,7 +95,7 @@ class Fitted:
         count = self.preset_.own if own is None else whole("own", own, 0)
         if count and (count, hops) not in self._own:
             seen = self.graph_.seen()
-            nodes = spread(seen.num_nodes)
+            nodes = spread(seen.num_nodes, FITTED)
             vectors = self.transform(seen, smooth=hops, own=0, rows=nodes).vectors
             alike, table = resemblance(seen.table, seen.edges, self.scaler_), seen.table.scaled(self.scaler_)
             length = LONG if unlike(alike, seen.edges) else LENGTH
