@@ -6,9 +6,10 @@ import csv
 
 import numpy as np
 import pytest
-from shell import infomax, refused, write_table
+from shell import DIM, infomax, refused, write_table
 
 from infomax import DGI, Embeddings
+from infomax.training import model_file, resuming
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +87,21 @@ def test_training_goes_on_and_vectors_are_aligned(run, tomorrow, tmp_path):
     refused(infomax("update", run, tomorrow, *words), "vectors with their ids")
     refused(infomax("update", run, tomorrow, "--out", tmp_path / "run2"), "a trained model")
     refused(infomax("update", run, tomorrow / "edges.csv", "--out", tmp_path / "c"), "a node table")
+
+
+def test_an_interrupted_training_that_goes_on_is_resumed_by_update_alone(run, tomorrow, tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    words = ("update", run, tomorrow, "--labels", "kind", "--train", "--out")
+    assert infomax(*words, tmp_path / "whole").code == 0
+    monkeypatch.setattr(resuming, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(model_file, "finish", killed)
+    infomax(*words, tmp_path / "run2")
+    monkeypatch.undo()
+    refused(infomax(*words[:-2], "--out", tmp_path / "run2", "--resume"), "--resume", "--train as well")
+    training = ("train", tomorrow, "--labels", "kind", "--dim", DIM, "--epochs", 20, "--resume", "--out")
+    refused(infomax(*training, tmp_path / "run2"), "weights to start from none")
+    assert infomax(*words, tmp_path / "run2", "--resume").code == 0
+    models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "run2")]
+    assert models[0] == models[1]

@@ -55,7 +55,9 @@ def update(
     from infomax.training import runs
 
     began = time.monotonic()
-    if not (train and resume):
+    if resume and not train:
+        raise InputError("--resume", "--train as well: only a training is resumed", "no --train")
+    if not resume:
         runs.refuse_model(out)
     if vectors is not None and vectors.suffix.lower() == ".npy":
         raise InputError(str(vectors), "vectors with their ids", "an .npy, which holds none", "Embed to .parquet.")

@@ -57,8 +57,9 @@ def refuse_other(
     graph: Graph, path: Path, found: dict[str, str], expected: dict[str, str], what: str = "a checkpoint"
 ) -> None:
     """Raise InputError for what another training left; it names both values, or the part if they are hashes."""
-    for name, value in expected.items():
-        if (other := found.get(name)) != value:
+    for name in expected | found:
+        value, other = expected.get(name, "none"), found.get(name, "none")
+        if other != value:
             hashed = name in graph_fingerprint(graph)
             this, that = (f"this {name}", f"another {name}") if hashed else (f"{name} {value}", f"{name} {other}")
             remedy = "Resume with the original graph and settings, or choose another folder."
