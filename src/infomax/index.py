@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from infomax.analysis.groups import Groups, unit
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.folder import file_hash
+from infomax.arrays.folder import checksum
 from infomax.arrays.integrity import sample_hash
 from infomax.arrays.parquet_columns import StoredVectors
 from infomax.embeddings import Embeddings, Found, Searched, StoredEmbeddings, cosines, nearest
@@ -78,7 +78,7 @@ def open_index(
 
     It is kept in memory where the folder cannot be written.
     """
-    source = [file_hash(folder / name) for name in (runs.MODEL, runs.GRAPH) if (folder / name).exists()]
+    source = [checksum(folder / name) for name in (runs.MODEL, runs.GRAPH) if (folder / name).exists()]
     files = folder / INDEX, folder / NOTES
     if (known := _read(*files, source, len(ids))) is not None:
         return NeighbourIndex(known[0], ids, known[1], node_names=names)
@@ -99,7 +99,7 @@ def open_stored_index(
     """
     files = folder / f"_{INDEX}", folder / f"_{NOTES}"  # readers of parquet folders skip such names
     source: list[Any] = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in stored.vectors.paths]
-    source += [file_hash(folder / ABOUT)] if (folder / ABOUT).is_file() else []
+    source += [checksum(folder / ABOUT)] if (folder / ABOUT).is_file() else []
     if (known := _read(*files, source, *stored.vectors.shape)) is None:
         if not make:
             return None
@@ -172,7 +172,7 @@ def _write(groups: Groups, recall: float, index: Path, notes: Path, source: list
     """Keep an index, and notes that say what it was made from."""
     with replacing(index) as temporary:
         groups.save(temporary)
-    told = {"source": source, "sha256": file_hash(index), "state": _state(index)}
+    told = {"source": source, "hash": checksum(index), "state": _state(index)}
     write_json(notes, told | {"recall": recall, "k": NEAREST, "sampled": SAMPLE})
 
 
@@ -183,10 +183,9 @@ def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 
         known, recall = (told.get("source"), told.get("sampled")) == (source, SAMPLE), float(told["recall"])
         if not known or not 0 <= recall <= 1:
             return None
-        # Only the file that was written is mapped: it is in the same state, or has the same hash, which takes seconds
-        # per gigabyte.
+        # Only the file that was written is mapped: it is in the same state, or has the same hash.
         if told.get("state") != state:
-            if told.get("sha256") != file_hash(index):
+            if told.get("hash") != checksum(index):
                 return None
             if _writable(notes):
                 write_json(notes, told | {"state": state})

@@ -214,7 +214,7 @@ def test_a_damaged_or_foreign_index_of_parts_is_none(clustered, tmp_path):
     good, said, stat = kept.read_bytes(), notes.read_text(), kept.stat()
     flipped = bytearray(good)
     flipped[1000::97] = bytes(255 - byte for byte in flipped[1000::97])
-    forged = json.loads(said) | {"sha256": hashlib.sha256(b"").hexdigest()}
+    forged = json.loads(said) | {"hash": hashlib.sha256(b"").hexdigest()}
     for content, claimed in (
         (b"", said),
         (good[: len(good) // 2], said),
@@ -231,7 +231,7 @@ def test_a_damaged_or_foreign_index_of_parts_is_none(clustered, tmp_path):
         kept.write_bytes(content)
         os.utime(kept, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         if claimed is None:
-            claimed = json.dumps(forged | {"state": index._state(kept), "sha256": index.file_hash(kept)})
+            claimed = json.dumps(forged | {"state": index._state(kept), "hash": index.checksum(kept)})
         elif claimed == {}:
             times = index._state(kept)[:-1]
             claimed = json.dumps(json.loads(said) | {"state": [*times, json.loads(said)["state"][-1]]})
@@ -249,8 +249,8 @@ def test_an_index_with_other_times_is_hashed_once(clustered, tmp_path, monkeypat
     disk = StoredEmbeddings.open(folder)
     first = index.open_stored_index(folder, disk, make=True)
     os.utime(folder / f"_{index.INDEX}", ns=(1, 1))
-    hashed, real = [], index.file_hash
-    monkeypatch.setattr(index, "file_hash", lambda path: hashed.append(path.name) or real(path))
+    hashed, real = [], index.checksum
+    monkeypatch.setattr(index, "checksum", lambda path: hashed.append(path.name) or real(path))
     for _ in range(3):
         assert index.open_stored_index(folder, disk, make=False).neighbours(42) == first.neighbours(42)
     assert hashed == [f"_{index.INDEX}"]

@@ -142,11 +142,11 @@ class TestFilesBelongTogether:
     @pytest.mark.parametrize("versions", [None, [], "0.1", {"infomax": 7}], ids=str)
     def test_odd_versions_beside_another_format(self, run, versions):
         edit(run / runs.CONFIG, format=99, versions=versions)
-        with pytest.raises(InputError, match="expected format 2, found format 99"):
+        with pytest.raises(InputError, match="expected format 3, found format 99"):
             DGI.load(run)
 
     @pytest.mark.parametrize(
-        "content", ["[" * 100_000, '{"a":' * 100_000, "[]", "\x00", '{"format": 2}', "{}"], ids=lambda text: text[:6]
+        "content", ["[" * 100_000, '{"a":' * 100_000, "[]", "\x00", '{"format": 3}', "{}"], ids=lambda text: text[:6]
     )
     def test_a_config_that_is_none(self, run, content):
         (run / runs.CONFIG).write_text(content)

@@ -171,9 +171,10 @@ def _to_arrays(graph: Record) -> Arrays:
 
 
 def _edge_arrays(matrix: sparse.csr_array, directed: bool) -> Arrays:
-    edges = sparse.coo_array(matrix if directed else sparse.triu(matrix))
-    arrays = {"edges": _narrow(np.stack(edges.coords)), "directed": np.array(directed)}
-    return arrays | ({"weight": edges.data} if (edges.data != 1).any() else {})
+    nodes = np.arange(matrix.shape[0], dtype=matrix.indices.dtype).repeat(np.diff(matrix.indptr))
+    kept = slice(None) if directed else nodes <= matrix.indices  # an undirected edge once
+    arrays = {"edges": _narrow(np.stack([nodes[kept], matrix.indices[kept]])), "directed": np.array(directed)}
+    return arrays | ({"weight": matrix.data[kept]} if (matrix.data != 1).any() else {})
 
 
 def _node_arrays(graph: Record, owner: str = "") -> Arrays:

@@ -45,7 +45,7 @@ def add_scores(folder: Path, title: str, scores: dict[str, float]) -> None:
 
 def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> None:
     """Write the page: what the run was trained on, its settings, its health, its scores, how to load it."""
-    graph = {name: value for name, value in config["graph"].items() if name != "sha256"}
+    graph = {name: value for name, value in config["graph"].items() if name != "hash"}
     for name in ("columns", "kinds"):
         graph[name] = ", ".join(f"{key}: {value}" for key, value in graph.get(name, {}).items())
     graph |= {"labels": ", ".join(graph["labels"])}

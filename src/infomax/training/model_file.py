@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from infomax.arrays.folder import file_hash
+from infomax.arrays.folder import checksum
 from infomax.arrays.scaling import Scaler
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
@@ -53,7 +53,7 @@ def finish(run: Run, vectors: Embeddings | None) -> None:
     write_json(folder / runs.HEALTH, run.health)
     if vectors is not None:
         vectors.save(folder / runs.VECTORS)
-        values |= {"vectors": file_hash(folder / runs.VECTORS), "made_by": vectors.model}
+        values |= {"vectors": checksum(folder / runs.VECTORS), "made_by": vectors.model}
     write_card(folder, run.config, run.health)
     checkpoints.save(folder / runs.MODEL, tensors, values)
     (folder / runs.CHECKPOINT).unlink(missing_ok=True)

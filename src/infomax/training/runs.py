@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from infomax.arrays.folder import file_hash, folder_hash, is_folder
+from infomax.arrays.folder import checksum, folder_hash, is_folder
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
@@ -40,7 +40,7 @@ from infomax.training.card import CARD, SCORES
 from infomax.training.health import read_report
 from infomax.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
 VECTORS, HEALTH, CHECKPOINT, LOCK = "vectors.npy", "health.json", "checkpoint.safetensors", ".lock"
 METRICS = "metrics.jsonl"
@@ -86,7 +86,7 @@ def begin(
         (folder / name).unlink(missing_ok=True)
     if graph.folder is None:
         write_npz(graph, folder / GRAPH)
-        place, content = {}, file_hash(folder / GRAPH)
+        place, content = {}, checksum(folder / GRAPH)
     else:
         place, content = {"graph_folder": str(graph.folder)}, folder_hash(graph.folder)
     config = {
@@ -100,7 +100,7 @@ def begin(
         "seed": seed,
         "device": str(device),
         "settings": settings,
-        "graph": described | {"sha256": content},
+        "graph": described | {"hash": content},
         **place,
     }
     write_json(folder / CONFIG, config)
@@ -139,14 +139,14 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
     config = read_json(folder / CONFIG)
     described, elsewhere = config.get("graph"), config.get("graph_folder")
     if elsewhere is not None:
-        place, expected = Path(str(elsewhere)), described.get("sha256") if isinstance(described, dict) else None
+        place, expected = Path(str(elsewhere)), described.get("hash") if isinstance(described, dict) else None
         if moved_to and not is_folder(place) and is_folder(moved_to) and folder_hash(moved_to) == expected:
             place = moved_to
         return _open_graph_folder(folder / CONFIG, place, described)
     path = folder / GRAPH
     if not path.is_file():
         raise InputError(str(path), "the graph of the run", "no such file", _RESTORE)
-    if not isinstance(described, dict) or described.get("sha256") != file_hash(path):
+    if not isinstance(described, dict) or described.get("hash") != checksum(path):
         raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", _RESTORE)
     graph = Graph.of(read_npz(path)).target(described.get("type", ""))
     return replace(graph, table_columns=described.get("columns", {}))
@@ -159,7 +159,7 @@ def vectors_of_run(folder: Path) -> Embeddings | None:
     """
     try:
         values, config = checkpoints.load(folder / MODEL, "np")[1], read_json(folder / CONFIG)
-        expected = config_hash(config), file_hash(folder / VECTORS)
+        expected = config_hash(config), checksum(folder / VECTORS)
         if config.get("format") != FORMAT or (values.get("config"), values.get("vectors")) != expected:
             return None
         read_report(folder / HEALTH)
@@ -175,7 +175,7 @@ def _open_graph_folder(config: Path, path: Path, described: Any) -> Graph:
     if not is_folder(path):
         remedy = f'Move it back, or write where it is now into {config}, "graph_folder".'
         raise InputError(str(path), "the graph folder that the run was trained on", "none there", remedy)
-    if not isinstance(described, dict) or described.get("sha256") != folder_hash(path):
+    if not isinstance(described, dict) or described.get("hash") != folder_hash(path):
         remedy = "Restore it, or train again on this one."
         raise InputError(str(path), "the graph folder that the run was trained on", "one that has changed", remedy)
     return Graph.open(path).target(described.get("type", ""))
