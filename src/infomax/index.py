@@ -78,7 +78,7 @@ def open_index(
 
     It is kept in memory where the folder cannot be written.
     """
-    source = [checksum(folder / name) for name in (runs.MODEL, runs.GRAPH) if (folder / name).exists()]
+    source = [checksum(folder / runs.MODEL)]  # the model holds hashes of all else that vectors depend on
     files = folder / INDEX, folder / NOTES
     if (known := _read(*files, source, len(ids))) is not None:
         return NeighbourIndex(known[0], ids, known[1], node_names=names)

@@ -56,6 +56,8 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
 
 def _check_unique(ids: NDArray[Any]) -> None:
     """Refuse ids ``[N]`` of which one occurs twice."""
+    if ids.dtype != object and (ids[1:] > ids[:-1]).all():
+        return
     # Sorting needs far less memory than a set of Python's integers; text is not worth sorting.
     distinct = len(set(ids.tolist())) if ids.dtype == object else len(ids) - int((np.diff(np.sort(ids)) == 0).sum())
     if distinct < len(ids):

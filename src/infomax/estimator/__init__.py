@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -143,7 +144,9 @@ class DGI(Later, Parameters):
         config = None
         with ranks.together():
             if folder is not None and ranks.rank == 0:
-                config = runs.begin(folder, graph, settings, self.seed, self.device, resumed=resumed)
+                if not resumed:
+                    runs.clear(folder, settings)
+                config = runs.begin(folder, graph, settings, self.seed, self.device)
         training.run(pausing(progress, folder, fingerprint, preset.name))
         # What an earlier fit has left remains valid until this one has succeeded.
         self.take(training, graph, preset, scaler)
@@ -153,7 +156,7 @@ class DGI(Later, Parameters):
             if self._start is not None:
                 keep_turned(self)
             if folder is not None and config is not None:
-                self._finish(folder, config)
+                self._finish(folder, config, model_file.keep_vectors(folder, self._to_keep()))
         return self
 
     def take(self, training: Training, graph: Graph, preset: Preset, scaler: Scaler) -> None:
@@ -191,7 +194,12 @@ class DGI(Later, Parameters):
             if not overwrite:
                 runs.refuse_model(path)
             self.health_  # noqa: B018  computed before the old model is removed, since it may fail
-            self._finish(path, runs.begin(path, self.graph_, self.preset_.describe(), self.seed_, self.device))
+            settings, vectors = self.preset_.describe(), self._to_keep()
+            runs.clear(path, settings)
+            with ThreadPoolExecutor(1) as pool:  # both files may be large
+                kept = pool.submit(model_file.keep_vectors, path, vectors)
+                config = runs.begin(path, self.graph_, settings, self.seed_, self.device)
+            self._finish(path, config, kept.result())
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", moved_to: str | Path | None = None, **own: Part) -> Self:
@@ -270,14 +278,18 @@ class DGI(Later, Parameters):
             changes["patience"] = self.patience  # epochs without patience: train all of them
         return dataclasses.replace(preset, **changes).checked()
 
-    def _finish(self, folder: Path, config: dict[str, Any]) -> None:
+    def _to_keep(self) -> Embeddings | None:
+        """The vectors that a run folder will hold, if any."""
         graph, vectors = self.graph_, self._kept
         if vectors is None and not graph.table.mapped and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
             vectors = self.transform(graph)
             if self._health is None and self._course is not None:
                 self._health = self._report(graph, vectors.vectors)
+        return vectors
+
+    def _finish(self, folder: Path, config: dict[str, Any], kept: dict[str, Any]) -> None:
         recipe = self._recipe()
         tensors = {f"model.{name}": tensor for name, tensor in self.model_.state_dict().items()}
         tensors |= (recipe.own.tensors() if recipe.own else {}) | ({} if self._turn is None else {"turn": self._turn})
         run = model_file.Run(folder, config, tensors, self.scaler_, self.feature_names_, self.health_)
-        model_file.finish(run, vectors)
+        model_file.finish(run, kept)

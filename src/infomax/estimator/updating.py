@@ -77,7 +77,7 @@ def _computed(model: DGI, graph: Graph, vectors: Embeddings | None, changes: Cha
         return model.transform(graph), n
     around = len(rows) * (1 + graph.edges.nnz / n) ** (encoder.depth - 1)
     near = graph if smooth or around > SHARE * n else dataclasses.replace(graph, table=graph.table.by_rows())
-    out = vectors.vectors[known]  # of new nodes the last one's, which is replaced
+    out = vectors.vectors.take(known, 0)  # of new nodes the last one's, which is replaced
     if len(rows):
         out[rows] = model.transform(near, rows=rows).vectors
     names = None if graph.node_names is None else graph.node_names[:]

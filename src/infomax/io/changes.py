@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,27 +48,10 @@ class Changes:
         if later.kind:
             gone, every = earlier.num_nodes - int((before >= 0).sum()), np.ones(len(before), bool)
             return cls(before, _changed_features(earlier, later, before), every, None, gone, None)
-        senders, matrix = before < 0, later.adjacency
-        rows = np.full(earlier.num_nodes, -1)
-        rows[before[~senders]] = np.flatnonzero(~senders)
-        old, n = earlier.adjacency, len(before)
-        lost = 0
-        if np.array_equal(rows, np.arange(len(rows))):  # new nodes come last, and none has gone
-            ends = np.concatenate([old.indptr, np.full(n - len(rows), old.indptr[-1], old.indptr.dtype)])
-            old = sparse.csr_array((old.data, old.indices, ends), shape=(n, n))
-        else:
-            links = old.tocoo()
-            source, target = rows[links.row], rows[links.col]
-            kept = (source >= 0) & (target >= 0)
-            senders[target[(source < 0) & (target >= 0)]] = True
-            lost = int((~kept).sum())
-            old = sparse.csr_array((links.data[kept], (source[kept], target[kept])), shape=(n, n))
-        differ = old != matrix
-        senders[differ.indices] = True
-        count = lost + int(differ.nnz)
-        features = _changed_features(earlier, later, before)
-        gone = int((rows < 0).sum())
-        return cls(before, features, senders, matrix, gone, count if later.directed else count // 2)
+        with ThreadPoolExecutor(1) as pool:
+            features = pool.submit(_changed_features, earlier, later, before)
+            senders, gone, count = _changed_edges(earlier, later, before)
+            return cls(before, features.result(), senders, later.adjacency, gone, count)
 
     def reach(self, passes: int, *, senders_weigh: bool) -> Mask:
         """The nodes ``[N]`` whose vectors are others after so many passes of an encoder.
@@ -91,9 +75,32 @@ def rows_before(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[np.int64]
     """The row of each later id ``[N]`` among earlier ones, by their text; -1 where it is none of them."""
     n = min(len(earlier), len(later))
     if earlier.dtype == later.dtype and (earlier[:n] == later[:n]).all() and n == len(earlier):
-        return np.where(np.arange(len(later)) < n, np.arange(len(later)), -1)
+        rows = np.arange(len(later))
+        rows[n:] = -1
+        return rows
     known = {str(identifier): row for row, identifier in enumerate(earlier.tolist())}
     return np.fromiter((known.get(str(identifier), -1) for identifier in later.tolist()), np.int64, len(later))
+
+
+def _changed_edges(earlier: Record, later: Record, before: NDArray[np.int64]) -> tuple[Mask, int, int]:
+    """The mask `Changes.senders`, how many nodes have gone, and how many edges came, went or changed."""
+    senders, rows = before < 0, np.full(earlier.num_nodes, -1)
+    rows[before[~senders]] = np.flatnonzero(~senders)
+    old, n, lost = earlier.adjacency, len(before), 0
+    if np.array_equal(rows, np.arange(len(rows))):  # new nodes come last, and none has gone
+        ends = np.concatenate([old.indptr, np.full(n - len(rows), old.indptr[-1], old.indptr.dtype)])
+        old = sparse.csr_array((old.data, old.indices, ends), shape=(n, n))
+    else:
+        links = old.tocoo()
+        source, target = rows[links.row], rows[links.col]
+        kept = (source >= 0) & (target >= 0)
+        senders[target[(source < 0) & (target >= 0)]] = True
+        lost = int((~kept).sum())
+        old = sparse.csr_array((links.data[kept], (source[kept], target[kept])), shape=(n, n))
+    differ = old != later.adjacency
+    senders[differ.indices] = True
+    count = lost + int(differ.nnz)
+    return senders, int((rows < 0).sum()), count if later.directed else count // 2
 
 
 def _changed_features(earlier: Record, later: Record, before: NDArray[np.int64]) -> Mask:
@@ -105,6 +112,8 @@ def _changed_features(earlier: Record, later: Record, before: NDArray[np.int64])
             old, rows = slice(old[0], old[-1] + 1), slice(rows[0], rows[-1] + 1)  # not copied
         one, other = earlier.table[old], later.table[rows]
         both = sparse.issparse(one) and sparse.issparse(other)
-        differ = one != other if both else dense(one) != dense(other)
-        changed[rows] = np.diff(differ.tocsr().indptr) > 0 if both else differ.any(axis=1)
+        if both:
+            changed[rows] = np.diff((one != other).tocsr().indptr) > 0
+        elif not np.array_equal(one := dense(one), other := dense(other)):  # faster than a look at each row
+            changed[rows] = (one != other).any(axis=1)
     return changed

@@ -27,6 +27,7 @@ A text column KEY is a numpy array of strings. numpy stores every string as wide
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -53,6 +54,9 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 _DEFLATED = 1032
 """What deflate can compress at best: a file that claims more is damaged or crafted."""
+
+_ROWS = 1 << 16
+"""Rows of a matrix whose entries are written at once."""
 
 _NUMBERS, _INTEGERS = ("biuf", "numbers"), ("iu", "integers")
 # The kinds of dtype that each key may have, and what they are called in messages.
@@ -114,6 +118,16 @@ def read_npz(path: str | Path, made: str | None = None) -> Record:
         )
 
 
+def contents_hash(path: Path) -> str:
+    """SHA-256 of what an npz file says of its arrays: name, size and CRC-32 of each, which reading verifies."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            told = [(entry.filename, entry.file_size, entry.CRC) for entry in archive.infolist()]
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise InputError(str(path), "an npz file", str(error)) from error
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
 def _of_nodes(columns: Arrays) -> dict[str, Any]:
     return {
         "ids": columns.get("ids"),
@@ -171,10 +185,18 @@ def _to_arrays(graph: Record) -> Arrays:
 
 
 def _edge_arrays(matrix: sparse.csr_array, directed: bool) -> Arrays:
-    nodes = np.arange(matrix.shape[0], dtype=matrix.indices.dtype).repeat(np.diff(matrix.indptr))
-    kept = slice(None) if directed else nodes <= matrix.indices  # an undirected edge once
-    arrays = {"edges": _narrow(np.stack([nodes[kept], matrix.indices[kept]])), "directed": np.array(directed)}
-    return arrays | ({"weight": matrix.data[kept]} if (matrix.data != 1).any() else {})
+    """The arrays of edges, an undirected one once."""
+    narrow, ends, weights = np.min_scalar_type(max(matrix.shape)), list[Any](), list[Any]()
+    for first in range(0, max(matrix.shape[0], 1), _ROWS):  # rows of all nodes at once would take gigabytes
+        starts = matrix.indptr[first : first + _ROWS + 1]
+        columns, values = (part[starts[0] : starts[-1]] for part in (matrix.indices, matrix.data))
+        rows = np.arange(first, first + len(starts) - 1).repeat(np.diff(starts))
+        kept = slice(None) if directed else rows <= columns
+        ends.append(np.stack([rows[kept], columns[kept]]).astype(narrow))
+        weights.append(values[kept])
+    arrays = {"edges": np.concatenate(ends, axis=1), "directed": np.array(directed)}
+    weighted = any((part != 1).any() for part in weights)
+    return arrays | ({"weight": np.concatenate(weights)} if weighted else {})
 
 
 def _node_arrays(graph: Record, owner: str = "") -> Arrays:

@@ -21,7 +21,7 @@ from infomax.graphs.graph import Graph
 from infomax.io import memory
 from infomax.io.atomic import replacing
 from infomax.io.folder import ArrayWriter
-from infomax.kernels import Backend, room
+from infomax.kernels import Backend, Place, room
 from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_device, to_host
@@ -152,11 +152,12 @@ class OnDisk:
     rounds little; see `to_gather`.
     """
 
-    def __init__(self, graph: Graph, recipe: Recipe, device: torch.device, work: Path | None = None) -> None:
-        self.n, self.device, self.block = graph.num_nodes, device, BLOCK_ON_DISK[device.type]
+    def __init__(self, graph: Graph, recipe: Recipe, place: Place, work: Path | None = None) -> None:
+        backend = Backend.of(place)
+        self.n, self.device, self.block = graph.num_nodes, backend.device, BLOCK_ON_DISK[backend.device.type]
         scaled = graph.scaled(recipe.scaler)
         self.table: Any = scaled.table
-        self.source = batch_source(scaled, recipe.encoder.rule, Backend(device))
+        self.source = batch_source(scaled, recipe.encoder.rule, backend)
         self.temporary = TemporaryDirectory() if work is None else None  # removed with this object
         self.work = Path(self.temporary.name) if self.temporary else cast(Path, work)
 
@@ -227,7 +228,7 @@ def embedder(
         room.require(memory.stored_bytes(graph) + 4 * n * recipe.width, cpu)
         # Some rows are read by a CPU, which does not need the others.
         place = cpu if rows is not None and not recipe.smooth else device_for_folder(graph, device)
-        return Embedder(recipe, OnDisk(graph, recipe, place))
+        return Embedder(recipe, OnDisk(graph, recipe, Backend.of_embedding(place, numbers or n * recipe.width)))
     where = choose_device(device)
     room.require(memory.embedding_bytes(graph, recipe.width), where)
     scaled = graph.scaled(recipe.scaler)

@@ -39,10 +39,21 @@ class Run:
         return _take(self.folder / runs.MODEL, self.tensors, name, shape)
 
 
-def finish(run: Run, vectors: Embeddings | None) -> None:
-    """Write vectors and report, then the model, which marks the run as finished, and remove the checkpoint."""
+def keep_vectors(folder: Path, vectors: Embeddings | None) -> dict[str, Any]:
+    """Write the vectors of a run; returns what its model file says of them."""
+    if vectors is None:
+        return {}
+    vectors.save(folder / runs.VECTORS)
+    return {"vectors": checksum(folder / runs.VECTORS), "made_by": vectors.model}
+
+
+def finish(run: Run, kept: dict[str, Any]) -> None:
+    """Write the report, then the model, which marks the run as finished, and remove the checkpoint.
+
+    ``kept`` is what `keep_vectors` told of the vectors.
+    """
     folder, tensors = run.folder, dict(run.tensors)
-    values: dict[str, Any] = {"feature_names": list(run.feature_names), "config": runs.config_hash(run.config)}
+    values = {"feature_names": list(run.feature_names), "config": runs.config_hash(run.config), **kept}
     for name, one in _named(run.scaler).items():
         values[name] = one.kind
         if one.mean is not None and one.deviation is not None:
@@ -51,9 +62,6 @@ def finish(run: Run, vectors: Embeddings | None) -> None:
                 f"{name}.deviation": torch.from_numpy(one.deviation),
             }
     write_json(folder / runs.HEALTH, run.health)
-    if vectors is not None:
-        vectors.save(folder / runs.VECTORS)
-        values |= {"vectors": checksum(folder / runs.VECTORS), "made_by": vectors.model}
     write_card(folder, run.config, run.health)
     checkpoints.save(folder / runs.MODEL, tensors, values)
     (folder / runs.CHECKPOINT).unlink(missing_ok=True)

@@ -34,7 +34,7 @@ from infomax.graphs.graph import Graph
 from infomax.io import atomic
 from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import read_json, to_json, write_json
-from infomax.io.npz import read_npz, write_npz
+from infomax.io.npz import contents_hash, read_npz, write_npz
 from infomax.training import checkpoints
 from infomax.training.card import CARD, SCORES
 from infomax.training.health import read_report
@@ -69,9 +69,15 @@ def locked(folder: Path) -> Iterator[None]:
                 path.rmdir()
 
 
-def begin(
-    folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str, *, resumed: bool = False
-) -> dict[str, Any]:
+def clear(folder: Path, settings: dict[str, Any]) -> None:
+    """Remove what an earlier run left; settings that cannot be written are refused first."""
+    to_json(settings)
+    make_folder(folder)
+    for name in (MODEL, VECTORS, CHECKPOINT, METRICS, CARD, SCORES):  # so that an old model is never beside a new graph
+        (folder / name).unlink(missing_ok=True)
+
+
+def begin(folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, Any]:
     """Write the graph and the settings of a run, and return config.json; a resumed training writes the same again."""
     import torch
 
@@ -79,14 +85,9 @@ def begin(
     described |= {"directed": graph.directed, "labels": list(graph.labels), "columns": dict(graph.table_columns)}
     described |= {"kinds": {one.name: one.kind for one in graph.encoding.used}} if graph.encoding else {}
     described |= {"type": graph.kind} if graph.kind else {}
-    to_json(settings)  # raises for settings that cannot be written, before anything is removed
-    make_folder(folder)
-    old = () if resumed else (MODEL, VECTORS, CHECKPOINT, METRICS, CARD, SCORES)
-    for name in old:  # first, so that an old model is never beside a new graph
-        (folder / name).unlink(missing_ok=True)
     if graph.folder is None:
         write_npz(graph, folder / GRAPH)
-        place, content = {}, checksum(folder / GRAPH)
+        place, content = {}, contents_hash(folder / GRAPH)
     else:
         place, content = {"graph_folder": str(graph.folder)}, folder_hash(graph.folder)
     config = {
@@ -146,7 +147,7 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
     path = folder / GRAPH
     if not path.is_file():
         raise InputError(str(path), "the graph of the run", "no such file", _RESTORE)
-    if not isinstance(described, dict) or described.get("hash") != checksum(path):
+    if not isinstance(described, dict) or described.get("hash") != contents_hash(path):
         raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", _RESTORE)
     graph = Graph.of(read_npz(path)).target(described.get("type", ""))
     return replace(graph, table_columns=described.get("columns", {}))
