@@ -20,10 +20,10 @@ MOST_BYTES, MOST_NODES, MOST_NEIGHBOURS = 1 << 20, 100, 100
 
 
 class NewNode(BaseModel):
-    """A node that the graph does not have: features in order or by name, ids of neighbours or weights by id."""
+    """A new node: features in order or by name; ids of neighbours or weights by id, of several types by type."""
 
     features: list[float] | dict[str, float] | None = None
-    neighbours: list[str | int] | dict[str, float] = []
+    neighbours: list[str | int] | dict[str, float | list[str | int] | dict[str, float]] = []
 
 
 def limited(app: Any) -> Any:

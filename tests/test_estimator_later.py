@@ -105,6 +105,7 @@ def test_mistakes_are_named():
         ((np.full(12, np.nan), ["n1"]), "finite"),
         ((row, {"n1": -1}), "zero or more"),
         ((row, {"n1": "much"}), "numbers"),
+        ((row, {"n1": [1, 2]}), "zero or more, found lists"),
     ):
         with pytest.raises(InputError, match=word):
             model.vector(*given)

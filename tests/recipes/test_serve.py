@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
-from sample_graphs import random_graph
+from sample_graphs import random_graph, typed_graph
 
 from infomax import DGI, Graph
 
@@ -68,10 +68,22 @@ def test_new_nodes_have_the_vectors_of_the_library(client, model):
     np.testing.assert_allclose(one, [model.vector(row, ["n1"])], rtol=1e-4, atol=1e-6)
 
 
+def test_new_nodes_of_a_run_of_several_types(tmp_path):
+    model = DGI(8, epochs=2).fit(typed_graph())
+    model.save(tmp_path / "paper")
+    client, joined = TestClient(make_app(tmp_path / "paper")), {"author": [1, 2], "cites": ["5"]}
+    asked = [{"features": [0.5] * 7, "neighbours": joined}, {"features": [1.0] * 7}]
+    expected = model.vectors([[0.5] * 7, [1.0] * 7], [joined, {}])
+    np.testing.assert_allclose(client.post("/vectors", json=asked).json(), expected, rtol=1e-4, atol=1e-6)
+    for wrong in ([1], {"authors": [1]}, {"author": 1}, {"author": [99]}, {"1": {"2": [3]}}):
+        answer = client.post("/vectors", json=[{"features": [0.5] * 7, "neighbours": wrong}])
+        assert answer.status_code == 422, answer.text
+
+
 def malformed(rng: np.random.Generator) -> dict[str, object]:
     """A request that the server must refuse."""
-    wrong = [None, "x", 1e999, -1, 10**400, [], {}, [[]], "\ud800", True, [1] * 12, {"x0": 1}]
-    body = [{"features": wrong[rng.integers(12)], "neighbours": wrong[rng.integers(12)]}] * int(rng.integers(0, 3))
+    wrong = [None, "x", 1e999, -1, 10**400, [], {}, [[]], "\ud800", True, [1] * 12, {"x0": 1}, {"n1": [2], "n2": 1}]
+    body = [{"features": wrong[rng.integers(13)], "neighbours": wrong[rng.integers(13)]}] * int(rng.integers(0, 3))
     text = json.dumps(body).encode()
     bodies = [b"", b"{", b"\xff\xfe", b"[" * 5000, b"null", text, text[: rng.integers(len(text) + 1)] + b"}"]
     if rng.random() < 0.5:

@@ -58,11 +58,15 @@ class Senders(NamedTuple):
     def of(self, nodes: NDArray[np.int64]) -> Entries:
         """The entries of some nodes: the place of each among ``nodes``, the sender, and the weight."""
         first = self.indptr[nodes].astype(np.int64)
-        count = self.indptr[nodes + 1] - first
-        owner = np.repeat(np.arange(len(nodes)), count)
-        at = np.arange(len(owner)) + np.repeat(first - (np.cumsum(count) - count), count)
+        owner, at = spans(first, self.indptr[nodes + 1] - first)
         weights = np.ones(len(at), np.float32) if self.data is None else self.data[at]
         return owner, self.indices[at].astype(np.int64), weights
+
+
+def spans(first: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places of n spans, each so many from a first one on: the number of the span, and the place ``[E]``."""
+    owner = np.repeat(np.arange(len(first)), count)
+    return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(count) - count), count)
 
 
 class Adjacency:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.adjacency import Adjacency
@@ -107,29 +108,36 @@ def _grown(
 
 
 def _new_positions(types: Mapping[str, Record], sizes: Mapping[str, int], relations: list[Relation]) -> dict[str, Any]:
-    """Positions of the new nodes of each type that has them: means of those of their neighbours, as `attached` says.
-
-    Neighbours with features of their own have no positions: theirs are the means of their own neighbours'.
-    """
+    """Positions of the new nodes of each type that has them: means of where their neighbours stand; see `attached`."""
     bare = [kind for kind, one in types.items() if made(one.feature_names) == "positions"]
     if not bare:
         return {}
-    x = {kind: types[kind].table.loaded().values for kind in bare}
     before = {kind: np.arange(one.num_nodes) for kind, one in types.items()}
-    for kind in types.keys() - bare:
-        total = np.zeros((types[kind].num_nodes, WIDTH), np.float32)
-        for step in steps(types[kind].relations, kind):
-            if step.sender in bare:
-                total += step.senders.matrix(len(before[step.sender])) @ x[step.sender]
-        x[kind] = unit(total)
     starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
     old = np.concatenate([starts[kind] + rows for kind, rows in before.items()])
     new = np.setdiff1d(np.arange(sum(sizes.values())), old)
     links = union(relations, sizes)[new]
     found = attached(
-        sparse.csr_array(links[:, np.concatenate([old, new])]), np.concatenate([x[kind] for kind in types])
+        sparse.csr_array(links[:, np.concatenate([old, new])]),
+        np.concatenate([standing(one, before[kind]) for kind, one in types.items()]),
     )
     return {kind: found[(new >= starts[kind]) & (new < starts[kind] + sizes[kind])] for kind in bare}
+
+
+def standing(known: Record, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Where some nodes of the type that a graph is seen from stand ``[n, WIDTH]``.
+
+    It is their positions; nodes with features of their own have none, and stand between those of their neighbours.
+    """
+    if made(known.feature_names) == "positions":
+        return np.asarray(known.table[rows])
+    total = np.zeros((len(rows), WIDTH), np.float32)
+    for step in steps(known.relations, known.kind):
+        if made((sender := known.target(step.sender)).feature_names) == "positions":
+            place, senders, weights = step.senders.of(rows)
+            found, at = np.unique(senders, return_inverse=True)
+            total += sparse.csr_array((weights, (place, at)), shape=(len(rows), len(found))) @ sender.table[found]
+    return unit(total)
 
 
 def _with_nodes(

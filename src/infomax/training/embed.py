@@ -29,6 +29,7 @@ from infomax.parts.encoders import Encoder
 from infomax.training.own import Recipe
 from infomax.views import WholeView
 from infomax.views.batches import batch_source
+from infomax.views.new_nodes import NewNodes
 from infomax.views.paths import PathView, Rows
 from infomax.views.stored import StoredTable, gather_rows
 from infomax.views.view import LayerView
@@ -114,9 +115,11 @@ class Embedder:
 
 
 class InMemory:
-    """A whole graph in memory, as an `Embedder` reads it. One product H Θ per layer serves all blocks."""
+    """A whole graph in memory, or new nodes, as an `Embedder` reads it. One product H Θ per layer serves all blocks."""
 
-    def __init__(self, view: WholeView | PathView, table: Table | None = None, block: int | None = None) -> None:
+    def __init__(
+        self, view: WholeView | PathView | NewNodes, table: Table | None = None, block: int | None = None
+    ) -> None:
         self.view, self.n, self.device = view, view.n, view.backend.device
         self.table: Any = table  # the scaled features, for the own part
         self.block = block or BLOCK[self.device.type]

@@ -58,6 +58,10 @@ class AlongPaths(Protocol):
         """Refuse: without a path it is not said over which neighbours."""
         raise InputError("encoder", "one that pools along paths", "one that pools over all neighbours")
 
+    def pool(self, h: Tensor, start: int, stop: int) -> Tensor:
+        """Refuse: there is no way from a type to itself that all such graphs have."""
+        raise _NO_SMOOTHING
+
 
 @dataclass(frozen=True, eq=False)
 class PathView(AllNodes, AlongPaths):
@@ -110,10 +114,6 @@ class PathView(AllNodes, AlongPaths):
         view = self.fresh()
         known: dict[Tensor, Tensor] = {}
         return lambda start, stop: PathBlock(view, start, stop, known)
-
-    def pool(self, h: Tensor, start: int, stop: int) -> Tensor:
-        """Refuse: there is no way from a type to itself that all such graphs have."""
-        raise _NO_SMOOTHING
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ."""

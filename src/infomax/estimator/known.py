@@ -1,0 +1,123 @@
+"""The graph of a model, to which new nodes are attached a few at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from infomax.arrays import checks
+from infomax.arrays.made import made
+from infomax.arrays.parquet_columns import find_ids
+from infomax.arrays.relations import Step, steps
+from infomax.embeddings import positions
+from infomax.errors import InputError, meant, shorten
+from infomax.graphs.graph import Graph
+from infomax.io.attach import Links, attach_near
+from infomax.kernels import Backend
+from infomax.training.embed import Embedder, InMemory
+from infomax.training.own import Recipe
+from infomax.views import WholeView
+from infomax.views.new_nodes import Newcomers
+
+Joined = Collection[Any] | Mapping[Any, float]
+"""Ids, or the weights of edges by the ids at their other ends."""
+Neighbours = Joined | Mapping[str, Joined]
+"""The same; of a graph of several types, by type or by the name of a relation."""
+
+
+class Known:
+    """The graph of a model, with what finds its nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        if graph.groups is not None:
+            remedy = "Embed new graphs whole, without attaching them."
+            raise InputError("the graph of the model", "one graph, to attach nodes to", "several", remedy)
+        self.graph, self.names = graph, dict.fromkeys(graph.feature_names)
+        self.types = graph.by_type() or {"": graph}
+        self.rows: dict[str, dict[str, int]] = {}  # by type, the row of each node by the text of its id; filled once
+        self.steps: dict[str, list[Step]] = {}
+        for step in steps(graph.relations, graph.kind):
+            whole = f"{step.relation.source}.{step.relation.name}.{step.relation.target}"
+            for name in dict.fromkeys([step.sender, step.relation.name, whole]):
+                self.steps.setdefault(name, []).append(step)
+
+    def embedder(self, features: Any, neighbours: Sequence[Neighbours], recipe: Recipe, backend: Backend) -> Embedder:
+        """What computes the vectors of new nodes, which are the last of its nodes.
+
+        ``features`` are rows or mappings of numbers, and each of the M new nodes has ``neighbours``.
+        """
+        graph, encoder, count = self.graph, recipe.encoder, len(neighbours)
+        if graph.relations:
+            links = self._by_step(neighbours)
+            new = Newcomers(graph, links, self._checked(features, count), count)
+            return Embedder(recipe, InMemory(*new.view(encoder.rule, recipe.scaler, backend)))
+        near = self._links("neighbours", "", dict(enumerate(neighbours)), weighted=graph.weighted)
+        found = attach_near(graph, count, near, self._checked(features, count), encoder.depth + recipe.smooth)
+        scaled = found.scaled(recipe.scaler)
+        return Embedder(recipe, InMemory(WholeView.of(scaled, encoder.rule, backend), scaled.table))
+
+    def _by_step(self, neighbours: Sequence[Neighbours]) -> dict[Step, Links]:
+        """The edges of new nodes by the step along which they receive."""
+        joined: dict[Step, dict[int, Any]] = {}
+        for new, one in enumerate(neighbours):
+            if not isinstance(one, Mapping) and one != () and one != []:
+                raise InputError("neighbours", f"ids by type or relation: {self._choices()}", shorten(one))
+            for name, ids in one.items() if isinstance(one, Mapping) else ():
+                found = self.steps.get(str(name), [])
+                if len(found) != 1:
+                    told = f"{shorten(name)}, which is several" if found else shorten(name)
+                    raise InputError("neighbours", f"one of {self._choices()}", told, meant(name, self.steps))
+                if new in joined.setdefault(found[0], {}):
+                    raise InputError("neighbours", "each relation once", f"{shorten(name)} and another name of it")
+                joined[found[0]][new] = ids
+        return {
+            step: self._links(f"neighbours along {step.relation.name}", step.sender, ids, step.senders.data is not None)
+            for step, ids in joined.items()
+        }
+
+    def _choices(self) -> str:
+        """For each step the first of its names that is that of no other."""
+        own: dict[Step, str] = {}
+        for name, found in self.steps.items():
+            if len(found) == 1:
+                own.setdefault(found[0], name)
+        return ", ".join(sorted(own.values()))
+
+    def _links(self, where: str, kind: str, joined: Mapping[int, Any], weighted: bool) -> Links:
+        """The edges of new nodes, by their numbers, to known nodes of a type."""
+        edges, known = list[tuple[Any, int, Any]](), self.types[kind]
+        for new, one in joined.items():
+            if not isinstance(one, Collection) or isinstance(one, str | bytes):
+                raise InputError(where, "a list of ids, or weights by id", repr(one))
+            if weighted and one and not isinstance(one, Mapping):
+                raise InputError(where, "weights by id, as edges of the known graph have weights", "ids alone")
+            weights = one if isinstance(one, Mapping) else dict.fromkeys(one, 1.0)
+            edges += [(identifier, new, weight) for identifier, weight in weights.items()]
+        ids, late, weighed = zip(*edges, strict=True) if edges else ((), (), ())
+        if isinstance(known.ids, np.ndarray) and kind not in self.rows:
+            self.rows[kind] = positions(known.ids)
+        rows = self.rows[kind] if kind in self.rows else find_ids(known.ids, ids)
+        if unknown := [identifier for identifier in ids if str(identifier) not in rows]:
+            expected = f"ids of the {known.num_nodes:,} known nodes{f' of type {kind}' if kind else ''}"
+            raise InputError(where, expected, shorten(unknown[0]))
+        weight = checks.check_array(where, weighed, checks.NUMBERS, "numbers", np.float32)
+        if weight.ndim != 1 or not (np.isfinite(weight) & (weight >= 0)).all():
+            found = "lists" if weight.ndim != 1 else str(weight.min())
+            raise InputError(where, "finite weights of zero or more", found)
+        return np.array([rows[str(identifier)] for identifier in ids], np.int64), np.array(late, np.int64), weight
+
+    def _checked(self, features: Any, count: int) -> Any:
+        """Features ``[M, F]``, of rows or of mappings; None where they are made of the edges."""
+        if features is None and made(self.graph.feature_names):
+            return None
+        if isinstance(features, Sequence) and all(isinstance(one, Mapping) for one in features):
+            for one in features:
+                found = (*filter(one.__contains__, self.names), *(name for name in one if name not in self.names))
+                checks.check_feature_names("features", found, self.graph.feature_names)
+            features = [[one[name] for name in self.names] for one in features]
+        values = checks.check_features(features, count)
+        if values.shape[1] != len(self.names):
+            raise InputError("features", f"{len(self.names)} numbers per node", str(values.shape[1]))
+        return values
