@@ -258,12 +258,14 @@ class Embeddings(Searched):
         """The same vectors, turned onto those of another model, such as yesterday's; see `rotation`."""
         return replace(self, vectors=self.vectors @ self.rotation(onto), model="")
 
-    def save(self, path: str | Path, kind: str = "") -> None:
-        """Write a file in the format of its extension: parquet, npy, npz, csv, tsv or kv (word2vec text).
+    def save(self, path: str | Path) -> None:
+        """Write a file in the format of its extension.
 
-        ``kind``, such as ".csv", stands for the extension.
+        Parquet has the columns ``id``, ``name`` where nodes have names, and ``vector``, a fixed-size list of float32;
+        csv and tsv have ``d0, d1, ...`` in its place. An npz has the arrays ``ids``, ``vectors`` and ``node_names``, an
+        npy the vectors alone. A kv is the text format of word2vec, which gensim and others read.
         """
-        files.write_vectors(self.ids, self.vectors, Path(path), kind, self.node_names, self.model)
+        files.write_vectors(self.ids, self.vectors, Path(path), self.node_names, self.model)
 
     @classmethod
     def read(cls, path: str | Path) -> Embeddings:
@@ -284,30 +286,6 @@ class Embeddings(Searched):
 
         ids, vectors, names = files.table_vectors(frame_source(frame, "frame", files.COLUMNS))
         return cls(vectors, ids, names)
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Columns ``id``, ``name`` where nodes have names, and ``vector``, a fixed-size list of float32."""
-        self.save(path, ".parquet")
-
-    def to_npy(self, path: str | Path) -> None:
-        """The vectors alone, ``[N, d]``."""
-        self.save(path, ".npy")
-
-    def to_npz(self, path: str | Path) -> None:
-        """Arrays ``ids`` and ``vectors``."""
-        self.save(path, ".npz")
-
-    def to_csv(self, path: str | Path) -> None:
-        """Columns ``id, d0, d1, ...``."""
-        self.save(path, ".csv")
-
-    def to_tsv(self, path: str | Path) -> None:
-        """As `to_csv`, with tabs."""
-        self.save(path, ".tsv")
-
-    def to_kv(self, path: str | Path) -> None:
-        """The text format of word2vec, which gensim and others read."""
-        self.save(path, ".kv")
 
 
 @dataclass(frozen=True, eq=False)

@@ -160,7 +160,7 @@ def test_vectors_of_two_models_are_not_mixed(place: Path, vectors: Path, tmp_pat
     assert infomax("neighbours", vectors, "Z").code == 0
     assert embedded(place, vectors).code == 0
     assert contents(vectors) == before
-    Embeddings.read(vectors).to_parquet(vectors / "part-00003.parquet")
+    Embeddings.read(vectors).save(vectors / "part-00003.parquet")
     refused(embedded(place, vectors), "part-00003.parquet", "another file")
 
 

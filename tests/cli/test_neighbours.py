@@ -151,7 +151,7 @@ def write_parts(folder, embeddings, rows=400):
     folder.mkdir()
     for number in range(-(-len(embeddings) // rows)):
         mask = np.arange(len(embeddings)) // rows == number
-        embeddings.part(mask).to_parquet(folder / f"part-{number:05d}.parquet")
+        embeddings.part(mask).save(folder / f"part-{number:05d}.parquet")
     return folder
 
 
@@ -175,7 +175,7 @@ def test_parts_on_disk_answer_as_vectors_in_memory_do(clustered, tmp_path, monke
 def test_parts_that_differ_are_refused(clustered, tmp_path):
     folder = write_parts(tmp_path / "parts", clustered)
     StoredEmbeddings.open(folder)
-    Embeddings(clustered.vectors[:, :8], clustered.ids).to_parquet(folder / "part-00001.parquet")
+    Embeddings(clustered.vectors[:, :8], clustered.ids).save(folder / "part-00001.parquet")
     with pytest.raises(InputError, match="columns of the types of"):
         StoredEmbeddings.open(folder)
     damaged = folder / "part-00000.parquet"

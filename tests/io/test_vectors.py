@@ -77,18 +77,18 @@ def test_any_text_and_any_number_come_back_unchanged(ids: list[str], suffix: str
 
 
 def test_parquet_for_others(tmp_path: Path) -> None:
-    embeddings(["a", "b", "c"]).to_parquet(tmp_path / "e.parquet")
+    embeddings(["a", "b", "c"]).save(tmp_path / "e.parquet")
     table = parquet.read_table(tmp_path / "e.parquet")
     assert table.schema.names == ["id", "vector"]
     assert table.schema.field("id").type == pa.string()
     assert table.schema.field("vector").type == pa.list_(pa.float32(), 2)
     assert table.to_pylist()[1] == {"id": "b", "vector": VECTORS[1].tolist()}
-    embeddings([1, 2, 3]).to_parquet(tmp_path / "e.parquet")
+    embeddings([1, 2, 3]).save(tmp_path / "e.parquet")
     assert parquet.read_schema(tmp_path / "e.parquet").field("id").type == pa.int64()
 
 
 def test_npz_for_others(tmp_path: Path) -> None:
-    embeddings(["a", "bc", "d"]).to_npz(tmp_path / "e.npz")
+    embeddings(["a", "bc", "d"]).save(tmp_path / "e.npz")
     with np.load(tmp_path / "e.npz", allow_pickle=False) as archive:
         assert archive["ids"].tolist() == ["a", "bc", "d"]
         assert archive["vectors"].tolist() == VECTORS.tolist()
@@ -96,14 +96,14 @@ def test_npz_for_others(tmp_path: Path) -> None:
 
 def test_text_for_others(tmp_path: Path) -> None:
     here = embeddings(['say "hi"', "x,y", "z\tz"])
-    here.to_csv(tmp_path / "e.csv")
+    here.save(tmp_path / "e.csv")
     assert (tmp_path / "e.csv").read_bytes().decode() == (
         'id,d0,d1\n"say ""hi""",0.1,-1e-30\n"x,y",3.4028235e+38,0.33333334\nz\tz,0.0,1.6777216e+07\n'
     )
-    here.to_tsv(tmp_path / "e.tsv")
+    here.save(tmp_path / "e.tsv")
     with (tmp_path / "e.tsv").open(newline="") as file:
         assert [row[0] for row in csv.reader(file, delimiter="\t")] == ["id", *here.ids]
-    embeddings(["x,y", "b", '"']).to_kv(tmp_path / "e.kv")
+    embeddings(["x,y", "b", '"']).save(tmp_path / "e.kv")
     assert (tmp_path / "e.kv").read_text() == ('3 2\nx,y 0.1 -1e-30\nb 3.4028235e+38 0.33333334\n" 0.0 1.6777216e+07\n')
 
 

@@ -35,14 +35,14 @@ _PLAIN = {"use_dictionary": False, "compression": "none", "write_statistics": ["
 
 
 def write_vectors(
-    ids: NDArray[Any], vectors: Vectors, path: Path, kind: str = "", names: NDArray[Any] | None = None, model: str = ""
+    ids: NDArray[Any], vectors: Vectors, path: Path, names: NDArray[Any] | None = None, model: str = ""
 ) -> None:
-    """Write ids and names ``[N]`` and vectors ``[N, d]`` in the format of an extension, by default the path's.
+    """Write ids and names ``[N]`` and vectors ``[N, d]`` in the format of the path's extension.
 
     An npy holds no ids, and a kv no names. In csv, tsv and kv, numbers have the fewest digits that read back as the
     same float32. Only parquet holds the hash of the model.
     """
-    write = _by_extension(_WRITERS, Path(f"v{kind}") if kind else path)
+    write = _by_extension(_WRITERS, path)
     if write is _write_parquet:
         write(ids, vectors, names, path, model)
     else:

@@ -31,8 +31,6 @@ from infomax.training.own import Recipe
 PART = 1 << 20
 """Nodes per file in a folder of parts."""
 LAYERS = ".layers"  # readers of parquet folders skip such names
-FORMATS = (".parquet", ".npy")
-"""File formats that can be written without all vectors in memory."""
 
 WRITERS = {"cpu": 1, "cuda": 8}
 """Parts that are written at a time: a GPU computes vectors faster than one thread writes them."""
