@@ -91,10 +91,39 @@ def test_types_with_labels_are_scored(run):
 
 def test_neighbours_are_of_one_type(run):
     assert said(infomax("neighbours", str(run), "paper:3", "-k", "2")).startswith("Nearest to 3")
-    outcome = infomax("neighbours", str(run), "3")
-    assert outcome.code == 2
-    assert "TYPE:NODE, of one of author, paper, venue" in said(outcome)
-    assert infomax("neighbours", str(run), "paper:3", "author:3").code == 2
+    for nodes, words in (
+        (["3"], 'node: expected a node of one type, found "3", which several have. Say which: author:3 or paper:3'),
+        (["author:3", "paper:59"], "neighbours: expected nodes of one type, found author:3, paper:59. Vectors of two"),
+        (["paper:3", "nobody"], 'the id or the name of a node of type author, paper, venue, found "nobody"'),
+        (["paper:999"], 'node: expected one of 60 ids, found "999"'),
+        (["--all", "--out", "near.csv"], "expected --type TYPE, one of author, paper, venue"),
+    ):
+        outcome = infomax("neighbours", str(run), *nodes)
+        assert (outcome.code, words in said(outcome)) == (2, True), said(outcome)
+
+
+def test_a_node_is_found_in_the_type_that_has_it(run):
+    """Only papers have the number 59, and so 3 stands for a paper beside it."""
+    expected = infomax("neighbours", str(run), "paper:59", "paper:3", "-k", "2").out
+    assert infomax("neighbours", str(run), "59", "3", "-k", "2").out == expected
+    assert infomax("neighbours", str(run), "59", "paper:3", "-k", "2").out == expected
+
+
+def test_a_node_is_found_by_its_name_in_any_type(tmp_path):
+    nodes = {"airport": ["EWR,Newark Liberty Intl,1", "JFK,Kennedy,2"], "airline": ["UA,United,3", "B6,Kennedy,1"]}
+    for kind, rows in nodes.items():
+        (tmp_path / "g" / "nodes").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "g" / "nodes" / f"{kind}.csv").write_text("\n".join(["id,name,x", *rows]))
+    (tmp_path / "g" / "edges").mkdir()
+    (tmp_path / "g" / "edges" / "airline.flies.airport.csv").write_text("airline,airport\nUA,EWR\nB6,EWR\nB6,JFK")
+    run = tmp_path / "run"
+    assert infomax("train", str(tmp_path / "g"), "--dim", "4", "--epochs", "1", "--out", str(run)).code == 0
+    expected = infomax("neighbours", str(run), "airport:EWR").out
+    assert expected.startswith("Nearest to EWR (Newark Liberty Intl)")
+    for node in ("EWR", "Newark Liberty Intl", "newark liberty intl"):
+        assert infomax("neighbours", str(run), node).out == expected
+    assert "Say which: airline:B6 or airport:JFK." in said(infomax("neighbours", str(run), "Kennedy"))
+    assert 'airport: Give an id: EWR ("Newark Liberty Intl").' in said(infomax("neighbours", str(run), "Liberty"))
 
 
 def test_a_command_for_one_type_says_which_there_are(run):

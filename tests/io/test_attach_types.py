@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_faults import told
-from test_typed import CITES, PAPERS, WRITES, relations, write
+from test_typed import CITES, PAPERS, WRITES, relations, tabled, write
 
 from infomax import Graph, read_graph
 from infomax.arrays.made import made
@@ -101,3 +101,28 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, known: Graph, changed: dic
 def test_a_table_alone_is_refused(tmp_path: Path, known: Graph) -> None:
     write_one(tmp_path, "edges", WROTE)
     told(["edges.csv", "a folder of tables"], read_graph, tmp_path / "edges.csv", attach_to=known)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_new_rows_without_ids_are_numbered_on(tmp_path: Path, suffix: str) -> None:
+    """As the known rows were, from 1: the first new payment comes after the last known one."""
+    old = tabled(tmp_path / f"old.{suffix}", {"person": [1, 1, 2], "shop": [2, 2, 3], "amount": [10.5, 7, 1]})
+    known = read_graph(old, edges_as="payment", types="person,shop")
+    new = tabled(tmp_path / f"new.{suffix}", {"person": [2, 9], "shop": [3, 2], "amount": [4, 5]})
+    graph = read_graph(new, attach_to=known)
+    payments = graph.target("payment")
+    assert payments.ids.tolist() == [1, 2, 3, 4, 5]
+    assert payments.features.ravel().tolist() == [10.5, 7, 1, 4, 5]
+    assert payments.splits["new"].tolist() == [False] * 3 + [True] * 2
+    assert graph.target("person").ids.tolist() == [1, 2, 9]
+    assert relations(graph) == {
+        ("person", "source", "payment"): [[1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1]],
+        ("payment", "target", "shop"): [[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]],
+    }
+
+
+def test_new_rows_need_ids_where_the_known_ones_have_words(tmp_path: Path) -> None:
+    old = tabled(tmp_path / "old.csv", {"id": ["p", "q"], "person": [1, 1], "shop": [2, 3], "amount": [1, 2]})
+    known = read_graph(old, edges_as="payment", types="person,shop", source="person", target="shop")
+    new = tabled(tmp_path / "new.csv", {"person": [1], "shop": [2], "amount": [4]})
+    told(["new.csv", 'a column "id"'], read_graph, new, attach_to=known)

@@ -160,3 +160,10 @@ def test_a_misspelt_argument_is_told() -> None:
 
 def test_a_frame_is_no_graph_and_the_message_says_what_makes_one() -> None:
     told(["expected a Graph, found DataFrame", "Graph.from_frames"], DGI(dim=2).fit, LINKS)
+
+
+def test_names_may_be_single_words(tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\n2,3\n")
+    (tmp_path / "nodes.csv").write_text("id,first_name,x\n1,Ann,0.5\n2,Bob,1\n3,Eve,2\n")
+    graph = read_graph(tmp_path)
+    assert (graph.node_names.tolist(), graph.feature_names) == (["Ann", "Bob", "Eve"], ("x",))

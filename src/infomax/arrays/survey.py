@@ -183,7 +183,7 @@ class _Found:
             return "text"
         if self.tells_apart:
             named = re.search(r"names?$", self.name, re.IGNORECASE)
-            return "id" if mean <= 1.5 else "name" if named else "text"
+            return "name" if named else "id" if mean <= 1.5 else "text"
         return "category" if 2 * self.merged <= present or mean < 2 else "text"
 
     @property

@@ -13,7 +13,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, result_file
 from infomax.cli.runs import SourceArgument, of_type, written_once
-from infomax.errors import InputError
+from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 EXACT = 100_000
 """Up to this number of nodes ``--all`` compares all pairs, on a CPU."""
+_APART = "Vectors of two types cannot be compared: each type has weights of its own."
 
 
 @app.command()
@@ -33,7 +34,9 @@ def neighbours(
     nodes: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NODE", help="Ids of nodes, or their names; write -- before one that begins with a dash."
+            metavar="NODE",
+            help="Ids of nodes, or their names; of several types also TYPE:NODE. Write -- before one that begins with "
+            "a dash.",
         ),
     ] = None,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many nodes to show.", min=1)] = 10,
@@ -99,18 +102,51 @@ def neighbours(
 
 
 def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
-    """The run of one type and its nodes, where the run is of several types and nodes are given as TYPE:NODE."""
+    """The run of one type and its nodes, where the run is of several types; nodes may be given as TYPE:NODE."""
     from infomax.training import runs
 
     kinds = runs.types_of(source)
     if not kinds:
         return source, wanted
-    found = {kind for kind, colon, _ in (node.partition(":") for node in wanted) if colon}
-    if len(found) != 1 or not found <= set(kinds) or not all(":" in node for node in wanted):
-        remedy = "Vectors of two types cannot be compared: each type has weights of its own."
-        expected = f"TYPE:NODE, of one of {', '.join(kinds)}; or --type TYPE"
-        raise InputError("neighbours", expected, ", ".join(wanted[:3]) or "none", remedy)
-    return source / found.pop(), [node.partition(":")[2] for node in wanted]
+    if not wanted:
+        raise InputError("neighbours", f"--type TYPE, one of {', '.join(kinds)}", "none", _APART)
+    pairs = [
+        (kind, node) if kind in kinds else ("", word) for word in wanted for kind, _, node in [word.partition(":")]
+    ]
+    said = {kind for kind, _ in pairs}
+    if len(said) != 1 or "" in said:
+        said = _types_of_nodes(source / runs.runs_in(source)[0], kinds, pairs)
+    return source / said.pop(), [node for _, node in pairs]
+
+
+def _types_of_nodes(run: Path, kinds: Sequence[str], pairs: Sequence[tuple[str, str]]) -> set[str]:
+    """The one type that has all nodes, each with its type or "", by their ids or names; refused where there is none."""
+    from infomax.embeddings import rows_of
+    from infomax.training.runs import read_training_graph
+
+    graph, found = read_training_graph(run), list[dict[str, Any]]()
+    for said, node in pairs:
+        here, remedies = dict[str, Any](), list[str]()
+        for kind in [said] if said else kinds:
+            one = graph.target(kind)
+            try:
+                here[kind] = one.ids[rows_of(one.ids, one.node_names, [node])][0]
+            except InputError as error:
+                remedies += [f"{kind}: {error.remedy}"] if error.remedy else []
+        if not here:
+            expected = f"the id or the name of a node of type {said or ', '.join(kinds)}"
+            raise InputError("node", expected, shorten(node), " ".join(remedies))
+        found.append(here)
+    common = set(found[0]).intersection(*found)
+    if not common:
+        each = [f"{kind}:{shown}" for here in found for kind, shown in here.items()]
+        raise InputError("neighbours", "nodes of one type", ", ".join(each[:10]), _APART)
+    if len(common) > 1:
+        which = " or ".join(f"{kind}:{found[0][kind]}" for kind in sorted(common))
+        raise InputError(
+            "node", "a node of one type", f"{shorten(pairs[0][1])}, which several have", f"Say which: {which}."
+        )
+    return common
 
 
 def _listed(file: Path) -> list[str]:

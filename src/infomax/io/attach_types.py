@@ -22,7 +22,7 @@ from infomax.errors import InputError
 from infomax.io.attach import appended, refuse_known
 from infomax.io.blocks import typed
 from infomax.io.record import Record
-from infomax.io.sources import NodeTable
+from infomax.io.sources import NodeTable, Source
 from infomax.io.tables import EdgeTable, Listed, read_nodes
 from infomax.io.type_tables import read_relations, rows_of
 from infomax.io.typed import Tables
@@ -36,7 +36,7 @@ def attach_types(found: Tables, known: Record) -> Record:
     """
     known_relations, types = {(one.source, one.name, one.target): one for one in known.relations}, known.by_type()
     _refuse_unknown("type", {kind: source.path for kind, source in found.nodes.items()}, known.types)
-    nodes = {kind: read_nodes(source) for kind, source in found.nodes.items()}
+    nodes = {kind: _read_new(source, types[kind]) for kind, source in found.nodes.items()}
     edges = read_relations(found, nodes)
     by_name = {".".join(ends): table.source.path for ends, table in edges.items()}
     _refuse_unknown("relation", by_name, [".".join(ends) for ends in known_relations])
@@ -58,6 +58,17 @@ def attach_types(found: Tables, known: Record) -> Record:
     }
     main = records.pop(known.kind)
     return replace(main, kind=known.kind, others=records, relations=tuple(relations))
+
+
+def _read_new(source: Source, known: Record) -> NodeTable:
+    """A table of new nodes; rows of an edge table without ids are numbered on from the largest id of their type."""
+    nodes = read_nodes(source)
+    if not source.columns.numbered:
+        return nodes
+    if known.ids.dtype == object:
+        raise InputError(str(source.path), 'a column "id", as the known rows have ids that are no numbers', "none")
+    first = int(known.ids[:].max()) + 1
+    return replace(nodes, ids=list(range(first, first + len(nodes.ids))))
 
 
 def _refuse_unknown(what: str, found: Mapping[str, Path], known: Sequence[str]) -> None:
