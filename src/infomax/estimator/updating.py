@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -77,8 +78,10 @@ def _computed(model: DGI, graph: Graph, vectors: Embeddings | None, changes: Cha
         return model.transform(graph), n
     around = len(rows) * (1 + graph.edges.nnz / n) ** (encoder.depth - 1)
     near = graph if smooth or around > SHARE * n else dataclasses.replace(graph, table=graph.table.by_rows())
-    out = vectors.vectors.take(known, 0)  # of new nodes the last one's, which is replaced
-    if len(rows):
-        out[rows] = model.transform(near, rows=rows).vectors
+    with ThreadPoolExecutor(1) as pool:
+        copied = pool.submit(vectors.vectors.take, known, 0)  # of new nodes the last one's, which is replaced
+        new = model.transform(near, rows=rows).vectors if len(rows) else vectors.vectors[:0]
+    out = copied.result()
+    out[rows] = new
     names = None if graph.node_names is None else graph.node_names[:]
     return Embeddings(out, graph.ids[:], names, model.hash_), len(rows)

@@ -84,13 +84,14 @@ def rows_before(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[np.int64]
 
 def _changed_edges(earlier: Record, later: Record, before: NDArray[np.int64]) -> tuple[Mask, int, int]:
     """The mask `Changes.senders`, how many nodes have gone, and how many edges came, went or changed."""
-    senders, rows = before < 0, np.full(earlier.num_nodes, -1)
-    rows[before[~senders]] = np.flatnonzero(~senders)
-    old, n, lost = earlier.adjacency, len(before), 0
-    if np.array_equal(rows, np.arange(len(rows))):  # new nodes come last, and none has gone
-        ends = np.concatenate([old.indptr, np.full(n - len(rows), old.indptr[-1], old.indptr.dtype)])
+    senders, old, n, lost, gone = before < 0, earlier.adjacency, len(before), 0, 0
+    if np.array_equal(before[: earlier.num_nodes], np.arange(earlier.num_nodes)):  # new nodes come last, none has gone
+        ends = np.concatenate([old.indptr, np.full(n - len(old.indptr) + 1, old.indptr[-1], old.indptr.dtype)])
         old = sparse.csr_array((old.data, old.indices, ends), shape=(n, n))
     else:
+        rows = np.full(earlier.num_nodes, -1)
+        rows[before[~senders]] = np.flatnonzero(~senders)
+        gone = int((rows < 0).sum())
         links = old.tocoo()
         source, target = rows[links.row], rows[links.col]
         kept = (source >= 0) & (target >= 0)
@@ -100,7 +101,7 @@ def _changed_edges(earlier: Record, later: Record, before: NDArray[np.int64]) ->
     differ = old != later.adjacency
     senders[differ.indices] = True
     count = lost + int(differ.nnz)
-    return senders, int((rows < 0).sum()), count if later.directed else count // 2
+    return senders, gone, count if later.directed else count // 2
 
 
 def _changed_features(earlier: Record, later: Record, before: NDArray[np.int64]) -> Mask:

@@ -30,10 +30,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -55,8 +57,8 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 _DEFLATED = 1032
 """What deflate can compress at best: a file that claims more is damaged or crafted."""
 
-_ROWS = 1 << 16
-"""Rows of a matrix whose entries are written at once."""
+_ROWS = 1 << 15
+"""Rows of a matrix whose edges a thread lists at once."""
 
 _NUMBERS, _INTEGERS = ("biuf", "numbers"), ("iu", "integers")
 # The kinds of dtype that each key may have, and what they are called in messages.
@@ -186,14 +188,17 @@ def _to_arrays(graph: Record) -> Arrays:
 
 def _edge_arrays(matrix: sparse.csr_array, directed: bool) -> Arrays:
     """The arrays of edges, an undirected one once."""
-    narrow, ends, weights = np.min_scalar_type(max(matrix.shape)), list[Any](), list[Any]()
-    for first in range(0, max(matrix.shape[0], 1), _ROWS):  # rows of all nodes at once would take gigabytes
+    narrow = np.min_scalar_type(max(matrix.shape))
+
+    def edges(first: int) -> tuple[NDArray[Any], NDArray[Any]]:
         starts = matrix.indptr[first : first + _ROWS + 1]
         columns, values = (part[starts[0] : starts[-1]] for part in (matrix.indices, matrix.data))
         rows = np.arange(first, first + len(starts) - 1).repeat(np.diff(starts))
         kept = slice(None) if directed else rows <= columns
-        ends.append(np.stack([rows[kept], columns[kept]]).astype(narrow))
-        weights.append(values[kept])
+        return np.stack([rows[kept], columns[kept]]).astype(narrow), values[kept]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        ends, weights = zip(*pool.map(edges, range(0, max(matrix.shape[0], 1), _ROWS)), strict=True)
     arrays = {"edges": np.concatenate(ends, axis=1), "directed": np.array(directed)}
     weighted = any((part != 1).any() for part in weights)
     return arrays | ({"weight": np.concatenate(weights)} if weighted else {})
