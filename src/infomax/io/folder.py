@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from infomax.arrays import folder as layout
+from infomax.arrays.adjacency import Senders
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.integrity import check_values, sample_hash
 from infomax.arrays.scaling import Statistics
@@ -124,15 +125,7 @@ def write_arrays(graph: Record, folder: Path, *, halved: bool = False) -> dict[s
         raise InputError("graph", "one graph", "several (it has groups)", "A graph folder holds one graph.")
     received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
     received.sort_indices()
-    parts: dict[str, Any] = {
-        layout.STARTS: (received.indptr, np.int64),
-        layout.NEIGHBOURS: (received.indices, np.int32),
-    }
-    if graph.weighted:
-        parts[layout.WEIGHTS] = received.data, np.float32
-    for name, (array, dtype) in parts.items():
-        with ArrayWriter(folder / name, dtype) as writer:
-            writer.append(array)
+    write_senders(folder, Senders.of_matrix(received))
     with FeatureWriter(folder, graph.num_features, "features", halved=halved) as writer:
         for block in row_blocks(graph.features):
             writer.append(dense(block))
@@ -150,6 +143,15 @@ def write_arrays(graph: Record, folder: Path, *, halved: bool = False) -> dict[s
         "table_columns": dict(graph.table_columns),
         **({} if graph.encoding is None else {"encoding": graph.encoding.to_json()}),
     }
+
+
+def write_senders(folder: Path, senders: Senders) -> None:
+    """Write who sends to each node; there is no file of weights where all are 1."""
+    names = ((layout.STARTS, np.int64), (layout.NEIGHBOURS, np.int32), (layout.WEIGHTS, np.float32))
+    for (name, dtype), array in zip(names, senders, strict=True):
+        if array is not None:
+            with ArrayWriter(folder / name, dtype) as writer:
+                writer.append(array)
 
 
 def write_nodes(path: Path, graph: Record) -> None:

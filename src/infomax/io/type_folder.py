@@ -14,14 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders
 from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.relations import Relation
 from infomax.errors import InputError
-from infomax.io.folder import ArrayWriter, describe, finish, open_folder, write_arrays
+from infomax.io.folder import describe, finish, open_folder, write_arrays, write_senders
 from infomax.io.json import to_json
 from infomax.io.record import Record
 from infomax.io.unite import Ends, check_names
@@ -33,12 +31,12 @@ SIDES = ("to_target", "to_source")
 _BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
-def write_graph_folder(graph: Record, folder: Path, *, halved: bool = False) -> None:
+def write_graph_folder(graph: Record, folder: Path) -> None:
     """Write the files of a graph in memory into an existing folder."""
     if graph.types:
-        write_types(graph, folder, halved=halved)
+        write_types(graph, folder)
     else:
-        finish(folder, write_arrays(graph, folder, halved=halved))
+        finish(folder, write_arrays(graph, folder))
 
 
 def open_graph_folder(path: Path) -> Record:
@@ -46,22 +44,17 @@ def open_graph_folder(path: Path) -> Record:
     return open_types(path) if is_of_types(path) else open_folder(path)
 
 
-def write_types(graph: Record, folder: Path, *, halved: bool = False) -> None:
+def write_types(graph: Record, folder: Path) -> None:
     """Write the files of a graph of several types into an existing folder."""
     for kind, one in graph.by_type().items():
         (folder / "nodes" / kind).mkdir(parents=True)
         bare = replace(one, kind="", others={}, relations=())
-        finish(folder / "nodes" / kind, write_arrays(bare, folder / "nodes" / kind, halved=halved))
+        finish(folder / "nodes" / kind, write_arrays(bare, folder / "nodes" / kind))
     for relation in graph.relations:
         for side in SIDES[: 1 if relation.symmetric else 2]:
             path = place(folder, (relation.source, relation.name, relation.target), side)
             path.mkdir(parents=True)
-            starts, senders, weights = getattr(relation, side)
-            parts: dict[str, Any] = {layout.STARTS: (starts, np.int64), layout.NEIGHBOURS: (senders, np.int32)}
-            parts |= {} if weights is None else {layout.WEIGHTS: (weights, np.float32)}
-            for name, (array, dtype) in parts.items():
-                with ArrayWriter(path / name, dtype) as writer:
-                    writer.append(array)
+            write_senders(path, getattr(relation, side))
     finish_types(folder, graph.types, [(one.source, one.name, one.target) for one in graph.relations])
 
 
