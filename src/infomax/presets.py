@@ -185,32 +185,15 @@ _CALLS = {
 }
 """The arguments with which each part is called."""
 
-PARTS: dict[str, Part] = {
-    part.__name__: part
-    for part in (
-        WholeGraph,
-        Batches,
-        Patches,
-        ManyGraphs,
-        GCN,
-        MeanPool,
-        SkipMeanPool,
-        DenseSkipMeanPool,
-        TwoHops,
-        PathMean,
-        shuffle_features,
-        flip_edges,
-        flip_and_shuffle,
-        shuffle_within_patches,
-        drop_features,
-        SigmoidMean,
-        Set2Set,
-        DiffPool,
-        Bilinear,
-        binary_cross_entropy,
-        jensen_shannon,
-    )
-}
+_OURS: tuple[Part, ...] = (
+    WholeGraph, Batches, Patches, ManyGraphs,
+    GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool, TwoHops, PathMean,
+    shuffle_features, flip_edges, flip_and_shuffle, shuffle_within_patches, drop_features,
+    SigmoidMean, Set2Set, DiffPool,
+    Bilinear,
+    binary_cross_entropy, jensen_shannon,
+)  # fmt: skip
+PARTS = {part.__name__: part for part in _OURS}
 
 
 def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:

@@ -129,11 +129,9 @@ def locked(lock: Path, where: Path, *, wait: bool = False) -> Iterator[None]:
     try:
         file.acquire(timeout=-1 if wait else 0)
     except Timeout:
-        expected, remedy = (
-            "a place that no other process is writing",
-            "Wait until it has ended, or choose another place.",
-        )
-        raise InputError(str(where), expected, "one that another process is writing", remedy) from None
+        expected, found = "a place that no other process is writing", "one that another process is writing"
+        remedy = "Wait until it has ended, or choose another place."
+        raise InputError(str(where), expected, found, remedy) from None
     except OSError as error:
         raise InputError(str(where), "a place where files can be locked", error.strerror or str(error)) from error
     try:

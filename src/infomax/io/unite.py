@@ -175,9 +175,7 @@ def union_rows(
             for start, senders in sides:
                 begin, end = int(senders.indptr[first]), int(senders.indptr[last])
                 data = np.ones(end - begin, np.float32) if senders.data is None else senders.data[begin:end]
-                columns, own = (
-                    senders.indices[begin:end].astype(dtype) + start,
-                    senders.indptr[first : last + 1] - begin,
-                )
-                rows = rows + sparse.csr_array((data, columns, own.astype(dtype)), shape=rows.shape)
+                columns = senders.indices[begin:end].astype(dtype) + start
+                own = (senders.indptr[first : last + 1] - begin).astype(dtype)
+                rows = rows + sparse.csr_array((data, columns, own), shape=rows.shape)
             yield sparse.csr_array(rows)

@@ -28,12 +28,7 @@ from infomax.io.prepare.features import MadeFeatures, copy_features
 from infomax.io.prepare.reading import read_edges, read_nodes
 from infomax.io.prepare.relations import divided
 from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
-from infomax.io.refusals import (
-    listed_in,
-    refuse_missing_header,
-    refuse_other_type,
-    refuse_two_kinds,
-)
+from infomax.io.refusals import listed_in, refuse_missing_header, refuse_other_type, refuse_two_kinds
 from infomax.io.sources import FILE, Source
 from infomax.io.type_folder import finish_types
 from infomax.io.typed import Tables
@@ -62,12 +57,8 @@ class Preparation:
     """The stages, each of them done once."""
 
     def __init__(self, work: Path, tables: Tables, directed: bool, halved: bool, memory: int) -> None:
-        self.tables, self.columns, self.edges, self.nodes = (
-            tables,
-            tables.columns,
-            [*tables.edges.values()],
-            tables.nodes,
-        )
+        self.tables, self.columns, self.nodes = tables, tables.columns, tables.nodes
+        self.edges = [*tables.edges.values()]
         self.directed, self.halved = directed, halved
         sources = [*self.edges, *self.nodes.values()]
         files = [file for source in sources for file in (*source.files, source.columns.matrix) if file is not None]
@@ -177,11 +168,10 @@ class Preparation:
             note = self.notes[f"edges {at}"]
             if not self.tables.listed and not (ends and ends[0]) and not self.columns.types:
                 refuse_two_kinds(source, note["ends"], partial(self._overlap, at))
-            parts = (
-                divided(self.database, self.tables, f"edges{at}", source, note)
-                if ends is None
-                else {ends: f"FROM edges{at}"}
-            )
+            if ends is None:
+                parts = divided(self.database, self.tables, f"edges{at}", source, note)
+            else:
+                parts = {ends: f"FROM edges{at}"}
             for of_part, query in parts.items():
                 if source.columns.edges_as:
                     both = self.tables.around_rows(of_part, alone=len(parts) == 1)
@@ -238,20 +228,14 @@ class Preparation:
 
     def _join(self, link: Link, end: int, before: str, after: str) -> None:
         """A table of edges with the numbers of nodes at one end in place of their ids."""
-        database, edges, (column, kind) = (
-            self.database,
-            self.edges[link.table],
-            (("source", "target")[end], link.ends[2 * end]),
-        )
+        database, edges = self.database, self.edges[link.table]
+        column, kind = ("source", "target")[end], link.ends[2 * end]
         names = self.notes[f"edges {link.table}"]["ends"]
         if end == 0:
             self._check_ids(link, edges, names)
         # Ids are compared as integers where all of both tables are; else by their text.
-        key, of_key = (
-            ("number" if link.row == end else "id"),
-            self._of_nodes(kind)["integers"] and self._integers(link, end),
-        )
-        as_type = "BIGINT" if of_key or link.row == end else "VARCHAR"
+        key, integers = "number" if link.row == end else "id", self._of_nodes(kind)["integers"]
+        as_type = "BIGINT" if link.row == end or (integers and self._integers(link, end)) else "VARCHAR"
         ends = "node AS source, target" if end == 0 else "source, node AS target"
         query = link.query if end == 0 else f"SELECT * FROM {before}"  # noqa: S608
         database.execute(
@@ -269,10 +253,8 @@ class Preparation:
                 database.execute(f"DROP TABLE edges{link.table}")
         else:
             listed = [
-                listed_in(self.nodes[of_end], integers=self._of_nodes(of_end)["integers"])
-                if of_end in self.nodes
-                else ""
-                for of_end in link.ends[::2]
+                listed_in(self.nodes[one], integers=self._of_nodes(one)["integers"]) if one in self.nodes else ""
+                for one in link.ends[::2]
             ]
             refuse_unknown(database, edges, names, listed)
             for table in ("half", "strangers"):

@@ -74,10 +74,8 @@ class AveragePooling(nn.Module):
         super().__init__()
         widths = [in_dim] + [settings.dim] * (settings.layers - 1)
         self.layers: Any = nn.ModuleList(Layer(width, settings, generator) for width in widths)
-        self.head, self.offset = (
-            glorot((settings.dim, outputs), generator=generator),
-            nn.Parameter(torch.zeros(outputs)),
-        )
+        self.head = glorot((settings.dim, outputs), generator=generator)
+        self.offset = nn.Parameter(torch.zeros(outputs))
 
     def over_graph(self, h: Tensor, mean: Operand, drop: shared.Drop) -> Tensor:
         """Logits ``[N, C]`` from features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours."""
