@@ -89,6 +89,33 @@ def test_types_with_labels_are_scored(run):
     assert "author:" not in output
 
 
+def test_what_needs_edges_of_one_type_is_refused(run, folder, tmp_path):
+    for command in (["evaluate", run / "author"], ["evaluate", run, "--edges"]):
+        assert "labels, in a graph of several types of nodes" in said(infomax(*command))
+    held_out = infomax("train", folder, "--hold-out-edges", "0.1", "--out", tmp_path / "held-out")
+    assert "edges to hold out: expected a graph of one type of nodes, found 3 types" in said(held_out)
+    assert infomax("train", folder, "--dim", 4, "--epochs", 1, "--out", tmp_path / "run").code == 0
+    assert "run: expected labels of one type of nodes or more, found none" in said(
+        infomax("evaluate", tmp_path / "run")
+    )
+
+
+def test_variants_of_a_type_are_not_smoothed(run, quick_probe):
+    output = said(infomax("evaluate", run, "--variants"))
+    assert "DGI, own 2" in output
+    assert "smoothed" not in output
+    assert "--variants scores vectors with the node's own features beside" in said(infomax("evaluate", run))
+
+
+def test_runs_are_compared_type_by_type(run, tmp_path):
+    outcome = infomax("compare", run, run, "--json", tmp_path / "found.json")
+    assert all(f"{kind}: health" in said(outcome) for kind in ("author", "paper", "venue"))
+    found = json.loads((tmp_path / "found.json").read_text())
+    epochs = {kind: one["health"]["epochs"] for kind, one in found["types"].items()}
+    assert epochs == {"author": [5, 5], "paper": [5, 5], "venue": [5, 5]}
+    assert "runs of several types of nodes, or of one, found both" in said(infomax("compare", run, run / "paper"))
+
+
 def test_neighbours_are_of_one_type(run):
     assert said(infomax("neighbours", str(run), "paper:3", "-k", "2")).startswith("Nearest to 3")
     for nodes, words in (

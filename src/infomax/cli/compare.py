@@ -11,6 +11,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Json
+from infomax.errors import InputError
 
 
 @app.command()
@@ -18,20 +19,37 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
     json: Json = None,
 ) -> None:
-    """Show runs side by side: settings that differ, health, scores.
+    """Show runs side by side: settings that differ, health, scores; of several types, each type by itself.
 
     Scores are those that infomax evaluate has shown of each run.
     """
     from infomax.reports.runs import compare_runs
 
-    began, found = time.monotonic(), compare_runs(runs)
-    for section, rows in found.items():
-        cells = [(name, *map(_cell, values)) for name, values in rows.items()]
-        if cells:
-            show.table(section, ("", *map(str, runs)), cells)
-    if not found["scores"]:
+    began, of_types, scored = time.monotonic(), dict[str, Any](), False
+    for kind, folders in _by_type(runs).items():
+        found = of_types[kind] = compare_runs(folders)
+        scored |= bool(found["scores"])
+        for section, rows in found.items():
+            cells = [(name, *map(_cell, values)) for name, values in rows.items()]
+            if cells:
+                show.table(f"{kind}: {section}" if kind else section, ("", *map(str, folders)), cells)
+    if not scored:
         show.log.print("No scores: infomax evaluate RUN adds them.")
-    show.write_result(json, {"runs": list(map(str, runs)), **found}, began)
+    show.write_result(json, {"runs": list(map(str, runs)), **of_types.get("", {"types": of_types})}, began)
+
+
+def _by_type(folders: list[Path]) -> dict[str, list[Path]]:
+    """The runs to show beside each other: those of each type of nodes, or all; a folder of seeds has several."""
+    from infomax.training.runs import runs_in, types_of
+
+    found: dict[str, list[Path]] = {}
+    for folder in folders:
+        kinds = types_of(folder)
+        for name in runs_in(folder) or [Path()]:
+            found.setdefault(name.parts[0] if kinds else "", []).append(folder / name)
+    if "" in found and len(found) > 1:
+        raise InputError("compare", "runs of several types of nodes, or of one", "both")
+    return found
 
 
 def _cell(value: Any) -> str:

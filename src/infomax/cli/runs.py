@@ -80,13 +80,17 @@ def per_run(command: Callable[..., Any]) -> Callable[..., None]:
             command(**given)
         scored = []
         for name in names:
-            if command.__name__ == "evaluate" and not runs.check(folder / name)["graph"]["labels"]:
+            described = runs.check(folder / name)["graph"]
+            if command.__name__ == "evaluate" and described.get("type") and not described["labels"]:
                 continue
             written = {
                 option: _of_run(path, name) for option in ("out", "json", "vectors") if (path := given.get(option))
             }
             show.log.print(f"{name}:")
             scored.append(command(**{**given, **written, first: folder / name}))
+        if names and not scored:
+            remedy = "Train with --labels COLUMN, or score one: RUN/TYPE --labels nodes.csv:COLUMN."
+            raise InputError(str(folder), "labels of one type of nodes or more", "none", remedy)
         if len(scored) > 1 and all(name.parts[-1].startswith("seed-") for name in names) and all(scored):
             from infomax.evaluation.results import Row, over_encoders
 

@@ -93,6 +93,8 @@ class Graph(Record):
         """
         if self.held_out is not None:
             raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
+        if self.kind:
+            raise InputError("edges to hold out", "a graph of one type of nodes", f"{len(self.types)} types")
         remedy = "Take edges out of the table before infomax prepare, and score them with your own tools."
         use = "read all of it and hold out edges"
         require_room(self.table.to_read() + 6 * self.edges.to_read(), use, remedy)

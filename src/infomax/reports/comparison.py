@@ -75,6 +75,9 @@ def compare_links(
     sets beside it, and beside the number of common neighbours.
     """
     graph, rows = model.graph_, []
+    if graph.kind:
+        remedy = "Train with --labels COLUMN, or score labels of a file: --labels nodes.csv:COLUMN."
+        raise InputError("evaluate", "labels, in a graph of several types of nodes", "edges alone", remedy)
     pairs = links.draw_pairs(graph.adjacency, graph.held_out, graph.groups, seed=seed)
 
     def add(method: str, by: str, values: NDArray[Any]) -> None:
@@ -99,16 +102,20 @@ Variants = dict[str, dict[str, int]]
 
 
 def variants(model: DGI, smooth: int | None = None) -> Variants:
-    """The vectors of a model that `evaluate` lets validation nodes choose from: smoothed or not, own part or not."""
+    """The vectors of a model that `evaluate` lets validation nodes choose from: smoothed or not, own part or not.
+
+    In a graph of several types vectors are never smoothed.
+    """
     hops = smooth or model.preset_.smooth or HOPS
     count = min(model.preset_.own or OWN, model.graph_.num_features)
     smoothed, beside = f", smoothed over {hops} hops", f", own {count}"
-    return {
+    found = {
         "DGI, plain": {"smooth": 0, "own": 0},
         f"DGI{smoothed}": {"smooth": hops, "own": 0},
         f"DGI{beside}": {"smooth": 0, "own": count},
         f"DGI{smoothed}{beside}": {"smooth": hops, "own": count},
     }
+    return {name: one for name, one in found.items() if not (one["smooth"] and model.graph_.kind)}
 
 
 def advice(model: DGI, rows: Sequence[Row], run: Path, smooth: int | None = None) -> list[str]:
@@ -127,7 +134,8 @@ def advice(model: DGI, rows: Sequence[Row], run: Path, smooth: int | None = None
             told = "Raw features alone score" if row.method == "Raw features" else "The encoder before training scores"
             lines.append(f"{told} higher: {scores}.")
     if not chosen:
-        lines.append("--variants scores smoothed vectors as well, and those with the node's own features beside.")
+        smoothed = "" if model.graph_.kind else "smoothed vectors, and "
+        lines.append(f"--variants scores {smoothed}vectors with the node's own features beside.")
     return lines
 
 
