@@ -47,7 +47,7 @@ def usual(several: bool) -> Kind:
 def make(kind: Kind, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None) -> Any:
     """The features ``[N, F]`` of the edges in memory; training sees the nodes of a mask ``[N]``, or all."""
     if kind == "degrees":
-        return degree_features(edges.degrees())[0]
+        return degree_features(edges.degrees())
     remedy = "Take --features degrees; or infomax prepare, which makes them on disk."
     require_room(positions_bytes(edges), f"make positions of {edges.n:,} nodes", remedy, "memory")
     return positions(edges, ids, seen)
@@ -58,13 +58,12 @@ def positions_bytes(edges: Adjacency) -> int:
     return 3 * 4 * WIDTH * (edges.n + min(edges.n, ENTRIES))
 
 
-def degree_features(degrees: NDArray[np.int64]) -> tuple[sparse.csr_array, list[str]]:
-    """One-hot features ``[N, 32]`` of the degrees ``[N]``, for graphs that have no features; and their names.
+def degree_features(degrees: NDArray[np.int64]) -> sparse.csr_array:
+    """One-hot features ``[N, 32]`` of the degrees ``[N]``, for graphs that have no features.
 
     Column b is 1 where a degree d has ``floor(log2(d + 1)) == b``. The columns do not depend on the graph, so that a
     model trained on one graph can embed another.
     """
     bucket = np.minimum(np.log2(degrees + 1).astype(np.int64), 31)
     n = len(degrees)
-    onehot = sparse.csr_array((np.ones(n, dtype=np.float32), bucket, np.arange(n + 1)), shape=(n, 32))
-    return onehot, list(DEGREE_NAMES)
+    return sparse.csr_array((np.ones(n, dtype=np.float32), bucket, np.arange(n + 1)), shape=(n, 32))

@@ -65,8 +65,8 @@ class Table:
     def of_degrees(self, degrees: NDArray[np.int64]) -> Table:
         """The degree features of degrees ``[N]``; of a table on disk, rows are made as they are asked for."""
         if not self.mapped:
-            return Table(degree_features(degrees)[0])
-        return MappedTable(_MadeRows((len(degrees), 32), lambda rows: degree_features(degrees[rows])[0].toarray()))
+            return Table(degree_features(degrees))
+        return MappedTable(_MadeRows((len(degrees), 32), lambda rows: degree_features(degrees[rows]).toarray()))
 
     def by_rows(self) -> Table:
         """The same, read row by row as if it were on disk: where few rows are needed, the others are not touched."""

@@ -40,7 +40,7 @@ def join(graphs: Mapping[str, Record]) -> Record:
         dropped.update(graph.dropped)
     blocks = sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")
     edges, anew = Adjacency(sparse.csr_array(blocks), one.directed), made(one.feature_names) == "positions"
-    features = degree_features(edges.degrees())[0] if anew else stack([graph.features for graph in graphs.values()])
+    features = degree_features(edges.degrees()) if anew else stack([graph.features for graph in graphs.values()])
     return Record(
         edges=edges,
         table=Table(features),

@@ -111,33 +111,23 @@ class SkipMeanPool(Encoder):
         return view.own(h, self.own[k]), view.pooled(h, self.pooled[k])
 
 
-class DenseSkipMeanPool(Encoder):
+class DenseSkipMeanPool(MeanPool):
     """Three layers of mean pooling with dense skip connections. For many graphs.
 
     ``H1 = σ(MP1(X))``, ``H2 = σ(MP2(H1 + X W))``, ``H = σ(MP3(H2 + H1 + X W))``: each layer but the last adds its
     output to a running sum that starts as ``X W``, and the next layer reads that sum.
     """
 
-    rule: Rule = MEAN
-    depth = 3
-
     def __init__(self, in_dim: int, dim: int, *, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        self.out_dim = dim
-        self.weights = nn.ParameterList(glorot((dim if k else in_dim, dim), generator=generator) for k in range(3))
+        super().__init__(in_dim, dim, layers=3, generator=generator)
         self.skip = glorot((in_dim, dim), generator=generator)
-        self.biases, self.slopes = _activations(3, dim)
 
     def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """Return the running sum including this layer's output; for the last layer, only its output."""
-        outcome = view.backend.bias_prelu(self.biases[k], self.slopes[k], self.linear(k, view, h))
+        outcome = super().layer(k, view, h)
         if k == self.depth - 1:
             return outcome
         return outcome + (view.own(None, self.skip) if h is None else view.carry(h))
-
-    def linear(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
-        """P H Θ."""
-        return view.pooled(h, self.weights[k])
 
 
 class TwoHops(Encoder):
