@@ -19,6 +19,7 @@ from scipy import sparse
 from infomax import DGI, InputError
 from infomax.parts.encoders import GCN
 from infomax.training import checkpoints, loop, resuming
+from infomax.training.fingerprints import digest
 from infomax.views import Batches, Patches
 
 
@@ -282,3 +283,10 @@ def test_another_format_is_refused(tmp_path, graph):
     (tmp_path / "config.json").write_text(json.dumps(config | {"format": 99}))
     with pytest.raises(InputError, match="expected format 3, found format 99"):
         DGI.load(tmp_path)
+
+
+def test_a_graph_is_known_again_by_its_numbers_not_by_their_width(graph):
+    adjacency = graph.adjacency
+    wide = sparse.csr_array((adjacency.data, adjacency.indices.astype(np.int64), adjacency.indptr.astype(np.int64)))
+    narrow = sparse.csr_array((adjacency.data, adjacency.indices.astype(np.int32), adjacency.indptr.astype(np.int32)))
+    assert digest(wide) == digest(narrow) != digest(2 * narrow)

@@ -16,7 +16,10 @@ _HEALTH = ("epochs", "loss", "discriminator_accuracy", "effective_rank", "dimens
 def compare_runs(folders: Sequence[Path]) -> dict[str, dict[str, list[Any]]]:
     """Values by section ("settings", "health", "scores") and name, one for each run; None where a run has none."""
     configs = [runs.check(folder) for folder in folders]
-    graphs = [{f"graph.{name}": value for name, value in config["graph"].items()} for config in configs]
+    graphs = [
+        {f"graph.{name}": value[:12] if name == "hash" else value for name, value in config["graph"].items()}
+        for config in configs
+    ]
     made = [
         {"seed": config["seed"], **flat(config["settings"]), **graph}
         for config, graph in zip(configs, graphs, strict=True)

@@ -47,7 +47,11 @@ def digest(*values: Any) -> str:
     """Return the SHA-256 of arrays, sparse matrices or None."""
     content = hashlib.sha256()
     for value in values:
-        for part in (value.indptr, value.indices, value.data) if sparse.issparse(value) else (value,):
+        parts = [value]
+        if sparse.issparse(value):  # scipy's integers have 4 or 8 bytes, as a matrix was made
+            integer = np.int32 if max(value.nnz, *value.shape) < 2**31 else np.int64
+            parts = [value.indptr.astype(integer, copy=False), value.indices.astype(integer, copy=False), value.data]
+        for part in parts:
             array = np.ascontiguousarray(part)
             content.update(json.dumps(array.tolist()).encode() if array.dtype == object else array.data)
     return content.hexdigest()
