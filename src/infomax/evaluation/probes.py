@@ -238,11 +238,7 @@ def _validated(
     return scores
 
 
-PROBES: dict[str, Probe] = {
-    "paper": paper_probe,
-    "converged": converged_probe,
-    "validated": validated_probe,
-}
+PROBES: dict[str, Probe] = {"paper": paper_probe, "converged": converged_probe, "validated": validated_probe}
 
 
 def choose_probe(name: str) -> Probe:

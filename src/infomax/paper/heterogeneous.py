@@ -21,11 +21,7 @@ from infomax.progress import Progress, silent
 
 PATHS = {
     "heco-acm": ("paper-author-paper", "paper-subject-paper"),
-    "heco-dblp": (
-        "author-paper-author",
-        "author-paper-conference-paper-author",
-        "author-paper-term-paper-author",
-    ),
+    "heco-dblp": ("author-paper-author", "author-paper-conference-paper-author", "author-paper-term-paper-author"),
 }
 PUBLISHED = {"heco-acm": (88.6, 87.6, 89.0), "heco-dblp": (91.3, 90.3, 90.6)}
 """Macro-F1 in percent that HeCo's authors publish, for each of `LABELLED`."""
@@ -43,12 +39,12 @@ def score_types(dataset: str, *, runs: int = 10, device: str = "auto", progress:
     codes = encode_labels(graph.labels["class"])[0]
     splits = [{part: graph.splits[f"{part}_{count}"] for part in PARTS} for count in LABELLED]
     deep = max(path.count("-") for path in PATHS[dataset])  # one layer sees no node of the same type
-    along = {"encoder": partial(PathMean, paths=PATHS[dataset])}
+    along, flat = {"encoder": partial(PathMean, paths=PATHS[dataset])}, flattened(graph)
     methods: dict[str, tuple[Graph, dict[str, Any]]] = {
         "DGI along paths": (graph, along),
         "Random-Init along paths": (graph, {**along, "epochs": 0}),
-        "DGI, flattened graph": (flattened(graph), {"own": 0}),
-        f"DGI, flattened graph, {deep} layers": (flattened(graph), {"own": 0, "encoder": partial(GCN, layers=deep)}),
+        "DGI, flattened graph": (flat, {"own": 0}),
+        f"DGI, flattened graph, {deep} layers": (flat, {"own": 0, "encoder": partial(GCN, layers=deep)}),
     }
 
     def scores(vectors: Any) -> list[float]:

@@ -214,12 +214,7 @@ class OnDisk:
 
 
 def embedder(
-    recipe: Recipe,
-    graph: Graph,
-    device: str,
-    *,
-    rows: NDArray[np.int64] | None = None,
-    numbers: float | None = None,
+    recipe: Recipe, graph: Graph, device: str, *, rows: NDArray[np.int64] | None = None, numbers: float | None = None
 ) -> Embedder:
     """The embedder of a graph, in memory or on disk; refused where memory is short.
 
