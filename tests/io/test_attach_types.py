@@ -126,3 +126,20 @@ def test_new_rows_need_ids_where_the_known_ones_have_words(tmp_path: Path) -> No
     known = read_graph(old, edges_as="payment", types="person,shop", source="person", target="shop")
     new = tabled(tmp_path / "new.csv", {"person": [1], "shop": [2], "amount": [4]})
     told(["new.csv", 'a column "id"'], read_graph, new, attach_to=known)
+
+
+def test_new_nodes_keep_their_names(tmp_path: Path) -> None:
+    """Authors have a name alone, papers a title, which is features as well."""
+    for folder, author, paper in (("known", "1,Ann", "5,on the nature"), ("new", "2,Bob", "6,on the stars")):
+        more = ["3,Eve"] if folder == "known" else []
+        write_lines(tmp_path / folder / "nodes" / "author.csv", "id,name", author, *more)
+        write_lines(tmp_path / folder / "nodes" / "paper.csv", "id,title,year", paper + ",1905")
+        write_lines(tmp_path / folder / "edges" / "author.writes.paper.csv", "author,paper", f"{author[0]},{paper[0]}")
+    graph = read_graph(tmp_path / "new", attach_to=read_graph(tmp_path / "known"))
+    assert graph.target("author").node_names.tolist() == ["Ann", "Eve", "Bob"]
+    assert graph.target("paper").node_names.tolist() == ["on the nature", "on the stars"]
+
+
+def write_lines(path: Path, *lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")

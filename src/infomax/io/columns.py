@@ -134,7 +134,9 @@ class Columns:
     def like(self, names: Sequence[str], encoding: Encoding | None) -> Self:
         """The columns that make the features of these names, as they were learnt from those of an earlier graph."""
         used = names if encoding is None else [column.name for column in encoding.used]
-        return dataclasses.replace(self, features=tuple(used), encoding=encoding, learns=False)
+        called = {"name": encoding.called} if encoding and encoding.called else {}
+        earlier = {**self.earlier, **called}
+        return dataclasses.replace(self, features=tuple(used), encoding=encoding, learns=False, earlier=earlier)
 
     @property
     def made(self) -> Kind | None:

@@ -107,7 +107,9 @@ def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) ->
 def _attach_types(edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record) -> Record:
     columns.refuse(("labels", "ignore", "groups", "kinds", "matrix"), "none where nodes are attached")
     like = {kind: (one.feature_names, one.encoding) for kind, one in known.by_type().items()}
-    columns = replace(columns, earlier={**known.table_columns, **columns.named()}).like_types(like)
+    # Where only names were read of a type, its encoding does not tell their column: the usual one is taken.
+    earlier = {"name": "name", **known.table_columns, **columns.named()}
+    columns = replace(columns, earlier=earlier).like_types(like)
     if nodes is None and is_typed(Path(edges)):
         return attach_types(of_folder(Path(edges), columns.as_before("edges_as")), known)
     edge_path, node_path, _ = _paths(edges, nodes)
