@@ -130,14 +130,17 @@ def test_new_rows_need_ids_where_the_known_ones_have_words(tmp_path: Path) -> No
 
 def test_new_nodes_keep_their_names(tmp_path: Path) -> None:
     """Authors have a name alone, papers a title, which is features as well."""
-    for folder, author, paper in (("known", "1,Ann", "5,on the nature"), ("new", "2,Bob", "6,on the stars")):
-        more = ["3,Eve"] if folder == "known" else []
-        write_lines(tmp_path / folder / "nodes" / "author.csv", "id,name", author, *more)
-        write_lines(tmp_path / folder / "nodes" / "paper.csv", "id,title,year", paper + ",1905")
-        write_lines(tmp_path / folder / "edges" / "author.writes.paper.csv", "author,paper", f"{author[0]},{paper[0]}")
+    tables = {
+        "known": (["1,Ann", "3,Eve"], ["5,on the nature,1905", "7,of mice and men,1937"], "1,5"),
+        "new": (["2,Bob"], ["6,on the stars,1910"], "2,6"),
+    }
+    for folder, (authors, papers, writes) in tables.items():
+        write_lines(tmp_path / folder / "nodes" / "author.csv", "id,name", *authors)
+        write_lines(tmp_path / folder / "nodes" / "paper.csv", "id,title,year", *papers)
+        write_lines(tmp_path / folder / "edges" / "author.writes.paper.csv", "author,paper", writes)
     graph = read_graph(tmp_path / "new", attach_to=read_graph(tmp_path / "known"))
     assert graph.target("author").node_names.tolist() == ["Ann", "Eve", "Bob"]
-    assert graph.target("paper").node_names.tolist() == ["on the nature", "on the stars"]
+    assert graph.target("paper").node_names.tolist() == ["on the nature", "of mice and men", "on the stars"]
 
 
 def write_lines(path: Path, *lines: str) -> None:
