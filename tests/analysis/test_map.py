@@ -31,10 +31,12 @@ def meta(text):
     return json.loads(re.search(r'id="meta">(.*?)</script>', text)[1])
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("block", [300, 100, 7])
-def test_neighbours_are_those_of_a_search_node_by_node(block, monkeypatch):
+def test_neighbours_are_those_of_a_search_node_by_node(block, compiled, monkeypatch):
     """Whatever blocks they are compared in, also smaller ones than the neighbours asked for."""
-    monkeypatch.setattr("infomax.analysis.map.neighbours.BLOCK", block)
+    monkeypatch.setattr(f"infomax.analysis.map.neighbours.{'_Compiled' if compiled else '_Plain'}.block", block)
+    monkeypatch.setattr("infomax.analysis.map.neighbours.LARGE", 0 if compiled else 301)
     vectors, _ = clusters(300)
     vectors[7] = 0
     vectors[11:14] = vectors[10]  # equal vectors: ties are told in input order

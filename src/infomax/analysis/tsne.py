@@ -2,23 +2,27 @@
 
 The gradient of t-SNE is an attraction along the edges of the neighbour graph, and a repulsion between all pairs,
 sum_j (y_i - y_j) / (1 + |y_i - y_j|^2)^2. The repulsion is a convolution of the density of the points with a fixed
-kernel, so it is computed on a grid by the fast Fourier transform. A place is one complex number.
+kernel, so it is computed on a grid by the fast Fourier transform.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.fft
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import fft, sparse
 from scipy.special import xlogy
 
+from infomax.kernels.sharing import equal, even, share
 from infomax.progress import Progress, silent
 
+Places: TypeAlias = NDArray[np.float32]
+"""Points in the plane, ``[N, 2]``."""
+Edges: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float32]]
+"""A CSR matrix ``[N, N]``: the starts of its rows, columns and values."""
 CELL, CELLS = 0.5, 100
 
 
@@ -42,10 +46,11 @@ def descend(
     """
     n = len(start)
     places, speed, gain = 1e-4 * np.ascontiguousarray(start), np.zeros_like(start), np.ones_like(start)
+    # Numbers without a sign, since numba lets those below zero count from the end, which takes longer.
+    forces = edges.indptr.astype(np.uint32), edges.indices.astype(np.uint32), edges.data
     for step in range(early + late):
         pull, momentum = (12, 0.5) if step < early else (1, 0.8)
-        points = places.view(np.complex64).ravel()
-        gradient = (pull * _attraction(points, edges) - _repulsion(points, fine)).view(np.float32).reshape(n, 2)
+        gradient = pull * _attraction(places, forces) - _repulsion(places, fine)
         gain = np.maximum(np.where(gradient * speed > 0, 0.8 * gain, gain + 0.2), 0.01).astype(np.float32)
         speed = momentum * speed - n / pull * gain * gradient
         places = places + speed
@@ -79,57 +84,52 @@ def affinities(vectors: NDArray[Any], perplexity: float) -> sparse.csr_array:
     return sparse.csr_array(near + near.T)
 
 
-def _attraction(points: NDArray[np.complex64], edges: sparse.csr_array) -> NDArray[np.complex64]:
-    """Sum over the edges of a node of p_ij (y_i - y_j) / (1 + |y_i - y_j|^2), ``[N]``; every node has an edge."""
-    apart = np.repeat(points, np.diff(edges.indptr)) - points[edges.indices]
-    pulls = apart * (edges.data / (1 + apart.real**2 + apart.imag**2))
-    total: NDArray[np.complex64] = np.add.reduceat(pulls, edges.indptr[:-1])
-    return total
+def _attraction(points: Places, edges: Edges) -> Places:
+    """Sum over the edges of a node of p_ij (y_i - y_j) / (1 + |y_i - y_j|^2), ``[N, 2]``."""
+    from infomax.analysis.compiled import attract
+
+    out = np.empty_like(points)
+    share(attract, (even(edges[0]), points, *edges, out))
+    return out
 
 
-def _repulsion(points: NDArray[np.complex64], fine: bool) -> NDArray[np.complex64]:
-    """Sum over all other nodes of (y_i - y_j) / (1 + |y_i - y_j|^2)^2, divided by that of 1 / (1 + |.|^2), ``[N]``."""
+def _repulsion(points: Places, fine: bool) -> Places:
+    """Sum over all other nodes of (y_i - y_j) / (1 + |y_i - y_j|^2)^2, divided by that of 1 / (1 + |.|^2)."""
+    from infomax.analysis.compiled import collect, spread
+
     cell, degree = CELL, 1
     if fine:
-        reach = max(float(np.ptp(points.real)), float(np.ptp(points.imag)), 0.1)
+        reach = max(float(np.ptp(points, axis=0).max()), 0.1)
         cell, degree = min(CELL, 2.0 ** math.floor(math.log2(reach / CELLS))), 3  # a power of 2: few kernels
-    grid = (points - (points.real.min() + 1j * points.imag.min())) / np.float32(cell)
-    x, y = grid.real.astype(np.int64), grid.imag.astype(np.int64)
-    side = int(max(x.max(), y.max())) + degree + 1
     # A point is shared among the corners around it; it reads the field from them with the same shares.
-    across, up = _shares(grid.real - x, degree), _shares(grid.imag - y, degree)
-    corner = x * side + y
-    shares = [(corner + i * side + j, across[i] * up[j]) for i in range(degree + 1) for j in range(degree + 1)]
-    density = np.zeros(side * side)
-    for cells, share in shares:
-        density += np.bincount(cells, share, minlength=side * side)
+    grid = (points - points.min(axis=0)) / np.float32(cell)
+    side = int(grid.max()) + degree + 1
+    density = np.zeros((side, side), np.float32)
+    spread(grid, density, degree)
     # Twice as wide as the grid, so that it does not wrap round; in steps of 64, so that few kernels are computed.
-    size = scipy.fft.next_fast_len(64 * (2 * side // 64 + 1))
+    size = fft.next_fast_len(64 * (2 * side // 64 + 1))
     potential, force = _kernels(size, cell, degree)
-    spectrum = scipy.fft.fft2(density.astype(np.float32).reshape(side, side), s=(size, size), workers=-1)
-    pairs = float((np.abs(spectrum) ** 2 * potential).mean()) - len(points)
-    field = scipy.fft.ifft2(spectrum * force, workers=-1, overwrite_x=True)[:side, :side].ravel()
-    total: NDArray[np.complex64] = sum(field[cells] * share for cells, share in shares)
-    return (total / max(pairs, 1e-12)).astype(np.complex64)
-
-
-def _shares(after: NDArray[Any], degree: int) -> list[NDArray[Any]]:
-    """Shares ``[N]`` of the degree + 1 lines around points, which lie so far after a line: a B-spline."""
-    shares = [np.ones_like(after)]
-    for d in range(1, degree + 1):
-        lower = [np.zeros_like(after), *shares, np.zeros_like(after)]
-        shares = [((after + d - i) * lower[i] + (1 - after + i) * lower[i + 1]) / d for i in range(d + 1)]
-    return shares
+    spectrum = fft.fft(fft.rfft(density, size, axis=1, workers=-1), size, axis=0, workers=-1)
+    pairs = float((np.abs(spectrum) ** 2 * potential).sum()) - len(points)
+    columns = fft.ifft(spectrum * force, axis=1, workers=-1, overwrite_x=True)[:, :side]
+    field = fft.irfft(columns, size, axis=2, workers=-1)
+    out = np.empty_like(points)
+    share(collect, (equal(len(points)), grid, field, degree, 1 / max(pairs, 1e-12), out))
+    return out
 
 
 @lru_cache(maxsize=1)
 def _kernels(size: int, cell: float, degree: int) -> tuple[NDArray[np.float32], NDArray[np.complex64]]:
-    """Spectra ``[size, size]`` of 1 / (1 + |z|^2) and z / (1 + |z|^2)^2 on the grid, corrected for the sharing."""
-    cycles = scipy.fft.fftfreq(size)
-    z = cell * size * (cycles[:, None] + 1j * cycles)
-    closeness = 1 / (1 + np.abs(z) ** 2)
+    """Spectra of 1 / (1 + |z|^2) and z / (1 + |z|^2)^2 on the grid, corrected for the sharing.
+
+    Both are the half ``[size, size // 2 + 1]`` that a real function needs, the second for each of two coordinates. The
+    first is scaled so that its sum, weighted by a squared spectrum, is the sum over all pairs.
+    """
+    cycles = fft.fftfreq(size)
+    z = cell * size * np.stack(np.meshgrid(cycles, cycles, indexing="ij"))
+    closeness = 1 / (1 + (z**2).sum(axis=0))
     # A spline multiplies the spectrum by a power of sinc in each direction, once for writing and once for reading.
-    blur = np.outer(np.sinc(cycles), np.sinc(cycles)) ** (2 * degree + 2)
-    potential = scipy.fft.fft2(closeness).real / blur
-    force = scipy.fft.fft2(z * closeness**2) / blur
-    return potential.astype(np.float32), force.astype(np.complex64)
+    blur = np.outer(np.sinc(cycles), np.sinc(fft.rfftfreq(size))) ** (2 * degree + 2)
+    potential, force = (fft.rfft2(kernel) / blur for kernel in (closeness, z * closeness**2))
+    potential[:, 1 : (size + 1) // 2] *= 2  # these columns stand for two
+    return (potential.real / size**2).astype(np.float32), force.astype(np.complex64)

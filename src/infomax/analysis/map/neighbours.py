@@ -7,11 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from infomax.kernels.sharing import equal, share
 from infomax.progress import Progress, silent
 
 SPARE = 6
-BLOCK = 4000
-"""Rows that are compared with each other at a time; with a power of 2, transposing takes twice as long."""
+LARGE = 8_000
+"""Nodes from which compiled code is worth loading."""
 
 
 @torch.no_grad()
@@ -31,28 +32,75 @@ def nearest(
     n = len(vectors)
     k, spare = min(k, n - 1), min(k + SPARE, n - 1)
     units = torch.nn.functional.normalize(torch.from_numpy(vectors).to(device))
-    best, found = units.new_full((n, spare), -torch.inf), torch.zeros(n, spare, dtype=torch.int64, device=device)
-
-    def keep(similar: Tensor, of: int, among: int) -> None:
-        """Keep the best of the rows from ``of`` on among those kept and the rows from ``among`` on."""
-        new, here = similar.topk(min(spare, similar.shape[1]), dim=1), slice(of, of + len(similar))
-        best[here], places = torch.cat([best[here], new.values], dim=1).topk(spare, dim=1)
-        found[here] = torch.cat([found[here], new.indices + among], dim=1).gather(1, places)
-
-    starts = range(0, n, BLOCK)
+    select = _Compiled if n >= LARGE and units.device.type == "cpu" else _Plain
+    kept, starts = select(units, spare), range(0, n, select.block)
     for done, first in enumerate(starts):
         for second in starts[: done + 1]:
-            similar = units[first : first + BLOCK] @ units[second : second + BLOCK].T
-            if first == second:
-                similar.fill_diagonal_(-torch.inf)
-            else:
-                keep(similar.T.contiguous(), second, first)
-            keep(similar, first, second)
+            similar = units[first : first + select.block] @ units[second : second + select.block].T
+            kept.offer(similar, first, second)
         progress((done + 1) * (done + 2) // 2, "neighbours", len(starts) * (len(starts) + 1) // 2)
-    rows, cosines = torch.empty(n, k, dtype=torch.int64), torch.empty(n, k)
-    for some in torch.arange(n).split(BLOCK):
-        rows[some], cosines[some] = (part.cpu() for part in _ordered(units[some], units, found[some], k))
+    rows, cosines = kept.ordered(k)
     return rows.numpy(), cosines.numpy()
+
+
+class _Plain:
+    """The nodes that are most similar to each node, so far as was seen, on any device."""
+
+    block = 4000
+    """Rows that are compared with each other at a time; with a power of 2, transposing takes twice as long."""
+
+    def __init__(self, units: Tensor, count: int) -> None:
+        self.units, n = units, len(units)
+        self.best = units.new_full((n, count), -torch.inf)
+        self.found = torch.zeros(n, count, dtype=torch.int64, device=units.device)
+
+    def offer(self, similar: Tensor, first: int, second: int) -> None:
+        """Look at the cosines ``[b, c]`` of two blocks of nodes, which begin with these."""
+        if first == second:
+            similar.fill_diagonal_(-torch.inf)
+        else:
+            self._keep(similar.T.contiguous(), second, first)
+        self._keep(similar, first, second)
+
+    def _keep(self, similar: Tensor, of: int, among: int) -> None:
+        """Keep the best of the rows from ``of`` on among those kept and the rows from ``among`` on."""
+        count, here = self.best.shape[1], slice(of, of + len(similar))
+        new = similar.topk(min(count, similar.shape[1]), dim=1)
+        self.best[here], places = torch.cat([self.best[here], new.values], dim=1).topk(count, dim=1)
+        self.found[here] = torch.cat([self.found[here], new.indices + among], dim=1).gather(1, places)
+
+    def ordered(self, k: int) -> tuple[Tensor, Tensor]:
+        """The rows and the cosines ``[N, k]`` of the nearest nodes, ranked in double precision."""
+        parts = [
+            _ordered(each, self.units, found, k)
+            for each, found in zip(self.units.split(self.block), self.found.split(self.block), strict=True)
+        ]
+        rows, cosines = (torch.cat([part.cpu() for part in each]) for each in zip(*parts, strict=True))
+        return rows, cosines
+
+
+class _Compiled(_Plain):
+    """As `_Plain`, in main memory, in one pass over the cosines."""
+
+    block = 1500
+    """Their cosines stay in the cache."""
+
+    def __init__(self, units: Tensor, count: int) -> None:
+        super().__init__(units, count)
+        self.worst, self.level = np.zeros(len(units), np.int64), np.full(len(units), -np.inf, np.float32)
+
+    def offer(self, similar: Tensor, first: int, second: int) -> None:
+        from infomax.analysis.compiled import keep_nearest
+
+        kept = self.best.numpy(), self.found.numpy(), self.worst, self.level
+        keep_nearest(similar.numpy(), first, second, *kept)
+
+    def ordered(self, k: int) -> tuple[Tensor, Tensor]:
+        from infomax.analysis.compiled import exact_cosines
+
+        candidates, exact = self.found.sort(dim=1).values, torch.empty_like(self.best)
+        share(exact_cosines, (equal(len(exact)), *(each.numpy() for each in (self.units, candidates, exact))))
+        return _best(candidates, exact, k)
 
 
 def ranked(here: Tensor, there: Tensor, own: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -69,5 +117,10 @@ def _ordered(here: Tensor, there: Tensor, candidates: Tensor, k: int) -> tuple[T
     """The nearest k of the candidates ``[b, c]``, rows of ``there [m, d]``, to ``here [b, d]``, and the cosines."""
     candidates = candidates.sort(dim=1).values
     exact = torch.einsum("bd,bcd->bc", here.double(), there[candidates].double()).float()
-    best = exact.argsort(dim=1, descending=True, stable=True)[:, :k]
-    return candidates.gather(1, best), exact.gather(1, best).clamp(-1, 1)
+    return _best(candidates, exact, k)
+
+
+def _best(candidates: Tensor, cosines: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k of the candidates ``[b, c]`` with the highest cosines, and these; ties in the order of the candidates."""
+    best = cosines.argsort(dim=1, descending=True, stable=True)[:, :k]
+    return candidates.gather(1, best), cosines.gather(1, best).clamp(-1, 1)
