@@ -100,16 +100,13 @@ def _read(run: Path, device: str, k: str) -> tuple[Embeddings | StoredEmbeddings
     graph = read_training_graph(run)
     if k != "auto" and not (k.isdecimal() and 1 <= int(k) <= graph.num_nodes):
         raise InputError("-k", f"auto, or a number from 1 to {graph.num_nodes:,}", k)
-    if device == "auto" and (written := vectors_of_run(run)) is not None:
-        return written, graph
+    if device == "auto" and (held := vectors_of_run(run, graph)) is not None:
+        return held, graph
 
     from infomax.estimator import DGI
 
-    model = DGI.load(run)
-    model.device = device
-    if model.graph_.table.mapped:
-        return written_once(model, run), model.graph_
-    return model.transform(model.graph_), model.graph_
+    model = DGI.load(run, device=device)
+    return written_once(model, run) if graph.table.mapped else model.transform(model.graph_), graph
 
 
 def _show_choice(scores: dict[int, Stability], chosen: int) -> None:

@@ -153,10 +153,10 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
     return replace(graph, table_columns=described.get("columns", {}))
 
 
-def vectors_of_run(folder: Path) -> Embeddings | None:
+def vectors_of_run(folder: Path, graph: Graph | None = None) -> Embeddings | None:
     """Read the vectors that a run holds, without torch; None if it holds none or any of its files is damaged.
 
-    Then `DGI.load` computes them, or says what is damaged.
+    Then `DGI.load` computes them, or says what is damaged. ``graph`` is that of the run, if it was read before.
     """
     try:
         values, config = checkpoints.load(folder / MODEL, "np")[1], read_json(folder / CONFIG)
@@ -164,7 +164,7 @@ def vectors_of_run(folder: Path) -> Embeddings | None:
         if config.get("format") != FORMAT or (values.get("config"), values.get("vectors")) != expected:
             return None
         read_report(folder / HEALTH)
-        graph = read_training_graph(folder)
+        graph = graph or read_training_graph(folder)
         vectors = Embeddings.read(folder / VECTORS).vectors
         return Embeddings(vectors, graph.ids, graph.node_names, str(values.get("made_by", "")))
     except (InputError, OSError):
