@@ -49,7 +49,7 @@ class Floor:
     """A training in C."""
 
     def __init__(self, problem: Problem) -> None:
-        from infomax.kernels.cpu import BLOCK, FEWEST
+        from infomax.kernels.cpu_products import BLOCK, FEWEST
 
         if problem.device.type != "cpu":
             raise CannotRun("floor.c is for a CPU")

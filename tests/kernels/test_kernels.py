@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from sample_graphs import random_graph
@@ -104,13 +105,40 @@ def test_product(threads, monkeypatch, generator):
 
 @pytest.mark.parametrize("block", [1, 4 * 17 * 4, 4 * 17 * 10])
 def test_product_by_blocks(block, monkeypatch, generator):
-    from infomax.kernels import cpu
+    from infomax.kernels import cpu_products as cpu
 
     monkeypatch.setattr(cpu, "BLOCK", block)
     monkeypatch.setattr(cpu, "FEWEST", 0)
     dense, matrix = sparse(23, 31, generator)
     y = torch.randn(31, 17, generator=generator)
     torch.testing.assert_close(cpu.product(matrix, y), dense @ y)
+
+
+@pytest.mark.parametrize("per_row", range(10))
+def test_rows_of_any_number_of_entries(per_row, generator):
+    """What was in memory before does not matter."""
+    from infomax.kernels.cpu_products import product
+
+    dense, y = torch.zeros(6, 12), torch.randn(12, 5, generator=generator)
+    dense[:, :per_row] = torch.randn(6, per_row, generator=generator)
+    found = product(dense.to_sparse_csr(), y, lambda shape, dtype: np.full(shape, np.nan, dtype))
+    torch.testing.assert_close(found, dense @ y)
+
+
+def test_products_of_several_and_of_a_shuffle(monkeypatch, generator):
+    dense, matrix = sparse(23, 31, generator)
+    transpose = dense.T.contiguous().to_sparse_csr()
+    y, rows = torch.randn(2, 31, 17, generator=generator), torch.randperm(31, generator=generator)
+    for found in both(lambda: Backend(CPU).product(matrix, y), monkeypatch):
+        torch.testing.assert_close(found, dense @ y)
+    leaf = y[0].clone().requires_grad_()
+    expected = dense @ torch.stack([leaf, leaf[rows]])
+    for found in both(lambda: Backend(CPU).pair_product(matrix, rows, y[0]), monkeypatch):
+        torch.testing.assert_close(found, expected)
+    grad = torch.randn(2, 23, 17, generator=generator)
+    (wanted,) = torch.autograd.grad(expected, leaf, grad)
+    for found in both(lambda: Backend(CPU).pair_gradient(transpose, rows, grad), monkeypatch):
+        torch.testing.assert_close(found, wanted)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(0, 5), (5, 0), (3, 5)])

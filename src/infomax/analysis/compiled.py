@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from infomax.kernels.cpu import _compiled
+from infomax.kernels.cpu_products import _compiled
 
 CHUNK = 32
 """Products that are compared at a time; most of them are below what is kept already."""

@@ -101,12 +101,27 @@ class Backend:
         return kernels.Sparse(matrix) if kernels else matrix
 
     def product(self, matrix: Any, y: Tensor) -> Tensor:
-        """Multiply a prepared CSR matrix ``[M, N]`` by a dense ``[N, D]``; `SparseOperand` has the gradient."""
+        """Multiply a prepared CSR matrix ``[M, N]`` by a dense ``[N, D]``, on a CPU also by ``[B, N, D]``.
+
+        `SparseOperand` has the gradient.
+        """
         if self.triton and not isinstance(matrix, Tensor):
             return self.triton.product(matrix, y)  # type: ignore[no-any-return]
-        if kernels := self.numba(max(matrix.shape[0], len(y)) * y.shape[1]):
+        if kernels := self.numba(max(matrix.shape[0], y.shape[-2]) * y.shape[-1]):
             return kernels.product(matrix, y, self.empty)  # type: ignore[no-any-return]
         return plain.product(matrix, y)
+
+    def pair_product(self, matrix: Tensor, rows: Tensor, y: Tensor) -> Tensor:
+        """P Y and P Y[rows], ``[2, M, D]``, for a permutation ``[N]``, on a CPU."""
+        if kernels := self.numba(max(matrix.shape) * y.shape[1]):
+            return kernels.pair_product(matrix, rows, y, self.empty)  # type: ignore[no-any-return]
+        return torch.stack(plain.pair_product(matrix, rows, y))
+
+    def pair_gradient(self, transpose: Tensor, rows: Tensor, grad: Tensor) -> Tensor:
+        """The gradient ``[N, D]`` by Y, from that ``[2, M, D]`` of `pair_product`; with the transpose of P."""
+        if kernels := self.numba(max(transpose.shape) * grad.shape[2]):
+            return kernels.pair_gradient(transpose, rows, grad, self.empty)  # type: ignore[no-any-return]
+        return plain.pair_gradient(transpose, rows, grad)
 
     def pool_tree(self, h: Tensor, tree: plain.Tree, share: Tensor) -> tuple[Tensor, Tensor]:
         """Return, from H ``[n, d]``, each inner node's own row and the mean over it and its children, ``[m, d]`` each.

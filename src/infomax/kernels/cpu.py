@@ -12,77 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from infomax.kernels.cpu_products import BLOCK, Empty, _compiled, pair_gradient, pair_product
+from infomax.kernels.cpu_products import product as product
+from infomax.kernels.cpu_products import sparse_product as sparse_product
 from infomax.kernels.plain import Outcome
 from infomax.kernels.ranks import Portion
-from infomax.kernels.sharing import equal, even, share
+from infomax.kernels.sharing import equal, share
 
 if TYPE_CHECKING:
     from infomax.kernels import Adam
 
 PIECE = 256
 """Rows that are summed in single precision; a longer sum would lose small terms."""
-
-BLOCK, FEWEST = 1 << 20, 4
-"""Bytes of a dense factor that stay in a core's cache; entries per row and block above which such blocks pay."""
-
-Empty = Callable[..., np.ndarray]
-"""A function of (shape, dtype) that returns an array with arbitrary contents."""
-
-
-def _compiled(function):
-    """Compile a function; the machine code is cached beside this file or in the user's cache, if one is writable.
-
-    Sums may be reordered and nothing is raised for a division by zero, so that loops use vector instructions; NaN is
-    preserved.
-    """
-    settings = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
-    try:
-        return njit(cache=True, **settings)(function)
-    except RuntimeError:  # no writable cache
-        return njit(**settings)(function)
-
-
-@_compiled
-def _add(row, columns, values, y, e, stop):
-    """Add entries e to stop to a row of a product; four at a time, to read and write the sum less often."""
-    while e + 4 <= stop:
-        a, b, c, d = values[e], values[e + 1], values[e + 2], values[e + 3]
-        p, q, r, s = y[columns[e]], y[columns[e + 1]], y[columns[e + 2]], y[columns[e + 3]]
-        for k in range(len(row)):
-            row[k] += a * p[k] + b * q[k] + c * r[k] + d * s[k]
-        e += 4
-    while e < stop:
-        a, p = values[e], y[columns[e]]
-        for k in range(len(row)):
-            row[k] += a * p[k]
-        e += 1
-
-
-@_compiled
-def _product(starts, columns, values, height, y, out, begin, end):
-    """Compute rows begin to end of a product, in blocks of rows of y that stay in the cache for all these rows."""
-    out[begin:end] = 0
-    reached = starts[begin:end].copy()
-    for border in range(height, len(y) + height, height):
-        for i in range(begin, end):
-            e = stop = reached[i - begin]
-            while stop < starts[i + 1] and columns[stop] < border:
-                stop += 1
-            _add(out[i], columns, values, y, e, stop)
-            reached[i - begin] = stop
-
-
-@_compiled
-def _pair_gradient(starts, columns, values, grad, grad_negative, rows, out, begin, end):
-    """Multiply by both gradients and add; row j of the second product belongs to node ``rows[j]``."""
-    for j in range(begin, end):
-        i = rows[j]
-        out[i] = 0
-        _add(out[i], columns, values, grad, starts[i], starts[i + 1])
-        _add(out[i], columns, values, grad_negative, starts[j], starts[j + 1])
 
 
 @_compiled
@@ -186,11 +129,6 @@ def _descend(weight, grad, mean, variance, kept, keep, rate, scale, begin, end):
         weight[i] -= rate * mean[i] / (np.sqrt(variance[i]) * scale + least)
 
 
-def product(matrix: Tensor, y: Tensor, empty: Empty = np.empty) -> Tensor:
-    """Multiply a CSR matrix ``[M, N]`` with ascending columns by a dense ``[N, D]``."""
-    return _products(empty, y, _blocked(matrix, y))[0]
-
-
 def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> Outcome:
     """As `Backend.pair_loss`; z and z_negative are overwritten by their gradients."""
     bias, slope, weight, offset = last
@@ -251,14 +189,10 @@ class _MeanPReLU(torch.autograd.Function):
 def shuffle_loss(
     matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *last: Tensor, empty: Empty = np.empty
 ) -> Outcome:
-    """As `Backend.shuffle_loss`; a shuffle renumbers columns or rows, without copying Y."""
-    starts, columns, values, height = _blocked(matrix, y)
-    shuffled = starts, rows.numpy()[columns], values, len(y)
-    z, z_negative = _products(empty, y, (starts, columns, values, height), shuffled)
-    record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *last)
-    back, y_grad = _csr(transpose), empty(y.shape, y.numpy().dtype)
-    share(_pair_gradient, (even(back[0]), *back, grad.numpy(), grad_negative.numpy(), rows.numpy(), y_grad))
-    return record, (torch.from_numpy(y_grad), *gradients)
+    """As `Backend.shuffle_loss`."""
+    z = pair_product(matrix, rows, y, empty)
+    record, (_, _, *gradients) = pair_loss(*z, *last)  # which overwrites z by its gradient
+    return record, (pair_gradient(transpose, rows, z, empty), *gradients)
 
 
 def adam(state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None, waited: Tensor | None) -> None:
@@ -270,27 +204,6 @@ def adam(state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None
     groups = zip(state.weights, gradients, state.means, state.variances, kept or state.weights, strict=True)
     flat = [[tensor.numpy().reshape(-1) for tensor in group] for group in groups]
     share(_descend, *((equal(len(group[0])), *group, keep, rate, scale) for group in flat))
-
-
-def _products(empty: Empty, y: Tensor, *matrices: tuple[Any, ...]) -> list[Tensor]:
-    """Multiply matrices by y, each as `_blocked` describes it; columns must ascend if there is more than one block."""
-    dense = y.contiguous().numpy()
-    outs = [empty((len(starts) - 1, y.shape[1]), dense.dtype) for starts, *_ in matrices]
-    calls = ((even(matrix[0]), *matrix, dense, out) for matrix, out in zip(matrices, outs, strict=True))
-    share(_product, *calls)
-    return [torch.from_numpy(out) for out in outs]
-
-
-def _blocked(matrix: Tensor, y: Tensor) -> tuple[Any, ...]:
-    """Return row starts, columns and values of a matrix, and the height of the blocks of y for a product with it."""
-    starts, columns, values = _csr(matrix)
-    height = max(1, BLOCK // (y.element_size() * y.shape[1]))
-    pieces = matrix.shape[0] * -(-len(y) // height)
-    return starts, columns, values, height if len(values) >= FEWEST * pieces else max(len(y), 1)
-
-
-def _csr(matrix: Tensor) -> tuple[np.ndarray, ...]:
-    return tuple(part.numpy() for part in (matrix.crow_indices(), matrix.col_indices(), matrix.values()))
 
 
 def _rows(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:

@@ -8,7 +8,7 @@ from numba import types
 from numba.extending import overload
 from torch import Tensor
 
-from infomax.kernels.cpu import _compiled
+from infomax.kernels.cpu_products import _compiled
 from infomax.kernels.sharing import equal, even, share
 
 ONE = np.uint64(1)

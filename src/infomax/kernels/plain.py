@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -46,6 +47,8 @@ class Tree:
 
 def product(matrix: Tensor, y: Tensor) -> Tensor:
     """As `Backend.product`."""
+    if y.dim() == 3:
+        return torch.stack([product(matrix, part) for part in y])
     if y.is_cuda:
         return matrix @ y
     # With a reduction torch writes the result once; without one it clears it, adds to it and copies it.
@@ -119,10 +122,19 @@ def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | N
 
 def shuffle_loss(matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *last: Tensor) -> Outcome:
     """As `Backend.shuffle_loss`."""
-    z, z_negative = product(matrix, y), product(matrix, y.index_select(0, rows))
-    record, (grad, grad_negative, *gradients) = pair_loss(z, z_negative, *last)
-    back = product(transpose, grad_negative).index_select(0, inverse(rows))
-    return record, (back.add_(product(transpose, grad)), *gradients)
+    record, (grad, grad_negative, *gradients) = pair_loss(*pair_product(matrix, rows, y), *last)
+    return record, (pair_gradient(transpose, rows, (grad, grad_negative)), *gradients)
+
+
+def pair_product(matrix: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """As `Backend.pair_product`."""
+    return product(matrix, y), product(matrix, y.index_select(0, rows))
+
+
+def pair_gradient(transpose: Tensor, rows: Tensor, grads: Iterable[Tensor]) -> Tensor:
+    """As `Backend.pair_gradient`."""
+    grad, grad_negative = grads
+    return product(transpose, grad_negative).index_select(0, inverse(rows)).add_(product(transpose, grad))
 
 
 def inverse(rows: Tensor) -> Tensor:

@@ -63,9 +63,11 @@ def _closed_form(model: Model, positive: View, negative: View) -> Tensor:
     encoder, discriminator = model.encoder, model.discriminator
     pair_loss = partial(positive.backend.pair_loss, portion=getattr(positive, "portion", None))
     if type(encoder) is PathMean:  # its activations are not the last thing that it does
-        h = encoder(positive, negative)
+        both = side_by_side(positive, negative)
+        h = encoder(both) if both else encoder(positive, negative)
         nothing = h[0].new_zeros(encoder.out_dim), h[0].new_ones(1)
-        return _ClosedForm.apply(pair_loss, *h, *nothing, discriminator.weight, discriminator.bias)  # type: ignore[no-any-return, no-untyped-call]
+        kernel = partial(_of_both, pair_loss) if both else pair_loss
+        return _ClosedForm.apply(kernel, *h, *nothing, discriminator.weight, discriminator.bias)  # type: ignore[no-any-return, no-untyped-call]
     last = (encoder.biases[-1], encoder.slopes[-1], discriminator.weight, discriminator.bias)
     shuffle = shuffle_of(positive, negative)
     if shuffle is not None and type(encoder) in (GCN, MeanPool) and encoder.depth == 1:
@@ -75,6 +77,13 @@ def _closed_form(model: Model, positive: View, negative: View) -> Tensor:
     both = side_by_side(positive, negative)
     z = encoder.before_activation(both)[0].chunk(2) if both else encoder.before_activation(positive, negative)
     return _ClosedForm.apply(pair_loss, *z, *last)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def _of_both(pair_loss: Callable[..., Any], h: Tensor, *last: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """As ``pair_loss``, from ``[2 N, d]``: the nodes of the positive, then of the negative."""
+    record, (grad, grad_negative, *gradients) = pair_loss(*h.chunk(2), *last)
+    overwritten = grad.data_ptr() == h.data_ptr()
+    return record, (h if overwritten else torch.cat([grad, grad_negative]), *gradients)
 
 
 class _ClosedForm(torch.autograd.Function):

@@ -28,10 +28,12 @@ def pools_first(last: SparseOperand, x: Operand, weight: Tensor) -> bool:
     return 4 * dim * last.shape[0] * features + pooling * features < 2 * dim * own + 4 * dim * pooling
 
 
-def pool_features(last: SparseOperand, x: Operand, rows: Tensor | None = None) -> Tensor:
-    """P X, dense, ``[M, F]``; with ``rows``, of these rows of X."""
+def pool_features(last: SparseOperand, x: Operand, dim: int, rows: Tensor | None = None) -> Tensor:
+    """P X, dense, ``[M, F]``; with ``rows``, of these rows of X. It stands for a product of width ``dim``."""
     if isinstance(x, Tensor):
         return last @ (x if rows is None else x[rows])
+    if kernels := last.backend.numba(x.shape[0] * dim):
+        return kernels.sparse_product(last.matrix, x.matrix, rows)  # type: ignore[no-any-return]
     matrix = last.scipy
     if rows is not None:  # other columns of P, which is smaller than X
         matrix = sparse.csr_array((matrix.data, rows.numpy()[matrix.indices], matrix.indptr), shape=matrix.shape)

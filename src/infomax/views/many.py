@@ -18,6 +18,7 @@ from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.ranks import Portion
 from infomax.views.operands import multiply
+from infomax.views.paths import PathView
 from infomax.views.propagation import Propagation, Rule
 from infomax.views.view import AllNodes, Corruption, View, Views
 from infomax.views.whole import WholeGraph, WholeView
@@ -122,7 +123,9 @@ class PaddedView(AllNodes):
 
 
 def side_by_side(positive: View, negative: View) -> View | None:
-    """Return one view of both graphs of a padded pair, which needs half as many operations; None for other views."""
+    """Return one view of both graphs of a pair, which needs half as many operations; None where there is none."""
+    if isinstance(positive, PathView) and isinstance(negative, PathView):
+        return positive.beside(negative)
     if not (isinstance(positive, PaddedView) and isinstance(negative, PaddedView)):
         return None
     features = torch.cat([positive.features, negative.features])

@@ -84,6 +84,10 @@ class SparseOperand:
             return self.backend.product(self.prepared, y)
         return _SparseProduct.apply(y, self)  # type: ignore[no-any-return, no-untyped-call]
 
+    def pair(self, y: Tensor, rows: Tensor) -> Tensor:
+        """P Y and P Y[rows], ``[2, M, D]``, of y ``[N, D]`` and a permutation ``[N]``, on a CPU."""
+        return _PairProduct.apply(y, self, rows)  # type: ignore[no-any-return, no-untyped-call]
+
     def rows(self, start: int, stop: int) -> SparseOperand:
         """Return rows start to stop, ``[stop - start, N]``."""
         starts = self.matrix.crow_indices()[start : stop + 1]
@@ -237,6 +241,18 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         return ctx.operand.backend.product(ctx.operand.transpose.prepared, grads[0]), None
+
+
+class _PairProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, operand: SparseOperand, rows: Tensor) -> Tensor:
+        ctx.operand, ctx.rows = operand, rows
+        return operand.backend.pair_product(operand.matrix, rows, y)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        operand = ctx.operand
+        return operand.backend.pair_gradient(operand.transpose.matrix, ctx.rows, grads[0]), None, None
 
 
 def tensors(matrix: Any) -> tuple[Tensor, Tensor, Tensor]:

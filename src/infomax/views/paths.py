@@ -83,6 +83,8 @@ class PathView(AllNodes, AlongPaths):
     rows: Mapping[str, Tensor] = field(default_factory=dict)
     known: dict[str, Tensor] = field(default_factory=dict)
     """By path, its features pooled by the last factor, in their own order, which all steps share."""
+    both: bool = False
+    """Whether it stands for two views: all features in their own order, then shuffled; ``[2 N, d]``, not ``[N, d]``."""
 
     @classmethod
     def of(cls, graph: Record, rule: Rule, place: Place) -> PathView:
@@ -109,6 +111,11 @@ class PathView(AllNodes, AlongPaths):
         sizes = {kind: known.features.shape[0] for kind, known in self.products.items()}
         return dataclasses.replace(self, rows={k: self.backend.permutation(n, generator) for k, n in sizes.items()})
 
+    def beside(self, negative: PathView) -> PathView | None:
+        """Both views as one, on a CPU; None if the negative is not this view with all features shuffled."""
+        alike = negative.products is self.products and negative.rows and not self.rows
+        return dataclasses.replace(negative, both=True) if alike and self.backend.device.type == "cpu" else None
+
     def blocks(self) -> Callable[[int, int], PathBlock]:
         """A function of (start, stop) that returns the view of these nodes; all share what is computed for all."""
         view = self.fresh()
@@ -123,16 +130,30 @@ class PathView(AllNodes, AlongPaths):
         """The mean of means along a path of X Θ of the type at its end."""
         (*others, last), end = self.chains[path], self.ends[path]
         x, rows = self.products[end].features, self.rows.get(end)
-        if self.backend.device.type != "cpu" or not pools_first(last, x, weight):
-            return self.chains[path][0] @ self.before_last(path, weight)
-        if rows is None and path not in self.known:
-            self.known[path] = pool_features(last, x)
-        pooled = self.known[path] if rows is None else pool_features(last, x, rows)
-        return _through(others, multiply(pooled, weight, self.backend))
+        if self.backend.device.type == "cpu" and pools_first(last, x, weight):
+            y = multiply(self._pooled(path, weight.shape[1]), weight, self.backend)
+            y = y.unflatten(0, (2, -1)) if self.both else y
+        elif self.both and rows is not None:
+            y = last.pair(self.products[end].of(None, weight, self.backend), rows)
+        else:
+            y = last @ self._features(end, weight)
+        y = _through(others, y)
+        return y.flatten(0, 1) if self.both else y
 
     def before_last(self, path: str, weight: Tensor) -> Tensor:
         """All means along a path but those of its first step, ``[N_1, d]``."""
         return _through(self.chains[path][1:], self._features(self.ends[path], weight))
+
+    def _pooled(self, path: str, dim: int) -> Tensor:
+        """The features at the end of a path, pooled by its last factor."""
+        last, end = self.chains[path][-1], self.ends[path]
+        x, rows = self.products[end].features, self.rows.get(end)
+        if path not in self.known and (self.both or rows is None):
+            self.known[path] = pool_features(last, x, dim)
+        if rows is None:
+            return self.known[path]
+        shuffled = pool_features(last, x, dim, rows)
+        return torch.cat([self.known[path], shuffled]) if self.both else shuffled
 
     def _features(self, kind: str, weight: Tensor) -> Tensor:
         y = self.products[kind].of(None, weight, self.backend)
