@@ -88,12 +88,22 @@ class Preset:
         return encoder.keywords.get("paths", {}) if encoder.func is PathMean else {}
 
     def fitted_to(self, graph: Graph) -> Preset:
-        """Return the preset with the paths of a graph of several types, where the encoder takes paths."""
+        """Return the preset with the paths of a graph of several types, where the encoder takes paths.
+
+        Parts of ours that need edges of one type are refused.
+        """
         encoder = partial(self.encoder)
         if encoder.func is not PathMean:
             return self
         if not graph.kind:
             raise InputError("encoder PathMean", "a graph of several types of nodes", "one type of nodes")
+        where, corruption = ", in a graph of several types of nodes", partial(self.corruption).func
+        if self.smooth:
+            raise InputError("smooth", f"0{where}", str(self.smooth), "Leave it out.")
+        if self.regime in (Patches, ManyGraphs):
+            raise InputError("views", f"WholeGraph or Batches{where}", self.regime.__name__)
+        if corruption in PARTS.values() and corruption is not shuffle_features:
+            raise InputError("corruption", f"shuffle_features{where}", corruption.__name__)
         return dataclasses.replace(self, encoder=partial(PathMean, paths=graph.paths(**encoder.keywords)))
 
     def work(self, nodes: int) -> float:

@@ -246,6 +246,33 @@ def test_options_for_several_types_need_them(tmp_path):
     assert "a graph of several types of nodes" in said(result)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--paths", "paper-author-paper,author-papr"], 'path "author-papr": expected a step such as author-paper'),
+        (
+            ["--type", "paper", "--paths", "author-paper"],
+            '--paths: expected paths that begin at paper, found "author-pap',
+        ),
+        (["--set", "layers=2"], "encoder: expected that along paths"),
+        (["--set", "encoder=two-hops"], "encoder: expected that along paths"),
+        (["--set", "corruption=flip"], "corruption: expected shuffle_features, in a graph of several types"),
+        (["--preset", "many-graphs"], "views: expected WholeGraph or Batches, in a graph of several types"),
+        (["--smooth", "2"], "smooth: expected 0, in a graph of several types"),
+    ],
+)
+def test_what_does_not_fit_a_type_is_refused_before_any_is_trained(folder, tmp_path, words, message):
+    outcome = infomax("train", folder, "--dim", 4, "--epochs", 1, *words, "--out", tmp_path / "run")
+    assert (outcome.code, message in said(outcome)) == (2, True), said(outcome)
+    assert not (tmp_path / "run").exists()
+
+
+def test_spaces_between_paths_are_not_of_their_names(folder, tmp_path):
+    words = ("--type", "author", "--dim", 4, "--epochs", 1, "--out", tmp_path / "run")
+    output = said(infomax("train", folder, "--paths", "author-paper, author-paper-venue-paper", *words))
+    assert output.endswith("paths: author-paper, author-paper-venue-paper")
+
+
 def test_info_draws_types_relations_and_paths(folder, tmp_path):
     output = said(infomax("info", str(folder), "--labels", "topic"))
     for row in ("author │ 20 │ positions │", "paper │ 60 │ 2 │ topic (2 classes) │", "paper ─ at ── venue │ 60 │"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -94,12 +94,21 @@ def arguments(preset: str, given: Sequence[str], batch: int | None) -> dict[str,
     return found
 
 
-def along_paths(kind: str, paths: str | None, hops: int | None) -> dict[str, Any]:
+def along_paths(kind: str, chosen: Mapping[str, Any], paths: str | None, hops: int | None) -> dict[str, Any]:
     """The arguments of `DGI` for a type of nodes: the paths that were named and begin at it, else those found."""
     from infomax.parts.encoders import PathMean
 
-    named = [path for path in (paths or "").split(",") if path.split("-")[0] == kind]
+    if "encoder" in chosen:
+        raise InputError(
+            "encoder", "that along paths, for a graph of several types of nodes", "another", "Leave it out."
+        )
+    named = [path for path in named_paths(paths) if path.split("-")[0] == kind]
     return {"encoder": partial(PathMean, paths=named) if named else partial(PathMean, hops=hops or 2)}
+
+
+def named_paths(paths: str | None) -> list[str]:
+    """The paths in a list with commas."""
+    return [path.strip() for path in paths.split(",")] if paths else []
 
 
 def _patches(settings: dict[str, Any], batch: int | None) -> dict[str, Any]:

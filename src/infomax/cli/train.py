@@ -25,7 +25,7 @@ from infomax.cli.options import (
     open_graph,
     threaded,
 )
-from infomax.errors import InputError
+from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
     from infomax.estimator import DGI
@@ -172,8 +172,12 @@ def train(
             if not source.kind and (method.type or method.paths or method.hops):
                 raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
             targets = {kind: source.target(kind) for kind in method.type or source.types} or {"": source}
-            for kind in targets if source.kind else ():
+            for kind, one in targets.items() if source.kind else ():
                 _refuse(out / kind, ranks.rank, resume)
+                _model(dim, epochs, method, schedule, device, kind).choose(one)  # refuses what does not fit the type
+            begun = [path for path in settings.named_paths(method.paths) if path.split("-")[0] not in targets]
+            if begun:
+                raise InputError("--paths", f"paths that begin at {' or '.join(targets)}", shorten(begun[0]))
         for kind, one in targets.items():
             if features := made.told(one.feature_names):
                 show.log.print(f"{kind and f'{kind}: '}{features}")
@@ -260,6 +264,9 @@ def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedu
 
     batches = "type-batches" if kind else "batches"
     preset = batches if method.preset == "auto" and schedule.of_batches else method.preset
+    chosen = settings.arguments(preset, method.given or (), schedule.batch)
+    if kind:
+        chosen |= settings.along_paths(kind, chosen, method.paths, method.hops)
     model = DGI(
         dim,
         preset=preset,
@@ -269,8 +276,7 @@ def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedu
         own=method.own,
         seed=schedule.seed,
         device=device,
-        **settings.arguments(preset, method.given or (), schedule.batch),
-        **(settings.along_paths(kind, method.paths, method.hops) if kind else {}),
+        **chosen,
     )
     model.settings()
     return model
