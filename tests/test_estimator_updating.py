@@ -193,3 +193,5 @@ def test_a_training_that_goes_on_is_resumed_where_it_was_interrupted(tmp_path):
     kept = DGI.load(tmp_path / "run")
     np.testing.assert_allclose(kept.transform(later).vectors, whole.embeddings.vectors, rtol=1e-4, atol=1e-6)
     assert kept.hash_ == whole.model.hash_
+    anew = [one.fit_transform(later).vectors for one in (whole.model, DGI(preset=model.preset_, seed=model.seed_))]
+    np.testing.assert_array_equal(*anew)  # another fit begins with initial weights

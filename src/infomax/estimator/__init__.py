@@ -20,7 +20,7 @@ from infomax.errors import InputError, whole
 from infomax.estimator.assembly import assemble, check_graph, suited
 from infomax.estimator.assembly import build as build
 from infomax.estimator.later import Later
-from infomax.estimator.updating import keep_turned
+from infomax.estimator.updating import Start
 from infomax.graphs.graph import Graph
 from infomax.kernels import room
 from infomax.kernels.device import choose_device
@@ -34,7 +34,7 @@ from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.loop import Training
 from infomax.training.own import Own
 from infomax.training.parameters import Parameters
-from infomax.training.resuming import pausing, preset_begun, resume
+from infomax.training.resuming import Pause, pausing, preset_begun, resume
 
 
 @dataclass(eq=False, repr=False)
@@ -92,11 +92,6 @@ class DGI(Later, Parameters):
     seed: int = 0
     device: str = "auto"
 
-    def __post_init__(self) -> None:
-        self._start: DGI | None = None  # whose training goes on
-        self._onto: Embeddings | None = None  # vectors that those after the training are turned onto
-        self._kept: Embeddings | None = None  # vectors that a run is to hold as they are
-
     def fit(
         self,
         graph: Graph,
@@ -120,6 +115,10 @@ class DGI(Later, Parameters):
         In a process of a torch process group, all its processes call ``fit`` with the same arguments and share every
         step of a training in batches or patches; the first of them writes the run folder.
         """
+        return self._train(graph, run, progress)
+
+    def _train(self, graph: Graph, run: str | Path | None, progress: bool | Pause, start: Start | None = None) -> Self:
+        """As `fit`, from initial weights or from those of another model."""
         check_graph(graph)
         ranks, folder = Ranks.current(), None if run is None else Path(run)
         shown = progress if callable(progress) else progress and ranks.rank == 0
@@ -127,16 +126,16 @@ class DGI(Later, Parameters):
             with ranks.together():
                 if folder is not None and ranks.rank == 0:
                     held.enter_context(runs.locked(folder))
-            return self._fit(graph, folder, follow, ranks)
+            return self._fit(graph, folder, follow, ranks, start)
 
-    def _fit(self, graph: Graph, folder: Path | None, progress: Callable[[Training], None], ranks: Ranks) -> Self:
+    def _fit(self, graph: Graph, folder: Path | None, progress: Pause, ranks: Ranks, start: Start | None) -> Self:
         fingerprint: dict[str, str] = {}
         with ranks.together() as same:
-            training, preset, scaler = self.prepare(graph, folder, ranks)
+            training, preset, scaler = self.prepare(graph, folder, ranks, start)
             settings, resumed = preset.describe(), False
             if folder is not None or ranks.count > 1:
                 fingerprint = identify(graph, settings, self.seed, training.device.type)
-                fingerprint |= {"weights to start from": self._start.hash_[:12]} if self._start else {}
+                fingerprint |= {"weights to start from": start.model.hash_[:12]} if start else {}
             if folder is not None:
                 resumed = resume(training, graph, folder, fingerprint)
             done = f"of {len(training.history)} epochs and {training.position} steps"
@@ -153,8 +152,8 @@ class DGI(Later, Parameters):
         del training  # its views hold the features; what follows computes vectors
         with ranks.together():
             self._own_part(preset.own, preset.smooth)
-            if self._start is not None:
-                keep_turned(self)
+            if start is not None:
+                self._keep_vectors(start.onto)
             if folder is not None and config is not None:
                 self._finish(folder, config, model_file.keep_vectors(folder, self._to_keep()))
         return self
@@ -166,20 +165,21 @@ class DGI(Later, Parameters):
         self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
         self._own, self._turn, self._kept = {}, None, None
 
-    def prepare(self, graph: Graph, folder: Path | None, ranks: Ranks) -> tuple[Training, Preset, Scaler]:
+    def prepare(
+        self, graph: Graph, folder: Path | None, ranks: Ranks, start: Start | None = None
+    ) -> tuple[Training, Preset, Scaler]:
         """Choose the preset and assemble the training; raise InputError for settings that do not fit the graph."""
         if folder is not None and not (folder / runs.CHECKPOINT).exists():
             runs.refuse_model(folder)
         device = choose_device(self.device)
         preset = self.choose(graph, folder)[0]
         many = math.inf if self.one_of_many else None
-        start = self._start
-        reported, scaler = folder is not None, None if start is None else start.scaler_
+        reported, scaler = folder is not None, None if start is None else start.model.scaler_
         training, scaler = assemble(
             graph, preset, self.seed, device, ranks, reported=reported, numbers=many, scaler=scaler
         )
         if start is not None:
-            training.model.load_state_dict(start.model_.state_dict())
+            training.model.load_state_dict(start.model.model_.state_dict())
         return training, preset, scaler
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from infomax.arrays import checks
 from infomax.embeddings import Embeddings
+from infomax.errors import InputError
 from infomax.estimator.assembly import check_graph
 from infomax.estimator.known import Known, Neighbours
-from infomax.estimator.updating import Update, update
+from infomax.estimator.updating import Start, Update, updated
 from infomax.estimator.vectors import Fitted
 from infomax.graphs.graph import Graph
+from infomax.io.changes import Changes
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.training.loop import Training
@@ -25,6 +30,7 @@ class Later(Fitted):
     """The part of `DGI` that is about what comes after the training: new nodes, and later graphs."""
 
     _known: Known | None = None  # to attach new nodes to
+    _kept: Embeddings | None = None  # vectors that a run is to hold as they are
 
     def update(
         self,
@@ -55,7 +61,31 @@ class Later(Fitted):
         self._check_fitted()
         check_graph(graph)
         checks.check_feature_names("features", graph.feature_names, self.feature_names_)
-        return update(self, graph, vectors, train=train, align=align, run=run, progress=progress)
+        if align and not train:
+            raise InputError("align", "train as well: then all vectors change", "weights that stay as they are")
+        if vectors is not None and vectors.model not in ("", self.hash_):
+            raise InputError("vectors", "those of this model, with its settings", "those of another")
+        changes = Changes.of(self.graph_, graph)
+        later: Any = copy(self)
+        if train:
+            onto = (vectors or self.transform(self.graph_)) if align else None
+            later = type(later)(preset=self.preset_, seed=self.seed_, device=self.device)
+            later._train(graph, run, progress, Start(self, onto))
+            return Update(later, later._kept, changes, graph.num_nodes)
+        later.graph_, later._known, later._own = graph, None, dict(self._own)
+        later._kept, computed = updated(later, graph, vectors, changes)
+        if run is not None:
+            later.save(run)
+        return Update(later, later._kept, changes, computed)
+
+    def _keep_vectors(self, onto: Embeddings | None) -> None:
+        """Keep the vectors after a training that went on, turned onto those before where that is asked for."""
+        self.health_  # noqa: B018  of vectors as they were trained
+        self._kept = self.transform(self.graph_)
+        if onto is not None:
+            turn = self._kept.rotation(onto)
+            self._turn = torch.from_numpy(turn)
+            self._kept = replace(self._kept, vectors=self._kept.vectors @ turn, model=self.hash_)
 
     def vector(self, features: Any = None, neighbours: Neighbours = ()) -> NDArray[np.float32]:
         """Compute the vector ``[d]`` of a new node, as if it were attached to the graph that the model was fitted to.
