@@ -21,9 +21,9 @@ def blobs(sizes, d=16, seed=0):
     return (lengths * vectors).astype(np.float32), group
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_clusters_are_the_groups_largest_first(monkeypatch, large):
-    monkeypatch.setattr(clustering, "LARGE", 100 if large else 1000)
+@pytest.mark.parametrize("fitted", [100, 1000])
+def test_clusters_are_the_groups_largest_first(monkeypatch, fitted):
+    monkeypatch.setattr(clustering, "FITTED", fitted)
     vectors, group = blobs([20, 60, 40, 80])
     found = cluster(vectors, 4, seed=0)
     assert found.tolist() == np.array([3, 1, 2, 0])[group].tolist()
@@ -55,7 +55,7 @@ def test_the_choice_is_a_peak_and_the_furthest_above_what_is_expected():
 def test_the_search_goes_on_while_the_last_number_is_the_best(monkeypatch, growth, tried):
     monkeypatch.setattr(clustering, "KS", (2, 3, 4, 5, 6, 7))
     monkeypatch.setattr(clustering, "ALWAYS", 4)
-    monkeypatch.setattr(clustering, "_stability", lambda points, k, *_: growth[k - 2] / 10)
+    monkeypatch.setattr(clustering, "_stability", lambda clouds, k, *_: Stability(*2 * [growth[k - 2] / 10]))
     assert list(choose_k(blobs([30] * 5)[0], seed=0)) == tried
 
 

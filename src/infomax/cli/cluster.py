@@ -84,13 +84,12 @@ def _clustered(embeddings: Embeddings | StoredEmbeddings, k: str, seed: int) -> 
     """The clusters ``[N]``; with k "auto", how many there are is shown with the reason."""
     from infomax.evaluation import clustering
 
-    if k != "auto":
-        return clustering.cluster(embeddings.vectors, int(k), seed=seed)
     with show.Steps("cluster", None) as steps:
-        scores = clustering.choose_k(embeddings.vectors, seed=seed, progress=steps.at)
-    number = clustering.best_k(scores)
+        scores = clustering.choose_k(embeddings.vectors, seed=seed, progress=steps.at) if k == "auto" else {}
+        number = clustering.best_k(scores) if k == "auto" else int(k)
+        clusters = clustering.cluster(embeddings.vectors, number, seed=seed, progress=steps.at)
     _show_choice(scores, number)
-    return clustering.cluster(embeddings.vectors, number, seed=seed)
+    return clusters
 
 
 def _read(run: Path, device: str, k: str) -> tuple[Embeddings | StoredEmbeddings, Graph]:
@@ -113,7 +112,7 @@ def _show_choice(scores: dict[int, Stability], chosen: int) -> None:
     """The curve of the stability, how far its peaks are above what is expected, and what was chosen."""
     from infomax.evaluation.clustering import levels, peaks
 
-    if not scores:  # too few vectors differ
+    if not scores:  # the number was given, or too few vectors differ
         return
     rows, level, above = [], levels(scores), peaks(scores)
     for k, (found, _) in scores.items():

@@ -109,7 +109,8 @@ def _part(run: Path, color: str | None, seed: int, device: str, steps: show.Step
     drawn = f"{len(found):,} nodes"
     if rows is not None:
         drawn = f"{len(rows):,} of {graph.num_nodes:,} nodes, drawn at random with seed {seed}"
-    clusters = cluster(found.vectors, best_k(choose_k(found.vectors, seed=seed, progress=steps.at)), seed=seed)
+    number = best_k(choose_k(found.vectors, seed=seed, progress=steps.at))
+    clusters = cluster(found.vectors, number, seed=seed, progress=steps.at)
     columns = node_columns(model.graph_, clusters, color, rows)
     return _Part(found.ids, found.vectors, columns, found.node_names, drawn, rows is not None)
 

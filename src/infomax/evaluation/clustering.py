@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.parquet_columns import StoredVectors
 from infomax.arrays.sparsity import dense
+from infomax.evaluation.kmeans import kmeans, nearest_centres, starts
 from infomax.progress import Progress, silent
 
 KS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 ALWAYS = 30
 """Numbers of clusters up to here are all tried; each further one only if the one before it was the best so far."""
-SAMPLE, WIDTH, REPEATS = 2500, 32, 4
-FIRST, LARGE = 5_000, 50_000
-"""Vectors from which a sample finds where k-means starts, and from which it goes by batches."""
-FITTED = 100_000
-"""Of vectors on disk, as many are in memory to find the clusters; then all are assigned to them."""
+SAMPLE, WIDTH, REPEATS, STARTS = 2500, 32, 4, 2
+"""Vectors, and principal components of them, in which numbers of clusters are compared; how often; starts of each."""
+FIRST, FITTED = 5_000, 50_000
+"""As many vectors find where k-means starts, and as many move its centres; then all are assigned to them."""
 
 
 class Stability(NamedTuple):
@@ -32,29 +32,32 @@ class Stability(NamedTuple):
     """Of a normal distribution with the same covariance, which has no clusters."""
 
 
-def cluster(vectors: NDArray[np.float32] | StoredVectors, k: int, *, seed: int) -> NDArray[np.int64]:
+def cluster(
+    vectors: NDArray[np.float32] | StoredVectors, k: int, *, seed: int, progress: Progress = silent
+) -> NDArray[np.int64]:
     """Clusters ``[N]``, 0 to k - 1, the largest first, of ``[N, d]`` vectors: k-means of their directions.
 
-    Vectors are scaled to length 1, so that near means what it means to `Embeddings.neighbours`: a high cosine. Above
-    LARGE nodes k-means goes by batches; of vectors on disk it sees FITTED, drawn at random, and assigns the others.
-    Where fewer than k vectors differ, there are fewer clusters.
+    Vectors are scaled to length 1, so that near means what it means to `Embeddings.neighbours`: a high cosine. Of more
+    than FITTED vectors, so many, drawn at random, move the centres. Where fewer than k vectors differ, there are fewer
+    clusters.
     """
-    codes: NDArray[np.int32]
-    if isinstance(vectors, np.ndarray):
-        codes = _fit(_units(vectors), k, seed).labels_
-    else:
-        rows = np.random.default_rng(seed).permutation(len(vectors))[:FITTED]
-        fitted = _fit(_units(vectors[np.sort(rows)]), k, seed)
-        codes = np.concatenate([fitted.predict(_units(block)) for block in vectors.blocks()])
+    generator = np.random.default_rng(seed)
+    rows = generator.permutation(len(vectors))
+    some, first = (_units(vectors[np.sort(rows[:count])])[None] for count in (FITTED, FIRST))
+    tried = np.repeat(first, 1 + STARTS, axis=0)
+    begun, distances = kmeans(tried, starts(tried, k, generator))
+    centres, _ = kmeans(some, begun[distances.argmin()][None], progress)
+    blocks = row_blocks(vectors) if isinstance(vectors, np.ndarray) else vectors.blocks()
+    codes: NDArray[np.int64] = np.concatenate([nearest_centres(_units(block)[None], centres)[0][0] for block in blocks])
     order = np.argsort(-np.bincount(codes, minlength=k), kind="stable")
-    return np.argsort(order)[codes]
+    ranks: NDArray[np.int64] = np.argsort(order)
+    return ranks[codes]
 
 
 def choose_k(
     vectors: NDArray[np.float32] | StoredVectors, *, seed: int, progress: Progress = silent
 ) -> dict[int, Stability]:
     """The stability of k-means for KS, on at most SAMPLE of the ``[N, d]`` vectors; see `best_k` and `ALWAYS`."""
-    from sklearn.decomposition import PCA
     from threadpoolctl import threadpool_limits
 
     generator = np.random.default_rng(seed)
@@ -64,28 +67,40 @@ def choose_k(
     if not ks:
         return {}
     # The main directions suffice, and are ten times as fast.
-    sample = PCA(min(WIDTH, *sample.shape), svd_solver="covariance_eigh").fit_transform(sample)
-    sample = sample.astype(np.float64)  # single precision would be converted for each distance
-    cloud = sample.std(axis=0) * generator.normal(size=sample.shape)
+    sample -= sample.mean(axis=0)
+    sample = sample @ np.linalg.eigh(sample.T @ sample)[1][:, : -WIDTH - 1 : -1]
+    clouds = np.stack([sample, sample.std(axis=0) * generator.normal(size=sample.shape)]).astype(np.float32)
     scores: dict[int, Stability] = {}
     with threadpool_limits(1):  # threads would wait for each other, the samples are so small
         for k in ks:
             if k > ALWAYS and best_k(scores) < max(scores):
                 break
             progress(len(scores), f"{k} clusters", len(ks))
-            scores[k] = Stability(*(_stability(points, k, generator, seed) for points in (sample, cloud)))
+            scores[k] = _stability(clouds, k, generator)
     return scores
 
 
-def _stability(points: NDArray[np.float64], k: int, generator: np.random.Generator, seed: int) -> float:
-    """Divide ``[n, d]`` points into halves, let k-means of each half assign all of them, and compare; the mean."""
-    from sklearn.metrics import adjusted_rand_score
+def _stability(clouds: NDArray[np.float32], k: int, generator: np.random.Generator) -> Stability:
+    """Divide each of ``[2, n, d]`` into halves, let k-means of each half assign all of it, and compare; the mean."""
+    half = clouds.shape[1] // 2
+    orders = [generator.permutation(clouds.shape[1])[: 2 * half].reshape(2, half) for _ in range(len(clouds) * REPEATS)]
+    owner = np.repeat(np.arange(len(clouds)), 2 * REPEATS)
+    halves = clouds[owner[:, None], np.concatenate(orders)]
+    tried = np.repeat(halves, STARTS, axis=0)
+    centres, distances = kmeans(tried, starts(tried, k, generator))
+    best = distances.reshape(-1, STARTS).argmin(axis=1) + STARTS * np.arange(len(halves))
+    codes = nearest_centres(clouds[owner], centres[best])[0].reshape(len(clouds), REPEATS, 2, -1)
+    return Stability(*(float(np.mean([_rand(one, other, k) for one, other in pairs])) for pairs in codes))
 
-    scores = []
-    for _ in range(REPEATS):
-        halves = np.array_split(points[generator.permutation(len(points))], 2)
-        scores.append(adjusted_rand_score(*(_fit(half, k, seed, starts=2).predict(points) for half in halves)))
-    return float(np.mean(scores))
+
+def _rand(one: NDArray[np.int64], other: NDArray[np.int64], k: int) -> float:
+    """The adjusted Rand index of two divisions ``[n]`` into k clusters or fewer."""
+    both = np.bincount(one * k + other, minlength=k * k).reshape(k, k).astype(np.float64)
+    joint, first, second, pairs = (
+        float((counts * (counts - 1)).sum()) for counts in (both, both.sum(axis=1), both.sum(axis=0), both.sum())
+    )
+    chance, mean = first * second / pairs, (first + second) / 2
+    return 1.0 if mean == chance else (joint - chance) / (mean - chance)
 
 
 def levels(scores: Mapping[int, Stability]) -> dict[int, float]:
@@ -149,22 +164,3 @@ def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     units: NDArray[np.float32] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return units
-
-
-def _fit(units: NDArray[np.floating[Any]], k: int, seed: int, starts: int = 3) -> Any:
-    """The fitted k-means of ``[N, d]`` vectors, the best of some starts; of many vectors these are a sample's."""
-    import warnings
-
-    from sklearn.cluster import KMeans, MiniBatchKMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct vectors than k: as `cluster` says
-        if len(units) > LARGE:
-            return MiniBatchKMeans(k, n_init=3, batch_size=4096, random_state=seed).fit(units)
-        if len(units) <= FIRST:
-            return KMeans(k, n_init=starts, random_state=seed).fit(units)
-        some = units[np.random.default_rng(seed).permutation(len(units))[:FIRST]]
-        some = some.astype(np.float64)  # as above: nine tenths of the time
-        centres = KMeans(k, n_init=starts, random_state=seed).fit(some).cluster_centers_
-        return KMeans(k, init=centres, n_init=1, random_state=seed).fit(units)
