@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, place, shorten
 from infomax.io.blocks import Block, NotNumbersError, check_column_names
+from infomax.io.pieces import pieces
 
 Row: TypeAlias = tuple[int, list[str]]
 
@@ -47,18 +48,38 @@ class TextFile:
         self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int, only: tuple[str, str] | None
     ) -> Iterator[Block]:
         """All rows of some columns, so many at most at a time, and about so many cells at most; see `Source.only`."""
-        size, place = min(rows, max(1, cells // len(self.names))), {name: at for at, name in enumerate(self.names)}
+        size, done = min(rows, max(1, cells // len(self.names))), 0
+        wanted = list(dict.fromkeys([*columns, *features, *(only or ())[:1]]))
+        for table in pieces(self.path, self.names, wanted, DELIMITERS[extension(self.path)]):
+            if table is None:
+                yield from self._read(columns, features, size, only, done)
+                return
+            numbers, done = done + 2 + np.arange(len(table)), done + len(table)
+            if only is not None:
+                kept = np.array(table[only[0]].to_pylist(), dtype=object) == only[1]
+                table, numbers = table.filter(kept), numbers[kept]
+            for first in range(0, len(table), size):
+                part = table.slice(first, size)
+                block = TextBlock(self.path, {name: part[name].to_pylist() for name in columns}, features)
+                block.numbers, block.table = numbers[first : first + size], part.select(features)
+                yield block
+
+    def _read(
+        self, columns: Sequence[str], features: Sequence[str], size: int, only: tuple[str, str] | None, done: int
+    ) -> Iterator[Block]:
+        """Blocks of the rows behind so many, read by Python."""
+        place = {name: at for at, name in enumerate(self.names)}
         places = [place[name] for name in features]
         together = slice(min(places, default=0), max(places, default=0) + 1)
         one_slice = places == list(range(together.start, together.stop))  # takes a third of the time
-        kept = self._rows
+        kept: Iterator[Row] = islice(self._rows, done, None)
         if only is not None:
             kept = (row for row in kept if row[1][place[only[0]]] == only[1])
         while True:
-            block = TextBlock(self.path, columns, features)
+            block, lines = TextBlock(self.path, {name: [] for name in columns}, features), list[int]()
             # A few rows at a time: Python's garbage collector would look through many, again and again.
-            while chunk := list(islice(kept, min(_PIECE, size - len(block.lines)))):
-                block.lines += [line for line, _ in chunk]
+            while chunk := list(islice(kept, min(_PIECE, size - len(lines)))):
+                lines += [line for line, _ in chunk]
                 for name, column in block.columns.items():
                     at = place[name]
                     column += [row[at] for _, row in chunk]
@@ -66,21 +87,21 @@ class TextFile:
                     block.cells.extend(chain.from_iterable(row[together] for _, row in chunk))
                 elif places:
                     block.cells.extend(chain.from_iterable([row[at] for at in places] for _, row in chunk))
-            if not block.lines:
+            if not lines:
                 return
-            block.numbers = np.array(block.lines, dtype=np.int64)
+            block.numbers = np.array(lines, dtype=np.int64)
             yield block
 
 
 class TextBlock(Block):
-    """Some rows of a text file: columns of cells, and the cells of features row by row."""
+    """Some rows of a text file: columns of cells, and the cells of features row by row, or as a table of pyarrow."""
 
     unit = "line"
 
-    def __init__(self, path: Path, columns: Sequence[str], features: Sequence[str]) -> None:
-        self.path = path
-        self.columns: dict[str, list[str]] = {column: [] for column in columns}
-        self.names, self.cells, self.lines = features, list[str](), list[int]()
+    def __init__(self, path: Path, columns: dict[str, list[str]], features: Sequence[str]) -> None:
+        self.path, self.columns, self.names = path, columns, features
+        self.cells = list[str]()
+        self.table: Any = None
 
     def ids(self, column: str) -> list[str]:
         """The ids ``[n]`` of a column."""
@@ -112,20 +133,31 @@ class TextBlock(Block):
         import pyarrow as pa
 
         width = len(self.names)
-        return pa.table({name: self.cells[at::width] for at, name in enumerate(self.names)})
+        return self.table or pa.table({name: self.cells[at::width] for at, name in enumerate(self.names)})
 
     def features(self, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
         """Features ``[n, F]``; see `Block.features`."""
         # The first row alone often shows that they are no numbers, and a block of words takes long to look through.
-        for cells in (self.cells[: len(self.names)], self.cells):
-            values = numbers(cells)
+        for rows in (1, len(self.numbers)):
+            values = self._numbers(rows).reshape(-1, len(self.names))
             good = np.isfinite(values)
             if not good.all():
-                at = int(np.argmin(good))
-                row, feature = divmod(at, len(self.names))
-                where, expected = self.place(row, self.names[feature]), "a finite number (32-bit float)"
-                raise NotNumbersError(where, expected, written(cells[at]), remedy)
-        return values.reshape(-1, len(self.names))
+                row, at = divmod(int(np.argmin(good)), len(self.names))
+                cell = self.cells[row * len(self.names) + at] if self.table is None else self.table[at][row].as_py()
+                where, expected = self.place(row, self.names[at]), "a finite number (32-bit float)"
+                raise NotNumbersError(where, expected, written(cell), remedy)
+        return values
+
+    def _numbers(self, rows: int) -> NDArray[np.float32]:
+        """The numbers in the features of the first rows, row by row; NaN where a cell holds none."""
+        if self.table is None:
+            return numbers(self.cells[: rows * len(self.names)])
+        columns = self.table.slice(0, rows).columns
+        try:
+            with np.errstate(over="ignore"):
+                return np.column_stack([column.cast("double") for column in columns]).astype(np.float32)
+        except ValueError:  # pyarrow does not read all that Python does, such as " +1"
+            return numbers(list(chain.from_iterable(zip(*(column.to_pylist() for column in columns), strict=True))))
 
 
 def numbers(cells: Sequence[str]) -> NDArray[np.float32]:
