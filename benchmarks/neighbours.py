@@ -99,13 +99,12 @@ def groups(units: Vectors, threads: int) -> Found:
     """The index that ``infomax neighbours`` keeps, and ``--all`` searches; built with its measured recall."""
     import torch
 
-    from infomax.arrays.blocks import row_blocks
     from infomax.index import build
 
     torch.set_num_threads(threads)
     for together in (False, True):
         began = time.process_time()
-        index, _ = build(units, lambda: row_blocks(units), together=together)
+        index, _ = build(units, together=together)
         built, told = time.process_time() - began, f"{len(index.middles)} groups, {index.searched} searched"
         if not together:
             yield told, built, lambda nodes, index=index: index.search(units[nodes], K + 1), None

@@ -140,10 +140,6 @@ class Searched:
         """The vectors ``[n, d]`` of some rows ``[n]``."""
         return np.asarray(self.vectors[rows])
 
-    def blocks(self) -> Iterable[NDArray[np.float32]]:
-        """All vectors in order, some at a time."""
-        return row_blocks(self.vectors)
-
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -174,7 +170,7 @@ class Searched:
     def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
         """As `neighbours`, of several nodes by their rows ``[n]``: the rows and the cosines ``[n, k]``."""
         queries, some = self.vectors_of(rows), [slice(first, first + BLOCK) for first in range(0, len(rows), BLOCK)]
-        found = [pair for part in some for pair in nearest(queries[part], rows[part], self.blocks(), k)]
+        found = [pair for part in some for pair in nearest(queries[part], rows[part], row_blocks(self.vectors), k)]
         return np.array([near for near, _ in found]), np.array([cosine for _, cosine in found]).clip(-1, 1)
 
     def random_cosines(self) -> NDArray[np.float32]:
@@ -306,7 +302,3 @@ class StoredEmbeddings(Searched):
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the ids."""
         return iter(self.ids)
-
-    def blocks(self) -> Iterable[NDArray[np.float32]]:
-        """All vectors, some at a time."""
-        return self.vectors.blocks()

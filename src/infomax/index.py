@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def open_index(
         return NeighbourIndex(known[0], ids, known[1], node_names=names)
     kept = _writable(files[0])
     vectors = embed().vectors
-    groups, recall = build(vectors, lambda: row_blocks(vectors))
+    groups, recall = build(vectors)
     if kept:
         _write(groups, recall, *files, source)
     return NeighbourIndex(groups, ids, recall, kept, node_names=names)
@@ -104,26 +104,21 @@ def open_stored_index(
         if not make:
             return None
         check_place(files[0])
-        _write(*build(stored.vectors, stored.vectors.blocks, np.float16, progress), *files, source)
+        _write(*build(stored.vectors, np.float16, progress), *files, source)
         known = _read(*files, source, *stored.vectors.shape)
     assert known is not None  # noqa: S101  it was written above
     return NeighbourIndex(known[0], stored.ids, known[1], vectors=stored.vectors, node_names=stored.node_names)
 
 
 def build(
-    vectors: Any,
-    blocks: Callable[[], Iterable[NDArray[np.float32]]],
-    dtype: type = np.float32,
-    progress: Progress = silent,
-    *,
-    together: bool = False,
+    vectors: Any, dtype: type = np.float32, progress: Progress = silent, *, together: bool = False
 ) -> tuple[Groups, float]:
     """An index in memory over vectors ``[N, d]``, an array or `StoredVectors`, and its recall.
 
     As many groups are searched as it takes to find the share ``RECALL`` of exact neighbours; ``together``: where all
     nodes are searched.
     """
-    groups, (nodes, rows, exact) = Groups.of(vectors, blocks, dtype, progress), sampled(vectors, blocks)
+    groups, (nodes, rows, exact) = Groups.of(vectors, dtype, progress), sampled(vectors)
     needed = np.append(groups.needed(unit(vectors[nodes]), rows, together=together), 1)
     groups = replace(groups, searched=int(np.quantile(needed, min(1, RECALL + SPARE), method="higher")))
     while True:
@@ -133,16 +128,15 @@ def build(
         groups = replace(groups, searched=2 * groups.searched)
 
 
-def sampled(
-    vectors: Any, blocks: Callable[[], Iterable[NDArray[np.float32]]], seed: int = 1
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+def sampled(vectors: Any, seed: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """Some nodes ``[n]``, and the rows and the cosines ``[n, k]`` of their exact neighbours.
 
     Not with the seed of `Groups`, whose first middles would be these nodes, which are found too easily.
     """
     n = len(vectors)
     nodes = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE])
-    found = nearest(vectors[nodes], nodes, blocks(), min(NEAREST, n - 1), lambda one, other: unit(one) @ unit(other).T)
+    k, blocks = min(NEAREST, n - 1), row_blocks(vectors)
+    found = nearest(vectors[nodes], nodes, blocks, k, lambda one, other: unit(one) @ unit(other).T)
     return nodes, np.array([rows for rows, _ in found]), np.array([best for _, best in found])
 
 

@@ -17,7 +17,7 @@ def clusters(n=90, d=32, groups=3, seed=0):
 
 
 def divided(vectors, dtype=np.float32):
-    return Groups.of(vectors, lambda: np.array_split(vectors, 2), dtype)
+    return Groups.of(vectors, dtype)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -39,7 +39,7 @@ def test_most_neighbours_are_found_and_their_cosines_are_exact():
     vectors = clusters(2000, groups=40)
     vectors[7] = 0
     exact, _ = nearest(vectors, 10)
-    groups, recall = index.build(vectors, lambda: [vectors], together=True)
+    groups, recall = index.build(vectors, together=True)
     rows, cosines = groups.nearest(10)
     assert recall >= 0.95
     assert np.mean([len(set(one) & set(other)) / 10 for one, other in zip(rows, exact, strict=True)]) > 0.9
@@ -62,19 +62,19 @@ def test_with_all_groups_searched_it_is_exact(n):
 
 def test_as_many_groups_are_searched_as_it_takes(monkeypatch):
     vectors = np.random.default_rng(0).normal(size=(400, 24)).astype(np.float32)  # nothing is near to anything
-    nodes, _, exact = index.sampled(vectors, lambda: [vectors])
+    nodes, _, exact = index.sampled(vectors)
     for together in (False, True):
-        groups, recall = index.build(vectors, lambda: [vectors], together=together)
+        groups, recall = index.build(vectors, together=together)
         fewer = dataclasses.replace(groups, searched=groups.searched * 3 // 4)
         assert index.measure_recall(fewer, vectors, nodes, exact, together=together) < 0.95 <= recall
     monkeypatch.setattr(index, "RECALL", 2.0)
-    assert index.build(vectors, lambda: [vectors])[1] == 1
+    assert index.build(vectors)[1] == 1
 
 
 def test_the_recall_is_that_of_other_nodes_as_well():
     vectors = np.random.default_rng(0).normal(size=(40_000, 12)).astype(np.float32)
-    groups, recall = index.build(vectors, lambda: [vectors])
-    nodes, _, exact = index.sampled(vectors, lambda: [vectors], seed=5)
+    groups, recall = index.build(vectors)
+    nodes, _, exact = index.sampled(vectors, seed=5)
     assert index.measure_recall(groups, vectors, nodes, exact) == pytest.approx(recall, abs=0.015)
 
 

@@ -66,8 +66,8 @@ def test_index_puts_pairs_where_exact_search_does(clustered, folder):
 def test_recall_of_a_poor_index_is_low(clustered):
     """Of an index over half of the nodes, it is about a half."""
     some = clustered.vectors[:750]
-    half, _ = index.build(some, lambda: [some])
-    nodes, _, exact = index.sampled(clustered.vectors, lambda: [clustered.vectors])
+    half, _ = index.build(some)
+    nodes, _, exact = index.sampled(clustered.vectors)
     assert 0.3 < index.measure_recall(half, clustered.vectors, nodes, exact) < 0.7
 
 
@@ -82,7 +82,7 @@ def test_recall_does_not_count_the_node_itself(clustered):
                 [[own, *np.argsort(row)[: k - 1]] for own, row in zip(near.argmax(axis=1), near, strict=True)]
             )
 
-    nodes, _, exact = index.sampled(clustered.vectors, lambda: [clustered.vectors])
+    nodes, _, exact = index.sampled(clustered.vectors)
     assert index.measure_recall(Poor(), clustered.vectors, nodes, exact) == 0
 
 

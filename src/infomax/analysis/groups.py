@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.blocks import row_blocks
 from infomax.progress import Progress, silent
 
 DRAWN, ROUNDS = 64, 6
@@ -39,14 +39,8 @@ class Groups:
     searched: int = 1
 
     @classmethod
-    def of(
-        cls,
-        vectors: Any,
-        blocks: Callable[[], Iterable[NDArray[np.float32]]],
-        dtype: type = np.float32,
-        progress: Progress = silent,
-    ) -> Groups:
-        """Divide vectors ``[N, d]``, in memory or stored, into groups; ``blocks`` gives all of them in order."""
+    def of(cls, vectors: Any, dtype: type = np.float32, progress: Progress = silent) -> Groups:
+        """Divide vectors ``[N, d]``, in memory or stored, into groups."""
         n, width = vectors.shape
         count = min(n, round(2 * n**0.5))
         sample = np.random.default_rng(0).permutation(n)[: DRAWN * count]
@@ -58,7 +52,7 @@ class Groups:
             np.add.at(middles, _nearest_to(middles, drawn), drawn)
             middles = unit(middles)
         owner, done = np.empty(n, np.int64), 0
-        for block in blocks():
+        for block in row_blocks(vectors):
             owner[done : done + len(block)] = _nearest_to(middles, unit(block))
             done += len(block)
             progress(done // 2, "indexing")
@@ -66,7 +60,7 @@ class Groups:
         starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))])
         groups = cls(middles, starts, members, np.empty((n, width), dtype), np.empty(n, np.float32))
         done = 0
-        for block in blocks():
+        for block in row_blocks(vectors):
             places = groups.places[done : done + len(block)]
             groups.units[places], groups.lengths[places] = unit(block), np.linalg.norm(block, axis=1)
             done += len(block)

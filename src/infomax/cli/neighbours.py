@@ -199,7 +199,7 @@ def _all(searched: Any, k: int, use_index: bool | None, device: str) -> Iterator
 
     from infomax import index
     from infomax.analysis.map.neighbours import nearest
-    from infomax.arrays.blocks import require_room, row_blocks
+    from infomax.arrays.blocks import require_room
     from infomax.arrays.parquet_columns import ID_ROWS
     from infomax.kernels.device import choose_device
 
@@ -211,7 +211,7 @@ def _all(searched: Any, k: int, use_index: bool | None, device: str) -> Iterator
             rows, cosines = nearest(vectors, k, device=place, progress=steps.at)
             show.out.print("all pairs compared: exact")
         else:
-            groups, recall = index.build(vectors, lambda: row_blocks(vectors), together=True)
+            groups, recall = index.build(vectors, together=True)
             rows, cosines = groups.nearest(k, steps.at)
             show.out.print(index.described(groups, recall))
     for first in range(0, n, ID_ROWS // 8):

@@ -47,8 +47,8 @@ def cluster(
     tried = np.repeat(first, 1 + STARTS, axis=0)
     begun, distances = kmeans(tried, starts(tried, k, generator))
     centres, _ = kmeans(some, begun[distances.argmin()][None], progress)
-    blocks = row_blocks(vectors) if isinstance(vectors, np.ndarray) else vectors.blocks()
-    codes: NDArray[np.int64] = np.concatenate([nearest_centres(_units(block)[None], centres)[0][0] for block in blocks])
+    found = [nearest_centres(_units(block)[None], centres)[0][0] for block in row_blocks(vectors)]
+    codes: NDArray[np.int64] = np.concatenate(found)
     order = np.argsort(-np.bincount(codes, minlength=k), kind="stable")
     ranks: NDArray[np.int64] = np.argsort(order)
     return ranks[codes]
