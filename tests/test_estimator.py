@@ -115,7 +115,7 @@ def test_random_init_is_the_encoder_as_drawn(graph):
         {"readout": partial(DiffPool, clusters=4)},
         {"encoder": partial(GCN, layers=2)},
     ],
-    ids=str,
+    ids=["flip", "flip and shuffle", "set2set", "diffpool", "two layers"],
 )
 def test_parts_swap_and_survive_a_run_folder(parts, graph, tmp_path):
     model = DGI(dim=8, epochs=20, lr=0.01, **parts).fit(graph, run=tmp_path)
