@@ -26,19 +26,14 @@ def spread(count: int, most: int = SAMPLE) -> NDArray[np.int64]:
 
 
 def health(course: dict[str, Any], vectors: NDArray[np.float32], graph: Graph) -> dict[str, Any]:
-    """The whole report: the course, the shape of the vectors ``[N, d]`` of the graph that was seen, and the verdict."""
-    report = course | shape(vectors)
+    """The whole report, as JSON values: the course, rank and dead dimensions of vectors ``[N, d]``, and the verdict.
+
+    The vectors are of the graph that was seen, or of a sample of it; at most `SAMPLE` of them are looked at.
+    """
+    some = vectors[spread(len(vectors))]
+    rank, dead = round(effective_rank(some), 2), dead_dimensions(some)
+    report = course | {"effective_rank": rank, "dead_dimensions": dead, "dimensions": int(vectors.shape[1])}
     return report | {"verdict": judge(report, graph)}
-
-
-def shape(vectors: NDArray[np.float32]) -> dict[str, Any]:
-    """Report rank and dead dimensions of vectors ``[N, d]`` as JSON values, from a sample of at most `SAMPLE`."""
-    vectors = vectors[spread(len(vectors))]
-    return {
-        "effective_rank": round(effective_rank(vectors), 2),
-        "dead_dimensions": dead_dimensions(vectors),
-        "dimensions": int(vectors.shape[1]),
-    }
 
 
 def figures(report: dict[str, Any]) -> list[tuple[str, str]]:

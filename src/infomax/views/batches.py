@@ -231,9 +231,7 @@ class Batches(Views):
         self.ahead: NextPair | None = None
 
     @classmethod
-    def bytes(
-        cls, graph: Record, sizes: Sizes, device: torch.device, *, batch: int = BATCH, cap: int = CAP, **bound: Any
-    ) -> int:
+    def bytes(cls, graph: Record, sizes: Sizes, device: torch.device, *, batch: int = BATCH, **bound: Any) -> int:
         """Estimate the peak bytes of a training."""
         n, f, d = graph.num_nodes, graph.num_features, sizes.dim
         batch, weights = min(whole("batch", batch, 1), n), memory.weights_bytes(graph, d)
