@@ -469,3 +469,14 @@ def test_prepare_writes_the_graph_that_is_read(tmp_path: Path, of_folder: bool) 
     told(["g.graph"], prepare, edges, out=tmp_path / "g.graph", **chosen)
     told(["nowhere"], prepare, edges, out=tmp_path / "h.graph", **chosen | {"labels": "nowhere"})
     assert not list(tmp_path.glob(".h*"))
+
+
+def test_a_type_without_a_relation_has_no_paths(tmp_path: Path) -> None:
+    """As where a type is misspelt in the name of an edge table."""
+    folder = write(tmp_path, nodes__papers={"id": [1, 2], "x": [1, 2]})
+    told(["nodes of type papers", 'Did you mean "paper"?', "--type author"], read_graph(folder).target("papers").paths)
+
+
+def test_tables_in_a_folder_that_has_no_edges_are_told_how_to_be_put(tmp_path: Path) -> None:
+    tabled(tmp_path / "customers.csv", {"id": [1], "x": [2]})
+    told(["a file edges", "nodes/TYPE.csv"], read_graph, tmp_path)

@@ -17,7 +17,7 @@ from infomax.arrays.held_out import split_edges
 from infomax.arrays.made import made, make
 from infomax.arrays.relations import find_paths, named_path, steps
 from infomax.arrays.table import Table
-from infomax.errors import InputError, whole
+from infomax.errors import InputError, meant, whole
 from infomax.io import interchange
 from infomax.io.columns import Columns
 from infomax.io.frames import read_frames, write_frames
@@ -75,7 +75,8 @@ class Graph(Record):
         if wrong := [name for name, path in found.items() if path[0].kind != self.kind]:
             raise InputError("paths", f"paths from {self.kind}", ", ".join(wrong))
         if not found:
-            raise InputError(f"nodes of type {self.kind}", "edges, or a path to nodes with features", "none")
+            remedy = f"{meant(self.kind, self.others)} To train other types: --type {min(self.others, default='')}."
+            raise InputError(f"nodes of type {self.kind}", "a relation that they have edges of", "none", remedy.strip())
         return {name: self.target(path[-1].sender).num_features for name, path in found.items()}
 
     @classmethod

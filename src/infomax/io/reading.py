@@ -147,7 +147,10 @@ def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | No
     if path.is_dir():
         found = _in_folder(path, "edges")
         if found is None:
-            raise InputError(str(path), f"a file edges with one of {', '.join(EXTENSIONS)}", "none in the folder")
+            remedy = "Of several types of nodes: tables nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv in it."
+            raise InputError(
+                str(path), f"a file edges with one of {', '.join(EXTENSIONS)}", "none in the folder", remedy
+            )
         features = _in_folder(path, "features", MATRICES)
         path, nodes = found, nodes or _in_folder(path, "nodes")
     return _existing(path), None if nodes is None else _existing(Path(nodes)), features

@@ -142,7 +142,9 @@ def of_tables(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
             of_nodes[kind] = Source(nodes.files, chosen, nodes.frame, only=(columns.node_type, kind))
     elif nodes is not None:
         if len(kinds) > 1:
-            raise InputError(str(nodes.path), "a column that tells the type of a node: --node-type COLUMN", "none")
+            remedy = "Or make a folder of tables: nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv."
+            expected = "a column that tells the type of a node: --node-type COLUMN"
+            raise InputError(str(nodes.path), expected, "none", remedy)
         (kind,) = kinds
         nodes.columns = _of_table(columns, kind, nodes.header(), columns.matrix)
         of_nodes = {kind: nodes}

@@ -116,6 +116,9 @@ def check(folder: Path) -> dict[str, Any]:
         if types := types_of(folder):
             found = f"one for each type of nodes, which cannot be compared: {', '.join(types)}"
             remedy = f"Name one: {folder / types[0]}, or --type {types[0]}."
+        elif seeds := runs_in(folder):
+            found = f"one for each seed: {', '.join(map(str, seeds))}"
+            remedy = f"Name one: {folder / seeds[0]}."
         raise InputError(str(folder), "a run folder", found, remedy)
     config = read_json(folder / CONFIG)
     if config.get("format") != FORMAT:
