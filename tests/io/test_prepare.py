@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tempfile
+from collections import Counter
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from infomax.errors import InputError
 from infomax.io import sources
 from infomax.io.folder import finish, write_arrays
 from infomax.io.prepare import prepare
-from infomax.io.prepare.merging import Counts, merge
+from infomax.io.prepare.merging import merge
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -100,12 +101,12 @@ def test_merging_does_not_depend_on_batches(keys: list[int], size: int, weighted
     ascending = np.sort(np.array(keys, dtype=np.int64))
     weights = (ascending % 7).astype(np.float32) / 4 + 0.25 if weighted else None
 
-    def merged(step: int) -> tuple[list[list[float]], Counts]:
+    def merged(step: int) -> tuple[list[list[float]], Counter[str]]:
         batches = (
             (ascending[at : at + step], None if weights is None else weights[at : at + step])
             for at in range(0, len(keys), step)
         )
-        counts = Counts()
+        counts = Counter[str]()
         parts = list(merge(batches, 6, counts, turned=False))
         columns = [[part[k].tolist() for part in parts if part[k] is not None] for k in range(3)]
         return [list(chain.from_iterable(column)) for column in columns], counts

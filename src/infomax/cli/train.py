@@ -106,9 +106,7 @@ class Schedule:
     runs: Annotated[
         int,
         typer.Option(
-            metavar="R",
-            help="Train R encoders, with seeds from --seed on; evaluate shows mean and spread.",
-            min=1,
+            metavar="R", help="Train R encoders, with seeds from --seed on; evaluate shows mean and spread.", min=1
         ),
     ] = 1
 

@@ -26,8 +26,7 @@ def update(
     *,
     out: Annotated[Path, typer.Option(metavar="RUN2", help="The run folder to write, with its vectors.")],
     vectors: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The vectors of RUN, written by embed.  [default: those in RUN]"),
+        Path | None, typer.Option(metavar="FILE", help="The vectors of RUN, written by embed.  [default: those in RUN]")
     ] = None,
     train: Annotated[
         bool, typer.Option("--train", help="Go on training from the weights of RUN; then all vectors change.")

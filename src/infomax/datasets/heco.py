@@ -28,9 +28,7 @@ class _Set(NamedTuple):
 _SETS = {
     "acm": _Set("paper", "p_feat.npz", {"pa.txt": ("by", "author"), "ps.txt": ("about", "subject")}),
     "dblp": _Set(
-        "author",
-        "a_feat.npz",
-        {"pa.txt": ("by", "author"), "pc.txt": ("at", "conference"), "pt.txt": ("with", "term")},
+        "author", "a_feat.npz", {"pa.txt": ("by", "author"), "pc.txt": ("at", "conference"), "pt.txt": ("with", "term")}
     ),
 }
 _PARTS = {"train": "train", "val": "validation", "test": "test"}

@@ -211,14 +211,7 @@ class Batches(Views):
     divisible = True
 
     def __init__(
-        self,
-        graph: Record,
-        rule: Rule,
-        corruption: Corruption,
-        place: Place,
-        *,
-        batch: int = BATCH,
-        cap: int = CAP,
+        self, graph: Record, rule: Rule, corruption: Corruption, place: Place, *, batch: int = BATCH, cap: int = CAP
     ) -> None:
         backend = Backend.of(place)
         device = backend.device

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError
 
-
-@dataclass
-class Counts:
-    """What merging found."""
-
-    duplicates: int = 0
-
-
 Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None]
 """Rows ``[n]``, columns ``[n]`` and values ``[n]`` of a matrix, ascending; no values where all are 1."""
 
 
 def merge(
-    batches: Iterable[tuple[NDArray[np.int64], NDArray[np.float32] | None]], n: int, counts: Counts, *, turned: bool
+    batches: Iterable[tuple[NDArray[np.int64], NDArray[np.float32] | None]],
+    n: int,
+    dropped: Counter[str],
+    *,
+    turned: bool,
 ) -> Iterator[Entries]:
     """The entries of a matrix of N columns, from keys ``[e]`` that ascend, with their weights ``[e]``.
 
@@ -33,7 +29,7 @@ def merge(
     Args:
         batches: keys and weights; None: each counts once, however often it is listed.
         n: N.
-        counts: learns what was found.
+        dropped: counts the ``duplicates`` that are left out.
         turned: an entry of the matrix belongs to the edge from its column to its row.
     """
     rest: tuple[NDArray[np.int64], NDArray[np.float32] | None] | None = None
@@ -45,19 +41,19 @@ def merge(
         stop = int(np.searchsorted(keys >> 1, keys[-1] >> 1)) if len(keys) else 0
         rest = keys[stop:].copy(), None if weights is None else weights[stop:].copy()
         if stop:
-            yield _merged(keys[:stop], None if weights is None else weights[:stop], n, counts, turned)
+            yield _merged(keys[:stop], None if weights is None else weights[:stop], n, dropped, turned)
     if rest is not None and len(rest[0]):
-        yield _merged(*rest, n, counts, turned)
+        yield _merged(*rest, n, dropped, turned)
 
 
 def _merged(
-    keys: NDArray[np.int64], weights: NDArray[np.float32] | None, n: int, counts: Counts, turned: bool
+    keys: NDArray[np.int64], weights: NDArray[np.float32] | None, n: int, dropped: Counter[str], turned: bool
 ) -> Entries:
     """The entries of complete pairs."""
     starts = _first_of_each(keys)
     distinct = keys[starts]
     forward = int(np.count_nonzero(keys & 1 == 0))
-    counts.duplicates += forward - int(np.count_nonzero(distinct & 1 == 0))
+    dropped["duplicates"] += forward - int(np.count_nonzero(distinct & 1 == 0))
     pairs = distinct >> 1
     firsts = _first_of_each(pairs)
     rows, columns = np.divmod(pairs[firsts], n)

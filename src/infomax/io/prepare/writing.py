@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders
 from infomax.io.folder import GROUP, ArrayWriter
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.merging import Counts, Entries, merge
+from infomax.io.prepare.merging import Entries, merge
 from infomax.io.type_folder import SIDES, place
 from infomax.io.unite import Ends
 
@@ -39,9 +40,12 @@ def write_sides(
     for path, (row, column), (n, width) in zip(
         places, (("target", "source"), ("source", "target")), (sizes[::-1], sizes), strict=False
     ):
-        keys, counts = _keys(database, kept, row, column, width, weighted=weighted, both_ways=both_ways), Counts()
-        entries = write_entries(path, n, merge(keys, width, counts, turned=row == "target"))
-        duplicates.append(counts.duplicates)
+        keys, dropped = (
+            _keys(database, kept, row, column, width, weighted=weighted, both_ways=both_ways),
+            Counter[str](),
+        )
+        entries = write_entries(path, n, merge(keys, width, dropped, turned=row == "target"))
+        duplicates.append(dropped["duplicates"])
     if one_type and len(places) == 2 and _same(*places):  # edges that have directions, but all run both ways
         shutil.rmtree(places[1])
     found = {"entries": entries, "weighted": (places[0] / layout.WEIGHTS).exists()}
