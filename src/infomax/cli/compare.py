@@ -19,9 +19,9 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
     json: Json = None,
 ) -> None:
-    """Show runs side by side: settings that differ, health, scores; of several types, each type by itself.
+    """Show runs side by side: settings that differ, health, scores.
 
-    Scores are those that infomax evaluate has shown of each run.
+    Scores are those that infomax evaluate has shown of each run. Of several types of nodes, each is shown by itself.
     """
     from infomax.reports.runs import compare_runs
 
