@@ -449,3 +449,14 @@ def test_what_was_learnt_is_checked_when_it_is_read() -> None:
     broken = {**good["columns"][2], "learnt": {"centre": [float("nan")], "deviation": [1.0]}}
     told(["encoding: "], Encoding.from_json, {"raw": False, "columns": [broken]})
     assert Column(**good["columns"][0]).features == ["c=a", "c: rest"]
+
+
+def test_what_pyarrow_alone_takes_for_numbers_and_times_is_text() -> None:
+    def times(*texts: str) -> list[bool]:
+        return cells.times(cells.plain(pa.array(texts)))[0].is_valid().to_pylist()
+
+    assert times("2013-05-27 08:30", "2013-05-27") == [True, True]
+    assert times("2013-05-27 08", "2013-05-27") == [False, True]
+    assert times("2013-05-27T08:30:00.5", "2013-02-30", "2013-05-27 08:30+02:00") == [True, False, True]
+    assert cells.numbers(cells.plain(pa.array(["1", "inf", "-.5e3"])))[1].tolist() == [False, True, False]
+    assert cells.numbers(cells.plain(pa.array(["+1", "1_0", ""])))[1].tolist() == [False, True, False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Any, cast
@@ -91,10 +92,11 @@ def texts(values: Any) -> Any:
 
 
 def _utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each text begins and the last one ends ``[n + 1]`` among the bytes, and all bytes."""
+    """Where each text begins and the last one ends ``[n + 1]`` among the bytes, and their bytes."""
     _, offsets, data = values.buffers()
-    starts = np.frombuffer(offsets, np.int64) if len(values) else np.zeros(1, np.int64)
-    return starts[values.offset :][: len(values) + 1], np.frombuffer(data or b"", np.uint8)
+    starts = np.frombuffer(offsets, np.int64)[values.offset :] if len(values) else np.zeros(1, np.int64)
+    starts = starts[: len(values) + 1]
+    return starts - starts[0], np.frombuffer(data or b"", np.uint8)[starts[0] : starts[-1]]
 
 
 def _has_digits(values: Any) -> bool:
@@ -112,8 +114,11 @@ def numbers(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     if types.is_large_string(values.type):
         if not _has_digits(values):
             return np.full(len(values), np.nan, np.float32), known
-        digits = compute.if_else(compute.match_substring_regex(values, _NUMBER), values, None)
-        values = compute.utf8_ltrim(digits, characters="+")
+        try:
+            values = values.cast(pa.float64())
+        except pa.ArrowInvalid:  # some are no numbers, or not as pyarrow reads them
+            digits = compute.if_else(compute.match_substring_regex(values, _NUMBER), values, None)
+            values = compute.utf8_ltrim(digits, characters="+")
     elif not types.is_boolean(values.type) and not types.is_integer(values.type) and not types.is_floating(values.type):
         return np.full(len(values), np.nan, np.float32), known
     with np.errstate(over="ignore", invalid="ignore"):
@@ -145,6 +150,10 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
         return values, known & False
     if not types.is_large_string(values.type) or not _has_digits(values):
         return pa.nulls(len(values), when), known
+    lengths = np.diff(_utf8(values)[0])
+    if ((lengths == 10) | (lengths > 15) | ~known).all():  # pyarrow reads an hour alone as well, 2013-05-27 08
+        with suppress(pa.ArrowInvalid):
+            return values.cast(when), known & False
     written = compute.if_else(compute.match_substring_regex(values, _TIME), values, None)
     clock = compute.replace_substring_regex(written, r"^(\d\d:)", r"1970-01-01 \1")
     zoned = compute.match_substring_regex(clock, _ZONE)
@@ -185,8 +194,11 @@ _LONG, _ALL = 64, cast(Any, slice(None))
 def marked(values: Any, marks: bytes) -> NDArray[np.bool_]:
     """Which texts ``[n]`` hold one of the marks, each of one byte."""
     starts, data = _utf8(values)
-    found = np.flatnonzero(np.logical_or.reduce([data == mark for mark in marks]))
-    there: NDArray[np.bool_] = np.diff(np.searchsorted(found, starts)) > 0
+    found = data == marks[0]
+    for mark in marks[1:]:
+        found |= data == mark
+    at = np.flatnonzero(found)
+    there: NDArray[np.bool_] = np.diff(np.searchsorted(at, starts)) > 0 if len(at) else np.zeros(len(values), bool)
     return there
 
 
@@ -208,7 +220,7 @@ class Words:
             self.starts, self.numbered = sums(there)[sums(lengths)], (codes[there], words)
             return
         values, (nothing, space) = texts(values), (pa.scalar(word, pa.large_string()) for word in ("", " "))
-        if (_utf8(values)[1] > 127).any():
+        if _utf8(values)[1].max(initial=0) > 127:
             odd = compute.fill_null(compute.invert(compute.string_is_ascii(values)), False)
             small = compute.replace_substring_regex(compute.utf8_lower(values.filter(odd)), r"[^\pL\pN]+", " ")
             values = compute.replace_with_mask(values, odd, small)

@@ -66,7 +66,7 @@ class _Found:
         rest = self._times(distinct, counts, rest)
         self._remember("date", rest, lambda: cells.times(values)[1], values, place)
         if rest.any():
-            self._words(distinct.filter(rest), counts[rest])
+            self._words(distinct if rest.all() else distinct.filter(rest), counts[rest])
 
     def _remember(
         self, kind: str, some: Any, find: Callable[[], Any], values: Any, place: Callable[[int], str]
