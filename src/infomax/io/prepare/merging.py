@@ -14,25 +14,26 @@ Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None
 """Rows ``[n]``, columns ``[n]`` and values ``[n]`` of a matrix, ascending; no values where all are 1."""
 
 
-def merge(
-    batches: Iterable[tuple[NDArray[np.int64], NDArray[np.float32] | None]],
-    n: int,
-    dropped: Counter[str],
-    *,
-    turned: bool,
-) -> Iterator[Entries]:
-    """The entries of a matrix of N columns, from keys ``[e]`` that ascend, with their weights ``[e]``.
+Keys = tuple[NDArray[np.int64], NDArray[np.float32] | None]
+"""Keys ``[e]`` of edges, ascending, and their weights ``[e]``; None: each counts once, however often it is listed.
 
-    A key is ``2 (row * N + column) + back``: an edge listed from row to column has back = 0, one that was listed the
-    other way 1. Weights of the same key add up, then the larger of both directions is taken.
+A key is ``2 (row * N + column) + back``: an edge listed from row to column has back = 0, one that was listed the other
+way 1.
+"""
+
+
+def merge(batches: Iterable[Keys], n: int, dropped: Counter[str], *, turned: bool) -> Iterator[Entries]:
+    """The entries of a matrix of N columns, from batches of its keys, in order.
+
+    Weights of the same key add up, then the larger of both directions is taken.
 
     Args:
-        batches: keys and weights; None: each counts once, however often it is listed.
+        batches: the keys.
         n: N.
         dropped: counts the ``duplicates`` that are left out.
         turned: an entry of the matrix belongs to the edge from its column to its row.
     """
-    rest: tuple[NDArray[np.int64], NDArray[np.float32] | None] | None = None
+    rest: Keys | None = None
     for keys, weights in batches:
         if rest is not None:
             keys = np.concatenate([rest[0], keys])

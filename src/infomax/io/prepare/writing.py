@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders
 from infomax.io.folder import GROUP, ArrayWriter
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.merging import Entries, merge
+from infomax.io.prepare.merging import Entries, Keys, merge
 from infomax.io.type_folder import SIDES, place
 from infomax.io.unite import Ends
 
@@ -40,10 +39,8 @@ def write_sides(
     for path, (row, column), (n, width) in zip(
         places, (("target", "source"), ("source", "target")), (sizes[::-1], sizes), strict=False
     ):
-        keys, dropped = (
-            _keys(database, kept, row, column, width, weighted=weighted, both_ways=both_ways),
-            Counter[str](),
-        )
+        dropped = Counter[str]()
+        keys = _keys(database, kept, row, column, width, weighted=weighted, both_ways=both_ways)
         entries = write_entries(path, n, merge(keys, width, dropped, turned=row == "target"))
         duplicates.append(dropped["duplicates"])
     if one_type and len(places) == 2 and _same(*places):  # edges that have directions, but all run both ways
@@ -60,7 +57,7 @@ def _same(first: Path, second: Path) -> bool:
 
 def _keys(
     database: Database, kept: str, row: str, column: str, width: int, *, weighted: bool, both_ways: bool
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32] | None]]:
+) -> Iterator[Keys]:
     """The keys of all edges, as `merge` takes them, in order."""
     weight = ", weight" if weighted else ""
     query = f"SELECT 2 * ({row} * {width} + {column}) AS key{weight} {kept}"
