@@ -334,6 +334,11 @@ def test_a_graph_folder_gives_the_vectors_of_memory(folder, tmp_path):
     found = StoredEmbeddings.open(parts / "paper")
     assert found.ids[:].tolist() == expected.ids.tolist()
     np.testing.assert_allclose(found.vectors[np.arange(60)], expected.vectors, rtol=1e-5, atol=1e-6)
+    near = infomax("neighbours", parts / "paper", "3").out
+    assert near.startswith("Nearest to 3")
+    assert infomax("neighbours", run, "3").out == near
+    assert infomax("neighbours", run / "paper", "3").out == near  # which by now holds its vectors in parts
+    assert f"several types of nodes: paper. Name one: {parts}/paper" in said(infomax("neighbours", parts, "3"))
 
 
 def test_another_graph_is_read_as_the_one_trained_on(folder, run, tmp_path):

@@ -58,7 +58,13 @@ def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
     source = _of_type(context, source)
     if not source.exists():
         raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
-    return source if source.is_file() or has_parts(source) else _finished_runs(source)
+    if source.is_file() or has_parts(source):
+        return source
+    parts = [path.name for path in sorted(source.iterdir()) if path.is_dir() and has_parts(path)]
+    if parts and not (source / "config.json").exists():
+        found = f"those of several types of nodes: {', '.join(parts)}"
+        raise InputError(str(source), "vectors of one type", found, f"Name one: {source / parts[0]}.")
+    return _finished_runs(source)
 
 
 def per_run(command: Callable[..., Any]) -> Callable[..., None]:
