@@ -27,10 +27,10 @@ def silent(done: int, note: str = "", total: int | None = None) -> None:
     """Show no progress."""
 
 
-def followed(things: Iterable[T], progress: Progress, note: str, total: int) -> Iterator[T]:
-    """The things, while their number is told now and then."""
+def followed(things: Iterable[T], progress: Progress, note: str, total: int, every: int = 1000) -> Iterator[T]:
+    """The things, while their number is told, each time after so many."""
     for done, thing in enumerate(things):
-        if not done % 1000:
+        if not done % every:
             progress(done, note, total)
         yield thing
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +26,6 @@ OWN = 128
 MEANING = "The number is the mean centred cosine of the features of neighbours, less that of random pairs of nodes."
 
 
-_known: WeakKeyDictionary[Adjacency, WeakKeyDictionary[Table, dict[Any, float]]] = WeakKeyDictionary()
-"""What was computed already, by seed and scale: a training asks three times."""
-
-
 def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -> float | None:
     """The mean centred cosine of the features at both ends of an edge, less that of random pairs; None without edges.
 
@@ -40,14 +35,6 @@ def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -
     """
     if not edges.nnz:
         return None
-    known = _known.setdefault(edges, WeakKeyDictionary()).setdefault(table, {})
-    asked = (seed, scaler.kind, *(vector.tobytes() for vector in (scaler.mean, scaler.deviation) if vector is not None))
-    if asked not in known:
-        known[asked] = _computed(table, edges, scaler, seed)
-    return known[asked]
-
-
-def _computed(table: Table, edges: Adjacency, scaler: Scaler, seed: int) -> float:
     senders = edges.senders or edges.loaded().arrays
     few = edges.nnz <= SAMPLE
     drawn = np.arange(edges.nnz) if few else np.sort(np.random.default_rng(seed).integers(edges.nnz, size=SAMPLE))
@@ -84,7 +71,7 @@ class Centred:
     """Rows ``[n, F]``, dense or sparse, less a centre ``[F]``; the difference, which would be dense, is never made."""
 
     def __init__(self, rows: Any, centre: NDArray[np.float64]) -> None:
-        self.rows, self.centre = rows, centre
+        self.rows, self.centre, self.along = rows, centre, rows @ centre
         square, level = self.dot(self), float(centre @ centre)
         self.inverse = np.divide(1, np.sqrt(np.abs(square)), out=np.zeros(len(square)), where=square > 1e-12 * level)
         """``[n]``: 1 by the length of each row; 0 where a row is the centre."""
@@ -93,7 +80,7 @@ class Centred:
         """The product of each row with the same row of another, ``[n]``."""
         x, y, c = self.rows, other.rows, self.centre
         plain = (x.multiply(y) if sparse.issparse(x) else x * y).sum(axis=1, dtype=np.float64)
-        return np.asarray(plain - x @ c - y @ c + c @ c)
+        return np.asarray(plain - self.along - other.along + c @ c)
 
     def total(self) -> NDArray[np.float64]:
         """The sum ``[F]`` of the rows at length 1."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 @app.command()
 @threaded
-@per_run
+@partial(per_run, labelled=True)
 def evaluate(
     source: SourceArgument,
     labels: Annotated[
@@ -115,12 +116,13 @@ def evaluate(
     splits, name = splits_for(codes, own)
     probe = probe or ("validated" if codes.ndim == 1 else "paper")
     measure = choose_probe(probe)
-    if isinstance(scored, DGI):
-        with show.Steps("evaluate", None) as steps:
+    with show.Steps("evaluate", None) as steps:
+        if isinstance(scored, DGI):
             rows = compare(scored, codes, splits, measure, smooth, choose=variants, raw=raw, progress=steps.at)
-    else:
-        rows = [vectors_row(str(source), scored.vectors, codes, splits, measure, time.perf_counter())]
-        rows.append(majority(codes, splits))
+        else:
+            begun = time.perf_counter()
+            rows = [vectors_row(str(source), scored.vectors, codes, splits, measure, begun, progress=steps.at)]
+            rows.append(majority(codes, splits))
     values = [row.to_dict() for row in rows]
     title = f"{', '.join(names)}: {probe} probe, {name}, {int(known(codes).sum()):,} labelled nodes"
     show.scores(title, values)

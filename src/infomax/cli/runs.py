@@ -67,11 +67,11 @@ def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
     return _finished_runs(source)
 
 
-def per_run(command: Callable[..., Any]) -> Callable[..., None]:
+def per_run(command: Callable[..., Any], *, labelled: bool = False) -> Callable[..., None]:
     """Do what a command does with a run for each run in a folder: of types of nodes, or of several seeds.
 
-    Files that it writes then have the name of the run in their own. Where ``evaluate`` scores several encoders, means
-    and deviations over them come last; types without labels are left out.
+    Files that it writes then have the name of the run in their own. Where it returns rows of scores of several
+    encoders, means and deviations over them come last. With ``labelled``, types without labels are left out.
     """
     own = signature(command, eval_str=True).parameters
     first = next(iter(own))
@@ -87,7 +87,7 @@ def per_run(command: Callable[..., Any]) -> Callable[..., None]:
         scored = []
         for name in names:
             described = runs.check(folder / name)["graph"]
-            if command.__name__ == "evaluate" and described.get("type") and not described["labels"]:
+            if labelled and described.get("type") and not described["labels"]:
                 continue
             written = {
                 option: _of_run(path, name) for option in ("out", "json", "vectors") if (path := given.get(option))

@@ -261,7 +261,7 @@ class DGI(Later, Parameters):
         name, reason = self.choose_preset(graph, choose_device(self.device), run)
         settings, told = self.settings(name), [f"preset {name}: {reason}"] if self.preset == "auto" else []
         if told and self.own is None and self.smooth is None and name in ("whole-graph", "batches"):
-            settings, suits = suited(settings, graph)
+            settings, suits = suited(settings, graph, self._resemblance)
             told += [suits] if suits else []
         return settings.fitted_to(graph), told
 

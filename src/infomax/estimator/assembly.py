@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from infomax.arrays.made import made
-from infomax.arrays.resemblance import OWN, resemblance, unlike
+from infomax.arrays.resemblance import OWN, unlike
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import warn_if_zero
 from infomax.errors import InputError
@@ -88,7 +89,7 @@ def _training(
     )
 
 
-def suited(preset: Preset, graph: Graph) -> tuple[Preset, str]:
+def suited(preset: Preset, graph: Graph, resemblance: Callable[[Graph, Scaler], float | None]) -> tuple[Preset, str]:
     """A preset with the vectors that suit the features of a graph, and in words what was changed and why.
 
     Where neighbours are no more alike than random pairs, what DGI makes of them is of less use than the node's own
@@ -97,8 +98,7 @@ def suited(preset: Preset, graph: Graph) -> tuple[Preset, str]:
     if made(graph.feature_names) == "positions" and not graph.table.mapped:
         told = f"the vectors are smoothed over {HOPS} hops, because the features are positions; --smooth 0: not"
         return dataclasses.replace(preset, smooth=HOPS), told
-    seen = graph.seen()
-    if unlike(alike := resemblance(seen.table, seen.edges, graph.scaler(preset.scale)), seen.edges):
+    if unlike(alike := resemblance(graph, graph.scaler(preset.scale)), graph.seen().edges):
         count = min(OWN, graph.num_features)
         told = f"the vectors hold {count} numbers of the node's own features as well, because neighbours resemble each"
         told = f"{told} other no more than random pairs do ({alike:.3f}); --own 0: not"

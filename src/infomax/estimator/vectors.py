@@ -13,7 +13,7 @@ from torch import Tensor
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
 from infomax.arrays.resemblance import resemblance, unlike
-from infomax.arrays.scaling import Scaler
+from infomax.arrays.scaling import Scale, Scaler
 from infomax.embeddings import Embeddings, pick
 from infomax.errors import InputError, whole
 from infomax.estimator.assembly import check_graph
@@ -43,6 +43,7 @@ class Fitted:
     _course: dict[str, Any] | None = None  # of the training, without what needs the vectors
     _health: dict[str, Any] | None = None
     _own: dict[tuple[int, int], Own]  # by the number of singular vectors and the hops of smoothing
+    _alike: tuple[Graph, Scale, float | None] | None = None  # the resemblance of neighbours in a graph, by its scale
     _turn: Tensor | None = None  # a rotation of the vectors, onto those of an earlier model
 
     @property
@@ -97,7 +98,7 @@ class Fitted:
             seen = self.graph_.seen()
             nodes = spread(seen.num_nodes, FITTED)
             vectors = self.transform(seen, smooth=hops, own=0, rows=nodes).vectors
-            alike, table = resemblance(seen.table, seen.edges, self.scaler_), seen.table.scaled(self.scaler_)
+            alike, table = self._resemblance(self.graph_, self.scaler_), seen.table.scaled(self.scaler_)
             length = LONG if unlike(alike, seen.edges) else LENGTH
             self._own[count, hops] = Own.fit(count, length, vectors, table, nodes, self.seed_)
         return self._own[count, hops] if count else None
@@ -117,8 +118,15 @@ class Fitted:
         learnt = vectors[:, : self.model_.encoder.out_dim]  # without the node's own part
         alike: dict[str, Any] = {"own": self.preset_.own} if self.preset_.own else {}
         if not seen.kind and not made(seen.feature_names):  # positions are made of the edges, so they are always alike
-            alike["resemblance"] = resemblance(seen.table, seen.edges, self.scaler_)
+            alike["resemblance"] = self._resemblance(self.graph_, self.scaler_)
         return health({**(self._course or {}), **alike}, learnt, seen)
+
+    def _resemblance(self, graph: Graph, scaler: Scaler) -> float | None:
+        """How alike neighbours are, computed once: the choice of settings, the own part and the report ask for it."""
+        if self._alike is None or self._alike[0] is not graph or self._alike[1] != scaler.kind:
+            seen = graph.seen()
+            self._alike = graph, scaler.kind, resemblance(seen.table, seen.edges, scaler)
+        return self._alike[2]
 
     def write_vectors(
         self,

@@ -5,7 +5,7 @@ All have one signature, ``probe(vectors, codes, splits, seed=0, device="cpu") ->
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -24,6 +24,7 @@ from infomax.evaluation.splits import PARTS, Splits, known
 from infomax.kernels import Adam
 from infomax.kernels.initialisation import glorot
 from infomax.kernels.replay import repeat
+from infomax.progress import Progress, followed, silent
 
 Vectors: TypeAlias = NDArray[np.floating[Any]] | Tensor | sparse.csr_array
 """``[N, d]``: an array, a tensor on any device, or CSR, of which only the rows in use are made dense."""
@@ -181,13 +182,22 @@ def validated_probe(
 
 
 def score_splits(
-    probe: Probe, vectors: Vectors, codes: NDArray[Any], splits: Iterable[Splits], *, device: Device = "cpu"
+    probe: Probe,
+    vectors: Vectors,
+    codes: NDArray[Any],
+    splits: Sequence[Splits],
+    *,
+    device: Device = "cpu",
+    progress: Progress = silent,
 ) -> list[Score]:
     """The score of each split; regressions of the validated probe that have one shape are fitted together."""
     from threadpoolctl import threadpool_limits
 
     if probe is not validated_probe:
-        return [probe(vectors, codes, split, device=device) for split in splits]
+        return [
+            probe(vectors, codes, split, device=device)
+            for split in followed(splits, progress, "splits", len(splits), 1)
+        ]
 
     if codes.ndim == 2:
         raise InputError("validated probe", "one label per node", "several", "Use the paper's probe.")
@@ -202,12 +212,22 @@ def score_splits(
         step = max(TOGETHER[kind] // size, 1)
         with threadpool_limits(1 if kind == "cuda" or size < SMALL else None):
             for first in range(0, len(group), step):
-                scores += _validated(vectors, codes, group[first : first + step], device)
+                some, done = group[first : first + step], len(scores)
+                scores += _validated(vectors, codes, some, device, _within(progress, done, len(some), len(parts)))
     return scores
 
 
+def _within(progress: Progress, done: int, now: int, splits: int) -> Callable[[int], None]:
+    """Tells how many costs were tried on some splits, after others, as a part of all costs on all splits."""
+    return lambda costs: progress(len(COSTS) * done + now * costs, "probe", len(COSTS) * splits)
+
+
 def _validated(
-    vectors: Vectors, codes: NDArray[Any], parts: Sequence[tuple[NDArray[np.int64], ...]], device: Device
+    vectors: Vectors,
+    codes: NDArray[Any],
+    parts: Sequence[tuple[NDArray[np.int64], ...]],
+    device: Device,
+    tell: Callable[[int], None],
 ) -> list[Score]:
     """Scores for the rows ``(train, validation, test)`` of splits with as many training rows of the same classes."""
     if len(np.unique(codes[parts[0][0]])) < 2:
@@ -220,7 +240,8 @@ def _validated(
         return found[0], -abs(np.log10(found[1]))
 
     xs, ys = ([source(train) for train, _, _ in parts] for source in (partial(_some, vectors), codes.__getitem__))
-    for cost, models in logistic_paths(xs, ys, COSTS, device):
+    for number, (cost, models) in enumerate(logistic_paths(xs, ys, COSTS, device), start=1):
+        tell(number)
         for at in list(searching):
             right = float(accuracy(models[at].predict(held_out[at]), codes[parts[at][1]]))
             tried[at].append((right, cost, models[at]))

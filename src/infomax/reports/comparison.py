@@ -166,9 +166,10 @@ def vectors_row(
     *,
     validated: bool = False,
     device: torch.device | str = "cpu",
+    progress: Progress = silent,
 ) -> Row:
     """Score the vectors ``[N, d]`` of one encoder: the mean over splits; if ``validated``, on validation nodes, too."""
-    scores, found = score_splits(probe, vectors, codes, splits, device=device), None
+    scores, found = score_splits(probe, vectors, codes, splits, device=device, progress=progress), None
     if validated and scores[0].validation is not None:
         found = float(np.mean([score.validation for score in scores]))
     elif validated:  # a probe that does not use validation nodes is asked once more
