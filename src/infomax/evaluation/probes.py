@@ -62,6 +62,13 @@ class Score:
     validation: float | None = None
     """The score on the validation nodes, where these have chosen something."""
 
+    @classmethod
+    def of(cls, predictions: NDArray[Any], codes: NDArray[Any]) -> Score:
+        """The accuracy of predictions ``[R, T]`` for codes ``[T]``, or the micro-F1 of ``[R, T, C]`` for ``[T, C]``."""
+        if codes.ndim == 2:
+            return cls("micro-F1", micro_f1(predictions, codes), predictions)
+        return cls("accuracy", accuracy(predictions, codes), predictions)
+
     @property
     def value(self) -> float:
         """The score: the mean over initialisations."""
@@ -310,10 +317,7 @@ def _scored(
     for rows in _blocks(test):
         logits = _logits((_dense(vectors, rows, device) - mean) / spread, weight, bias)
         found.append(logits > 0 if codes.ndim == 2 else logits.argmax(-1))
-    predictions = torch.cat(found).transpose(0, 1).cpu().numpy()
-    if codes.ndim == 2:
-        return Score("micro-F1", micro_f1(predictions, codes[test]), predictions)
-    return Score("accuracy", accuracy(predictions, codes[test]), predictions)
+    return Score.of(torch.cat(found).transpose(0, 1).cpu().numpy(), codes[test])
 
 
 def _logits(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

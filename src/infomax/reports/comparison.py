@@ -18,7 +18,6 @@ from infomax.arrays.scaling import Scale
 from infomax.errors import InputError
 from infomax.estimator import DGI
 from infomax.evaluation import links
-from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.evaluation.probes import Probe, Score, score_splits
 from infomax.evaluation.results import Printed, Row, score_text, summarise
 from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
@@ -211,11 +210,10 @@ def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = "Major
         counted = codes[np.any([split[part] for part in PARTS[:2] if part in split], axis=0) & known(codes)]
         test = codes[split["test"] & known(codes)]
         if codes.ndim == 2:
-            answer = np.broadcast_to(counted.mean(0) > 0.5, test.shape)[None]
-            scores.append(Score("micro-F1", micro_f1(answer, test), answer))
+            answer = np.broadcast_to(counted.mean(0) > 0.5, test.shape)
         else:
-            answer = np.full((1, len(test)), np.bincount(counted).argmax())
-            scores.append(Score("accuracy", accuracy(answer, test), answer))
+            answer = np.full(len(test), np.bincount(counted).argmax())
+        scores.append(Score.of(answer[None], test))
     return _row(method, scores, began, [mean_over(scores)], scores[0].metric)
 
 

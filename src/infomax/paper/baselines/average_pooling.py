@@ -14,7 +14,7 @@ from scipy import sparse
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from infomax.evaluation.metrics import accuracy, micro_f1
+from infomax.evaluation.probes import Score
 from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
@@ -179,6 +179,6 @@ def average_pooling(
         return shared.decide(model.over_graph(*everything, shared.keep), codes)
 
     def judge(model: AveragePooling) -> float:
-        return float((micro_f1 if codes.ndim == 2 else accuracy)(predict(model)[held_out], codes[held_out]))
+        return Score.of(predict(model)[held_out][None], codes[held_out]).value
 
     return predict(train(scaled.seen(), targets, settings, seed, device, judge))

@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from infomax.datasets import load_dataset
 from infomax.errors import InputError, shorten
 from infomax.estimator import DGI
-from infomax.evaluation.metrics import accuracy, micro_f1
-from infomax.evaluation.probes import Probe
+from infomax.evaluation.probes import Probe, Score
 from infomax.evaluation.results import summarise
-from infomax.evaluation.splits import Splits, known
+from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
 from infomax.io.atomic import make_folder, write_text
 from infomax.io.json import read_json, write_json
@@ -146,7 +145,8 @@ class Cell:
         hidden = np.where(splits["test"].reshape(-1, *[1] * (codes.ndim - 1)), -1, codes)
         output = row.runs[self.dataset](dataclasses.replace(graph, labels={}), hidden, seed, device)
         if row.kind == "predictions":
-            scores = score_predictions(output, codes, splits)
+            test = splits["test"] & known(codes)
+            scores = Score.of(output[test][None], codes[test]).values
         else:
             scores = probe(output, codes, splits, seed=seed, device=device).values
         if row.seeded:
@@ -162,13 +162,6 @@ class Cell:
         points = 1.5 if metric == "accuracy" else 0.015
         differs = paper is not None and abs(row.mean - paper[0]) > max(2 * row.std, 2 * (paper[1] or 0), points) + 1e-9
         return {"dataset": self.dataset, "uses": METHODS[self.method].uses, **row.to_dict(), "differs": differs}
-
-
-def score_predictions(predictions: NDArray[Any], codes: NDArray[Any], splits: Splits) -> NDArray[np.float64]:
-    """The score ``[1]`` of predictions ``[N]`` or ``[N, C]`` on the test nodes with a known label."""
-    rows = splits["test"] & known(codes)
-    measure = micro_f1 if codes.ndim == 2 else accuracy
-    return measure(predictions[rows], codes[rows]).reshape(1)
 
 
 def write_table(folder: Path, probe: str, absent: dict[str, str]) -> dict[str, Any]:
