@@ -168,20 +168,9 @@ def adam(state: Adam, gradients: list[Tensor], kept: list[Tensor] | None, waited
     state.count += 1
     # The function that `torch.optim.Adam` runs; the class itself first imports a compiler, which takes 1.5 s.
     torch._fused_adam_(
-        state.weights,
-        gradients,
-        state.means,
-        state.variances,
-        [],
-        [state.count] * len(gradients),
-        lr=state.lr,
-        beta1=0.9,
-        beta2=0.999,
-        weight_decay=0,
-        eps=1e-8,
-        amsgrad=False,
-        maximize=False,
-    )
+        state.weights, gradients, state.means, state.variances, [], [state.count] * len(gradients),
+        lr=state.lr, beta1=0.9, beta2=0.999, weight_decay=0, eps=1e-8, amsgrad=False, maximize=False,
+    )  # fmt: skip
 
 
 def _leaky(u: Tensor, slope: Tensor) -> Tensor:

@@ -16,26 +16,10 @@ COLUMNS, CHUNK, WARPS = 128, 32, 1
 
 @triton.jit
 def _pool_rows(
-    starts,
-    senders,
-    weights,
-    left,
-    right,
-    cap,
-    nodes,
-    offsets,
-    table,
-    keys,
-    n,
-    out,
-    d,
-    low: tl.constexpr,
-    high: tl.constexpr,
-    LOOPS: tl.constexpr,
-    ROUNDS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    CHUNK: tl.constexpr,
-):
+    starts, senders, weights, left, right, cap, nodes, offsets, table, keys, n, out, d,
+    low: tl.constexpr, high: tl.constexpr, LOOPS: tl.constexpr,
+    ROUNDS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
     """Compute some columns of one row of the pooled table; the node itself is added after its neighbours."""
     i, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     node = tl.load(nodes + i)
@@ -76,25 +60,8 @@ def pool_rows(hoods: Any, nodes: Tensor, offsets: Tensor, table: Tensor, permuta
     out = hoods.left.new_empty(len(nodes), d)
     keys, (low, high) = (None, (1, 1)) if permutation is None else (permutation.keys, permutation.bits)
     _pool_rows[len(nodes), triton.cdiv(d, COLUMNS)](
-        hoods.starts,
-        hoods.senders,
-        hoods.weights,
-        hoods.left,
-        hoods.right,
-        hoods.cap,
-        nodes,
-        offsets if hoods.capped else None,
-        table,
-        keys,
-        len(hoods.left),
-        out,
-        d,
-        low,
-        high,
-        hoods.loops,
-        ROUNDS,
-        COLUMNS,
-        CHUNK,
-        num_warps=WARPS,
-    )
+        hoods.starts, hoods.senders, hoods.weights, hoods.left, hoods.right, hoods.cap, nodes,
+        offsets if hoods.capped else None, table, keys, len(hoods.left), out, d,
+        low, high, hoods.loops, ROUNDS, COLUMNS, CHUNK, num_warps=WARPS,
+    )  # fmt: skip
     return out

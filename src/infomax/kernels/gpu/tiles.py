@@ -71,21 +71,9 @@ class Tiles:
 
 @triton.jit
 def _tiled(
-    pieces,
-    begin,
-    length,
-    columns,
-    values,
-    y,
-    out,
-    tiles,
-    d,
-    SLICES: tl.constexpr,
-    SHARES: tl.constexpr,
-    PIECES: tl.constexpr,
-    CHUNK: tl.constexpr,
-    WIDTH: tl.constexpr,
-):
+    pieces, begin, length, columns, values, y, out, tiles, d,
+    SLICES: tl.constexpr, SHARES: tl.constexpr, PIECES: tl.constexpr, CHUNK: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
     """Multiply a share of the tiles by a slice of Y; the next columns and values are fetched while Y's rows load."""
     i, at = tl.arange(0, PIECES), tl.program_id(0) % SLICES * WIDTH + tl.arange(0, WIDTH)
     for tile in range(tl.program_id(0) // SLICES, tiles, SHARES):
