@@ -20,8 +20,10 @@ from torch import Tensor
 
 T = TypeVar("T")
 
-FEWEST_ROWS = 512
-"""Rows that a thread multiplies at a time, at least."""
+ROWS = 512
+"""Rows that a thread multiplies at a time, where there are so many."""
+FEWEST_ROWS, FEWEST = 16, 1 << 21
+"""Rows, and products of two numbers, for which one more thread pays."""
 PER_THREAD = 4
 """Parts per thread in `row_product`: a thread that is ahead of the others takes over some of theirs."""
 
@@ -97,11 +99,11 @@ def row_product(x: Tensor, y: Tensor, empty: Callable[..., NDArray[Any]] = np.em
 
     The threads of BLAS would spin for a while after the product, on cores that the threads of our kernels need next.
     """
-    count = min(torch.get_num_threads(), len(x) // FEWEST_ROWS)
+    count = min(torch.get_num_threads(), len(x) // FEWEST_ROWS, len(x) * y.numel() // FEWEST)
     if count < 2:
         return x @ y
     out = torch.from_numpy(empty((len(x), y.shape[1]), x.numpy().dtype))
-    rows = max(FEWEST_ROWS, -(-len(x) // (count * PER_THREAD)))
+    rows = max(min(ROWS, -(-len(x) // count)), -(-len(x) // (count * PER_THREAD)))
     groups = zip(x.split(rows), out.split(rows), strict=True)
     for part in [_single_threaded(count).submit(torch.mm, a, y, out=b) for a, b in groups]:
         part.result()
@@ -113,8 +115,11 @@ def transposed_product(x: Tensor, g: Tensor) -> Tensor:
 
     BLAS divides the columns instead, and lets its threads wait for each other after every few hundred rows. On cores
     that other threads use as well, such as those that read the next batch, that takes up to thirty times as long.
+    Where there are fewer rows than columns, each thread multiplies some of the columns: the parts would be large.
     """
-    count = min(torch.get_num_threads(), len(x) // FEWEST_ROWS)
+    if len(x) < x.shape[1]:
+        return row_product(x.T, g)
+    count = min(torch.get_num_threads(), len(x) // ROWS)
     if count < 2:
         return x.T @ g
     pool, rows = _single_threaded(count), -(-len(x) // count)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Protocol, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -153,7 +154,8 @@ class PathView(AllNodes, AlongPaths):
         if rows is None:
             return self.known[path]
         shuffled = pool_features(last, x, dim, rows)
-        return torch.cat([self.known[path], shuffled]) if self.both else shuffled
+        # By NumPy: torch's threads would spin afterwards, on cores that those of our kernels need.
+        return torch.from_numpy(np.concatenate([self.known[path], shuffled])) if self.both else shuffled
 
     def _features(self, kind: str, weight: Tensor) -> Tensor:
         y = self.products[kind].of(None, weight, self.backend)
