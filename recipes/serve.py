@@ -20,9 +20,9 @@ MOST_BYTES, MOST_NODES, MOST_NEIGHBOURS = 1 << 20, 100, 100
 
 
 class NewNode(BaseModel):
-    """A new node: features in order or by name; ids of neighbours or weights by id, of several types by type."""
+    """A new node: features in order or by name; ids of neighbours, or weights by id; of several types, by type."""
 
-    features: list[float] | dict[str, float] | None = None
+    features: list[float] | dict[str, Any] | None = None
     neighbours: list[str | int] | dict[str, float | list[str | int] | dict[str, float]] = []
 
 

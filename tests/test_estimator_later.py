@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from functools import partial
 
 import numpy as np
@@ -114,3 +115,29 @@ def test_mistakes_are_named():
     many = replace(world(), groups=np.zeros(40, np.int64))
     with pytest.raises(InputError, match="one graph"):
         DGI(dim=4, epochs=1, preset="whole-graph").fit(many).vector(row, ["n1"])
+
+
+def test_columns_of_a_table_are_encoded_as_those_of_attached_nodes(tmp_path):
+    rows = [f"{k},Node {k},{k % 3 or ''},{'ab'[k % 2]},20{k:02d}-05-0{k % 9 + 1},red stone {k % 4}" for k in range(30)]
+    head = "id,name,score,city,joined,note"
+    (tmp_path / "nodes.csv").write_text("\n".join([head, *rows]))
+    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(f"{k},{(3 * k + 1) % 30}" for k in range(30)))
+    model = DGI(dim=8, epochs=2).fit(read_graph(tmp_path))
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "nodes.csv").write_text(f"{head}\n97,Late,2.5,b,2020-01-02,red\n98,Later,,c,,stone of gold")
+    (tmp_path / "new" / "edges.csv").write_text("source,target\n97,3\n97,5\n98,7")
+    grown = read_graph(tmp_path / "new", attach_to=model.graph_)
+    expected = model.transform(grown).part(grown.splits["new"]).vectors
+    first = {"name": "Late", "score": 2.5, "city": "b", "joined": date(2020, 1, 2), "note": "red"}
+    other = {"score": None, "city": "c", "joined": "", "note": "stone of gold"}
+    np.testing.assert_allclose(model.vectors([first, other], [[3, 5], [7]]), expected, rtol=1e-4, atol=1e-6)
+    for wrong, word in (
+        ({**first, "town": "b"}, 'found "town"'),
+        ({**first, "score": "much"}, 'features, column "score": expected a finite number'),
+        ({**first, "city": ["a", 1]}, 'column "city"'),
+        ({"score": 1}, 'the columns "city", "joined", "note"'),
+    ):
+        with pytest.raises(InputError, match=word):
+            model.vector(wrong, [3])
+    with pytest.raises(InputError, match=r"shape \[2, F\]"):
+        model.vectors([first], [[3], [5]])

@@ -106,11 +106,14 @@ def test_malformed_requests_are_refused_and_leave_nothing_behind(client):
     assert counts[2] - counts[1] < 200
 
 
-def test_mistakes_are_named_and_sizes_are_limited(client):
+def test_mistakes_are_named_and_sizes_are_limited(client, model):
     row = [0.0] * 12
     assert 'found "nobody"' in client.get("/nodes/nobody").json()["detail"]
     unknown = client.post("/vectors", json=[{"features": row, "neighbours": ["nobody"]}])
     assert (unknown.status_code, "ids of the 40 known nodes" in unknown.json()["detail"]) == (422, True)
+    for cell in ("x", None, [1], {"y": 1}):
+        wrong = client.post("/vectors", json=[{"features": {**dict.fromkeys(model.feature_names_, 0.0), "x0": cell}}])
+        assert wrong.status_code == 422, wrong.text
     assert "12 numbers per node" in client.post("/vectors", json=[{"features": [1.0]}]).json()["detail"]
     assert client.get(f"/nodes/n1/neighbours?k={MOST_NEIGHBOURS + 1}").status_code == 422
     assert client.post("/vectors", json=[{"features": row}] * (MOST_NODES + 1)).status_code == 422

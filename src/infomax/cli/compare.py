@@ -25,15 +25,14 @@ def compare(
     """
     from infomax.reports.runs import compare_runs
 
-    began, of_types, scored = time.monotonic(), dict[str, Any](), False
-    for kind, folders in _by_type(runs).items():
-        found = of_types[kind] = compare_runs(folders)
-        scored |= bool(found["scores"])
+    began, by_type = time.monotonic(), _by_type(runs)
+    of_types: dict[str, Any] = {kind: compare_runs(folders) for kind, folders in by_type.items()}
+    for kind, found in of_types.items():
         for section, rows in found.items():
             cells = [(name, *map(_cell, values)) for name, values in rows.items()]
             if cells:
-                show.table(f"{kind}: {section}" if kind else section, ("", *map(str, folders)), cells)
-    if not scored:
+                show.table(f"{kind}: {section}" if kind else section, ("", *map(str, by_type[kind])), cells)
+    if not any(found["scores"] for found in of_types.values()):
         show.log.print("No scores: infomax evaluate RUN adds them.")
     show.write_result(json, {"runs": list(map(str, runs)), **of_types.get("", {"types": of_types})}, began)
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from infomax.arrays import checks
+from infomax.arrays.cells import UnreadableError
+from infomax.arrays.encoding import Encoding
 from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.relations import Step, steps
 from infomax.embeddings import positions
-from infomax.errors import InputError, meant, shorten
+from infomax.errors import InputError, meant, shorten, within
 from infomax.graphs.graph import Graph
 from infomax.io.attach import Links, attach_near
 from infomax.kernels import Backend
@@ -109,15 +111,43 @@ class Known:
         return np.array([rows[str(identifier)] for identifier in ids], np.int64), np.array(late, np.int64), weight
 
     def _checked(self, features: Any, count: int) -> Any:
-        """Features ``[M, F]``, of rows or of mappings; None where they are made of the edges."""
+        """Features ``[M, F]``, of rows, or of mappings of features or columns; None: they are made of the edges."""
         if features is None and made(self.graph.feature_names):
             return None
         if isinstance(features, Sequence) and all(isinstance(one, Mapping) for one in features):
-            for one in features:
-                found = (*filter(one.__contains__, self.names), *(name for name in one if name not in self.names))
-                checks.check_feature_names("features", found, self.graph.feature_names)
-            features = [[one[name] for name in self.names] for one in features]
+            if self.graph.encoding is not None and any(one.keys() != self.names.keys() for one in features):
+                features = _encoded(self.graph.encoding, features)
+            else:
+                features = [self._in_order(one) for one in features]
         values = checks.check_features(features, count)
         if values.shape[1] != len(self.names):
             raise InputError("features", f"{len(self.names)} numbers per node", str(values.shape[1]))
         return values
+
+    def _in_order(self, features: Mapping[str, Any]) -> list[Any]:
+        """Numbers by the names of the features, in their order."""
+        found = (*filter(features.__contains__, self.names), *(name for name in features if name not in self.names))
+        checks.check_feature_names("features", found, self.graph.feature_names)
+        return [features[name] for name in self.names]
+
+
+def _encoded(encoding: Encoding, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """The features ``[M, F]`` of cells by the names of their columns, as those of a table are made."""
+    import pyarrow as pa
+
+    known = [column.name for column in encoding.columns]
+    for name in (name for row in rows for name in row if name not in known):
+        raise InputError("features", f"columns of the table: {', '.join(known)}", shorten(name), meant(name, known))
+    table = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        cells = [row.get(name) for row in rows]
+        cells = [cell if cell is None or isinstance(cell, list | tuple) else str(cell) for cell in cells]
+        with within(f'features, column "{name}"'):
+            try:
+                table[name] = pa.array(cells)
+            except pa.ArrowException as error:
+                raise InputError("cells", "text, numbers, or lists of one of them", str(error)) from None
+    try:
+        return encoding.transform(table)
+    except UnreadableError as error:
+        raise InputError(f'features, column "{error.column}"', error.expected, error.found) from None
