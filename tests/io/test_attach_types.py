@@ -87,7 +87,7 @@ def test_degrees_are_counted_again(tmp_path: Path) -> None:
         ({"nodes__paper": {"id": [9, 7], "x": [0.5, 6], "y": [1, -2]}}, "paper.csv, line 3: expected the id of a new"),
         ({"nodes__paper": {"id": [9], "x": [0.5], "y": [1]}}, "author.writes.paper.csv, line 4"),
         ({"nodes__paper": {"id": [9, 2], "x": [0.5, 6]}}, "y"),
-        ({"nodes__paper": None}, "no column 'x'"),
+        ({"nodes__paper": None}, 'line 2, column "paper": expected an id of the known graph, or listed in a'),
         ({"edges__author.reads.paper": WROTE}, "a relation of the known graph"),
         ({"nodes__venue": {"id": [1]}}, "a type of the known graph (author, paper)"),
         ({"nodes__paper": None, "edges__author.writes.paper": {"author": ["ann"], "paper": [3]},

@@ -22,6 +22,7 @@ from infomax.errors import InputError
 from infomax.io.attach import appended, refuse_known
 from infomax.io.blocks import typed
 from infomax.io.record import Record
+from infomax.io.refusals import id_unknown
 from infomax.io.sources import NodeTable, Source
 from infomax.io.tables import EdgeTable, Listed, read_nodes
 from infomax.io.type_tables import read_relations, rows_of
@@ -84,6 +85,8 @@ def _listed(kind: str, known: Record, nodes: dict[str, NodeTable], edges: Mappin
     listed = list(map(str, nodes[kind].ids)) if kind in nodes else []
     found = find_ids(known.ids, [*words, *listed, *(name for table, _ in here for name in table.source.ends)])
     if kind not in nodes and (strangers := [word for word in words if word not in found]):
+        if not made(known.feature_names):
+            raise _without_features(kind, strangers[0], here)
         ids: Any = strangers if known.ids.dtype == object else typed(strangers)
         nodes[kind] = NodeTable(here[0][0].source, np.empty(0, np.int64), ids)
         listed = strangers
@@ -95,6 +98,14 @@ def _listed(kind: str, known: Record, nodes: dict[str, NodeTable], edges: Mappin
     table = nodes.get(kind)
     where = "of the known graph" + ("" if table is None else f", or listed in {table.source.path}")
     return Listed(table, found | {word: row for row, word in enumerate(listed, known.num_nodes)}, where)
+
+
+def _without_features(kind: str, word: str, tables: Sequence[tuple[EdgeTable, int]]) -> InputError:
+    """The error for an unknown node of a type with features, which has no row in a node table."""
+    places = ((table, end, np.array([str(one) == word for one in table.ids])[table.ends[end]]) for table, end in tables)
+    table, end, edge = next((table, end, int(np.argmax(there))) for table, end, there in places if there.any())
+    where = f"of the known graph, or listed in a table nodes/{kind}.* with features"
+    return id_unknown(table.source, table.source.ends[end], word, int(table.numbers[edge]), where)
 
 
 def _grown(
