@@ -18,6 +18,7 @@ from infomax.arrays.parquet_columns import ID_ROWS, StoredIds, StoredRows, Store
 from infomax.errors import InputError, meant, shorten
 from infomax.io import vectors as files
 from infomax.io.parts import parquet_files
+from infomax.progress import Progress, silent
 
 Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Rows and cosines ``[n, k]`` of the k nodes that are nearest to each of n, the nearest first."""
@@ -254,14 +255,15 @@ class Embeddings(Searched):
         """The same vectors, turned onto those of another model, such as yesterday's; see `rotation`."""
         return replace(self, vectors=self.vectors @ self.rotation(onto), model="")
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, progress: Progress = silent) -> None:
         """Write a file in the format of its extension.
 
         Parquet has the columns ``id``, ``name`` where nodes have names, and ``vector``, a fixed-size list of float32;
         csv and tsv have ``d0, d1, ...`` in its place. An npz has the arrays ``ids``, ``vectors`` and ``node_names``, an
-        npy the vectors alone. A kv is the text format of word2vec, which gensim and others read.
+        npy the vectors alone. A kv is the text format of word2vec, which gensim and others read. Text takes long,
+        and tells its progress.
         """
-        files.write_vectors(self.ids, self.vectors, Path(path), self.node_names, self.model)
+        files.write_vectors(self.ids, self.vectors, Path(path), self.node_names, self.model, progress)
 
     @classmethod
     def read(cls, path: str | Path) -> Embeddings:

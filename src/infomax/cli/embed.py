@@ -81,7 +81,7 @@ def embed(
 
     from infomax.cli.torchrun import joined, started
     from infomax.io.columns import MATRICES
-    from infomax.io.vectors import check_extension
+    from infomax.io.vectors import TEXT, check_extension
     from infomax.training.runs import vectors_of_run
 
     if attach and graph is None:
@@ -98,7 +98,11 @@ def embed(
             graph is None and smooth is None and own is None and not half and device == "auto" and not started()
         )
         if as_trained and (written := vectors_of_run(run)) is not None:
-            written.save(out)
+            if out.suffix.lower() in TEXT:
+                with show.Steps("embed", len(written)) as steps:
+                    written.save(out, steps.at)
+            else:  # at once, without loading what draws a bar
+                written.save(out)
             show.wrote(f"{out} ({written!r})", began)
             return
 
@@ -119,8 +123,10 @@ def embed(
     if half:
         raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
     rows = np.flatnonzero(source.splits["new"]) if attach else None
-    embeddings = model.transform(source, smooth=smooth, own=own, rows=rows)
-    embeddings.save(out)
+    with show.Steps("embed", source.num_nodes if rows is None else len(rows)) as steps:
+        steps.at(0, "vectors")
+        embeddings = model.transform(source, smooth=smooth, own=own, rows=rows)
+        embeddings.save(out, steps.at)
     show.wrote(f"{out} ({embeddings!r})", began)
 
 

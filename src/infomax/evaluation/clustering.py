@@ -45,7 +45,7 @@ def cluster(
     rows = generator.permutation(len(vectors))
     some, first = (_units(vectors[np.sort(rows[:count])])[None] for count in (FITTED, FIRST))
     tried = np.repeat(first, 1 + STARTS, axis=0)
-    begun, distances = kmeans(tried, starts(tried, k, generator))
+    begun, distances = kmeans(tried, starts(tried, k, generator), progress)
     centres, _ = kmeans(some, begun[distances.argmin()][None], progress)
     found = [nearest_centres(_units(block)[None], centres)[0][0] for block in row_blocks(vectors)]
     codes: NDArray[np.int64] = np.concatenate(found)

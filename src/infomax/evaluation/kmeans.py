@@ -53,6 +53,7 @@ def kmeans(points: Floats, centres: Floats, progress: Progress = silent) -> tupl
     inertia, moving = np.zeros(len(points), points.dtype), np.arange(len(points))
     squares = (points**2).sum(axis=2).mean(axis=1)
     for done in range(ROUNDS):
+        progress(done, "k-means", ROUNDS)
         some = points if len(moving) == len(points) else points[moving]
         codes, similar = nearest_centres(some, centres[moving])
         inertia[moving] = squares[moving] - 2 * similar.mean(axis=1)
@@ -62,7 +63,6 @@ def kmeans(points: Floats, centres: Floats, progress: Progress = silent) -> tupl
         moving = moving[moved > enough[moving]]
         if not len(moving):
             break
-        progress(done + 1, "k-means", ROUNDS)
     return centres, inertia
 
 

@@ -247,6 +247,7 @@ def _validated(
         return found[0], -abs(np.log10(found[1]))
 
     xs, ys = ([source(train) for train, _, _ in parts] for source in (partial(_some, vectors), codes.__getitem__))
+    tell(0)
     for number, (cost, models) in enumerate(logistic_paths(xs, ys, COSTS, device), start=1):
         tell(number)
         for at in list(searching):

@@ -25,26 +25,35 @@ from infomax.io.npz import read_arrays
 from infomax.io.parts import MODEL_KEY, check_columns, has_parts, parquet_files, told_model
 from infomax.io.sources import Source
 from infomax.io.tables import read_nodes
+from infomax.progress import Progress, followed, silent
 
 Vectors: TypeAlias = NDArray[np.float32]
 COLUMNS = Columns(earlier={"name": "name"}, learns=False)
 """Of a table of vectors: names, where it has a column of that name."""
 
+TEXT = (".csv", ".tsv", ".kv")
 # The numbers hardly repeat, so a dictionary or compression would save little.
 _PLAIN = {"use_dictionary": False, "compression": "none", "write_statistics": ["id"], "write_page_checksum": True}
 
 
 def write_vectors(
-    ids: NDArray[Any], vectors: Vectors, path: Path, names: NDArray[Any] | None = None, model: str = ""
+    ids: NDArray[Any],
+    vectors: Vectors,
+    path: Path,
+    names: NDArray[Any] | None = None,
+    model: str = "",
+    progress: Progress = silent,
 ) -> None:
     """Write ids and names ``[N]`` and vectors ``[N, d]`` in the format of the path's extension.
 
     An npy holds no ids, and a kv no names. In csv, tsv and kv, numbers have the fewest digits that read back as the
-    same float32. Only parquet holds the hash of the model.
+    same float32; their rows are told as progress. Only parquet holds the hash of the model.
     """
     write = _by_extension(_WRITERS, path)
     if write is _write_parquet:
         write(ids, vectors, names, path, model)
+    elif path.suffix.lower() in TEXT:
+        write(ids, vectors, names, path, progress)
     else:
         write(ids, vectors, names, path)
 
@@ -169,17 +178,19 @@ def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:
     return arrays["ids"], arrays["vectors"], arrays.get("node_names")
 
 
-def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, kind: str) -> None:
+def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress, kind: str) -> None:
     named = [()] * len(ids) if names is None else [(name,) for name in names]
     head = ["id", *([] if names is None else ["name"]), *(f"d{column}" for column in range(vectors.shape[1]))]
-    rows = ([str(one), *name, *cells] for (one, cells), name in zip(_written(ids, vectors), named, strict=True))
+    written = _written(ids, vectors, progress)
+    rows = ([str(one), *name, *cells] for (one, cells), name in zip(written, named, strict=True))
     with replacing(path) as temporary:
         text.write_rows(temporary, kind, chain([head], rows))
 
 
-def _written(ids: NDArray[Any], vectors: Vectors) -> Iterator[tuple[Any, list[str]]]:
+def _written(ids: NDArray[Any], vectors: Vectors, progress: Progress) -> Iterator[tuple[Any, list[str]]]:
+    rows = followed(zip(ids.tolist(), vectors, strict=True), progress, "nodes written", len(ids))
     # numpy writes a float32 with the fewest digits that identify it.
-    return ((identifier, vector.astype(str).tolist()) for identifier, vector in zip(ids.tolist(), vectors, strict=True))
+    return ((identifier, vector.astype(str).tolist()) for identifier, vector in rows)
 
 
 def _read_table(path: Path) -> tuple[Any, NDArray[Any], Any]:
@@ -196,7 +207,7 @@ def table_vectors(source: Source) -> tuple[Any, Vectors, Any]:
     return table.ids, dense(table.features), table.names
 
 
-def _write_kv(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> None:
+def _write_kv(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
     """word2vec's text format: a line ``N d``, then one line ``id v1 v2 ...`` per vector; ids without white space."""
     for identifier in map(str, ids.tolist()):
         if identifier.split() != [identifier]:
@@ -204,7 +215,7 @@ def _write_kv(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> No
             raise InputError(str(path), "ids without white space, as kv separates by it", repr(identifier), remedy)
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
-        file.writelines(f"{identifier} {' '.join(cells)}\n" for identifier, cells in _written(ids, vectors))
+        file.writelines(f"{identifier} {' '.join(cells)}\n" for identifier, cells in _written(ids, vectors, progress))
 
 
 def _read_kv(path: Path) -> tuple[Any, NDArray[Any]]:

@@ -82,6 +82,7 @@ def compare_links(
     def add(method: str, by: str, values: NDArray[Any]) -> None:
         rows.append({"method": method, "score": by, **links.score(pairs, values)})
 
+    progress(0, "vectors", 5 if smooth else 3)
     raw = [("Raw features", graph.scaler(model.preset_.scale).transform(graph.features))]
     for done, (method, vectors) in enumerate(chain(encoders(model, smooth), raw)):
         progress(done, method, 5 if smooth else 3)
