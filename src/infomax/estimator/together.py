@@ -21,7 +21,7 @@ def fit_together(models: Sequence[DGI], graph: Graph) -> None:
     first, *others = models
     training, preset, scaler = first.prepare(graph, None, Ranks.current())
     seeds = [model.seed for model in others]
-    with ThreadPoolExecutor() as pool:  # initial weights are drawn on the CPU, which takes longer than a GPU trains
+    with ThreadPoolExecutor() as pool:  # weights are drawn on the CPU, and a GPU waits for them
         made = pool.map(lambda seed: another(training, preset, seed, graph.num_features), seeds)
         trainings = [training, *made]
     run_together(trainings)
