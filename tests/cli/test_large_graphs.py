@@ -175,9 +175,9 @@ def test_parts_are_scored_by_the_labelled_nodes(place: Path, tmp_path: Path, mon
     read: list[int] = []
     real = comparison.vectors_row
 
-    def scored(name: str, vectors: Any, *rest: Any) -> Any:
+    def scored(name: str, vectors: Any, *rest: Any, **progress: Any) -> Any:
         read.append(len(vectors))
-        return real(name, vectors, *rest)
+        return real(name, vectors, *rest, **progress)
 
     monkeypatch.setattr(comparison, "vectors_row", scored)
     for labelled in labels:
