@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,7 @@ def fit_together(models: Sequence[DGI], graph: Graph) -> None:
     """Fit models that differ in their seeds only; on a GPU, in one recorded step. Each is as if fitted alone."""
     first, *others = models
     training, preset, scaler = first.prepare(graph, None, Ranks.current())
-    seeds = [model.seed for model in others]
-    with ThreadPoolExecutor() as pool:  # weights are drawn on the CPU, and a GPU waits for them
-        made = pool.map(lambda seed: another(training, preset, seed, graph.num_features), seeds)
-        trainings = [training, *made]
+    trainings = [training, *(another(training, preset, model.seed, graph.num_features) for model in others)]
     run_together(trainings)
     for model, one in zip(models, trainings, strict=True):
         model.take(one, graph, preset, scaler)
