@@ -44,6 +44,15 @@ def test_evaluate_gives_a_run_and_its_file_the_same_score(run, folder, tmp_path)
 
 
 @pytest.mark.usefixtures("quick_probe")
+def test_evaluate_names_the_labels_that_it_does_not_score(graph, tmp_path):
+    labels = {"section": np.arange(graph.num_nodes) % 2, "team": np.arange(graph.num_nodes) % 3}
+    DGI(DIM, epochs=0).fit(replace(graph, labels=labels)).save(tmp_path / "run")
+    outcome = infomax("evaluate", tmp_path / "run", "--no-raw")
+    assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "Other labels: team. To score one: --labels team")
+    assert "Other labels" not in infomax("evaluate", tmp_path / "run", "--no-raw", "--labels", "team").out
+
+
+@pytest.mark.usefixtures("quick_probe")
 def test_variants_are_scored_and_the_best_can_be_written(run, folder, tmp_path):
     outcome = infomax("evaluate", run, "--variants", "--json", tmp_path / "all.json")
     assert outcome.code == 0, outcome.err

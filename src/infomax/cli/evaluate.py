@@ -130,6 +130,9 @@ def evaluate(
         unit = "accuracy in %" if rows[0].metric == "accuracy" else rows[0].metric
         add_scores(source, f"{title}, {unit}", {row.method: row.mean for row in rows})
     told = advice(scored, rows, source, smooth) if isinstance(scored, DGI) else []
+    others = [] if graph is None or labels or dataset else [*graph.labels][1:]
+    if others:
+        told.append(f"Other labels: {', '.join(others)}. To score one: --labels {others[0]}")
     for line in told:
         show.out.print(line)
     found = {"source": str(source), "labels": names, "probe": probe, "split": name, "rows": values}
