@@ -153,6 +153,10 @@ def test_weights_that_the_last_step_lost_are_refused():
         ({"objective": lambda scores: scores.sum()}, "objective: expected a part that takes"),
         ({"objective": torch.add}, r"objective: expected one number, found a tensor of shape \[40\]"),
         ({"corruption": partial(flip_edges, rho="2")}, "rho: expected a rate from 0 to 1, found '2'"),
+        (
+            {"corruption": lambda view, generator: view.with_features(torch.zeros(19, 12))},
+            r"corruption: expected features of shape \[40, 12\], found features of shape \[19, 12\]",
+        ),
     ],
 )
 def test_odd_arguments_are_refused(settings, message):

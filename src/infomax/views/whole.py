@@ -11,6 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from infomax.errors import InputError
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.plain import permute
@@ -56,6 +57,9 @@ class WholeView(AllNodes):
 
     def with_features(self, features: Operand) -> WholeView:
         """The same graph with other features ``[N, F]``."""
+        if features.shape != self.features.shape:
+            expected, found = (f"features of shape {list(one.shape)}" for one in (self.features, features))
+            raise InputError("corruption", expected, found)
         return dataclasses.replace(self, products=Products(features))
 
     def with_propagation(self, propagation: Messages) -> WholeView:
