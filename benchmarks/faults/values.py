@@ -16,6 +16,7 @@ from benchmarks.faults.folders import TOLD
 from infomax import DGI, Graph, InputError
 from infomax.arrays import folder as layout
 from infomax.arrays import integrity
+from infomax.arrays.hashes import file_hash
 
 SECONDS, NODES = 120, 200
 ARRAYS = (layout.STARTS, layout.NEIGHBOURS, layout.WEIGHTS, layout.FEATURES)
@@ -56,7 +57,7 @@ def damage(folder: Path, rng: np.random.Generator) -> tuple[str, bool]:
     if described:
         about = json.loads((folder / layout.ABOUT).read_text())
         file = folder / name
-        entry = {"bytes": file.stat().st_size, "sha256": layout.file_hash(file), "sample": integrity.sample_hash(file)}
+        entry = {"bytes": file.stat().st_size, "sha256": file_hash(file), "sample": integrity.sample_hash(file)}
         about["files"][name] |= entry | {"dtype": str(array.dtype), "shape": list(array.shape)}
         (folder / layout.ABOUT).write_text(json.dumps(about))
     return f"{name}, {kind} at {at} ({value}), {'described' if described else 'not described'}", described

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from infomax.analysis.groups import Groups, unit
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.folder import checksum
+from infomax.arrays.hashes import checksum
 from infomax.arrays.integrity import sample_hash
 from infomax.arrays.parquet_columns import StoredVectors
 from infomax.embeddings import Embeddings, Found, Searched, StoredEmbeddings, cosines, nearest

@@ -15,6 +15,7 @@ import pytest
 from infomax import DGI, Graph, InputError
 from infomax.arrays import folder as layout
 from infomax.arrays import integrity
+from infomax.arrays.hashes import file_hash
 
 pytest.importorskip("pyarrow", reason="a graph folder has a parquet file")
 
@@ -48,7 +49,7 @@ def put(folder: Path, name: str, at: Any, value: float) -> None:
 
 
 def redescribe(folder: Path, name: str) -> None:
-    entry = {"bytes": (folder / name).stat().st_size, "sha256": layout.file_hash(folder / name)}
+    entry = {"bytes": (folder / name).stat().st_size, "sha256": file_hash(folder / name)}
     entry["sample"] = integrity.sample_hash(folder / name)
     rewrite(folder, lambda about: about["files"][name].update(entry))
 

@@ -12,10 +12,7 @@ nodes.parquet  the column ``id``, where nodes have names ``name``, and ``label:N
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.adjacency import MappedAdjacency, Senders
 from infomax.arrays.encoding import Encoding
+from infomax.arrays.hashes import file_hash
 from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.parquet_columns import StoredColumns, StoredIds, StoredRows
 from infomax.arrays.scaling import Statistics
@@ -35,7 +33,6 @@ FORMAT = 1
 ABOUT, STARTS, NEIGHBOURS, WEIGHTS = "graph.json", "indptr.npy", "indices.npy", "weights.npy"
 FEATURES, NODES = "features.npy", "nodes.parquet"
 LABEL, SPLIT, NAME = "label:", "split:", "name"
-_PIECE = 1 << 24
 
 
 def is_folder(path: Path) -> bool:
@@ -46,28 +43,6 @@ def is_folder(path: Path) -> bool:
 def folder_hash(path: Path) -> str:
     """SHA-256 of graph.json, which holds the hashes of all other files: `check_hashes` compares them."""
     return file_hash(path / ABOUT)
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def checksum(path: Path) -> str:
-    """SHA-256 of the CRC-32s of a file's pieces: finds damage and other files in a fifth of the time.
-
-    Like any hash that stands beside a file, it does not stop somebody who changes both.
-    """
-
-    def crc(at: int) -> int:
-        with path.open("rb", buffering=0) as file:
-            file.seek(at)
-            return zlib.crc32(file.read(_PIECE))
-
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        found = pool.map(crc, range(0, path.stat().st_size, _PIECE))
-        return hashlib.sha256(np.fromiter(found, "<u4").tobytes()).hexdigest()
 
 
 def map_folder(path: Path) -> dict[str, Any]:

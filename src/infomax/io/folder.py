@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders
 from infomax.arrays.blocks import row_blocks
+from infomax.arrays.hashes import file_hash
 from infomax.arrays.integrity import check_values, sample_hash
 from infomax.arrays.scaling import Statistics
 from infomax.arrays.sparsity import dense
@@ -104,7 +105,7 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
 
 def describe(path: Path) -> dict[str, Any]:
     """What graph.json says of a file."""
-    told = {"bytes": path.stat().st_size, "sha256": layout.file_hash(path), "sample": sample_hash(path)}
+    told = {"bytes": path.stat().st_size, "sha256": file_hash(path), "sample": sample_hash(path)}
     if path.suffix == ".npy":
         array = layout.map_array(path)
         told |= {"dtype": str(array.dtype), "shape": list(array.shape)}

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from infomax.arrays.folder import checksum
+from infomax.arrays.hashes import checksum
 from infomax.arrays.scaling import Scaler
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError

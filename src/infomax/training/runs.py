@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from infomax.arrays.folder import checksum, folder_hash, is_folder
+from infomax.arrays.folder import folder_hash, is_folder
+from infomax.arrays.hashes import checksum
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
