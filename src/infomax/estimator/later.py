@@ -16,7 +16,7 @@ from infomax.arrays import checks
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.estimator.assembly import check_graph
-from infomax.estimator.known import Known, Neighbours
+from infomax.estimator.attaching import KnownGraph, Neighbours
 from infomax.estimator.updating import Start, Update, updated
 from infomax.estimator.vectors import Fitted
 from infomax.graphs.graph import Graph
@@ -29,7 +29,7 @@ from infomax.training.loop import Training
 class Later(Fitted):
     """The part of `DGI` that is about what comes after the training: new nodes, and later graphs."""
 
-    _known: Known | None = None  # to attach new nodes to
+    _known: KnownGraph | None = None  # to attach new nodes to
     _kept: Embeddings | None = None  # vectors that a run is to hold as they are
 
     def update(
@@ -109,7 +109,7 @@ class Later(Fitted):
         """
         self._check_fitted()
         if self._known is None or self._known.graph is not self.graph_:
-            self._known = Known(self.graph_)
+            self._known = KnownGraph(self.graph_)
         backend = Backend.of_embedding(choose_device(self.device), numbers=0)  # kernels would take seconds to load
         engine = self._known.embedder(features, neighbours, self._recipe(), backend)
         return engine.of(np.arange(engine.source.n - len(neighbours), engine.source.n))

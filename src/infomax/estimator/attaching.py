@@ -29,7 +29,7 @@ Neighbours = Joined | Mapping[str, Joined]
 """The same; of a graph of several types, by type or by the name of a relation."""
 
 
-class Known:
+class KnownGraph:
     """The graph of a model, with what finds its nodes."""
 
     def __init__(self, graph: Graph) -> None:
