@@ -175,10 +175,10 @@ def test_training_is_the_same_compiled_and_plain(monkeypatch):
 
 
 def test_kernels_are_compiled_where_nothing_can_be_kept():
-    from infomax.kernels import cpu
+    from infomax.kernels.compiling import compiled
 
     from_nowhere = eval("lambda x: x + 1")  # a function without a file, beside which numba could keep its code
-    assert cpu._compiled(from_nowhere)(1) == 2
+    assert compiled(from_nowhere)(1) == 2
 
 
 def test_long_sums_lose_nothing():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from infomax.kernels.cpu_products import _compiled
+from infomax.kernels.compiling import compiled
 
 CHUNK = 32
 """Products that are compared at a time; most of them are below what is kept already."""
 
 
-@_compiled
+@compiled
 def _offer(value, row, best, found, worst):
     """Put a row into the kept ones ``[c]`` in place of the least similar; return the place of the next such."""
     best[worst], found[worst] = value, row
@@ -21,7 +21,7 @@ def _offer(value, row, best, found, worst):
     return worst
 
 
-@_compiled
+@compiled
 def _some_above(values, level, others):
     """Whether any of the values ``[c]`` is above one level, or above its own of the others ``[c]``."""
     count = 0
@@ -30,7 +30,7 @@ def _some_above(values, level, others):
     return count > 0
 
 
-@_compiled
+@compiled
 def keep_nearest(similar, first, second, best, found, worst, level):
     """Keep the most similar rows of each node, as far as cosines ``[b, c]`` of two ranges of nodes tell.
 
@@ -61,7 +61,7 @@ def keep_nearest(similar, first, second, best, found, worst, level):
                     level[other] = best[other, worst[other]]
 
 
-@_compiled
+@compiled
 def exact_cosines(units, candidates, out, begin, end):
     """Multiply nodes begin to end of ``[N, d]`` with their candidates, rows ``[N, s]``, in double precision."""
     for i in range(begin, end):
@@ -72,7 +72,7 @@ def exact_cosines(units, candidates, out, begin, end):
             out[i, at] = total
 
 
-@_compiled
+@compiled
 def attract(points, starts, columns, weights, out, begin, end):
     """Sum p_ij (y_i - y_j) / (1 + |y_i - y_j|^2) over the edges of points begin to end of ``[N, 2]``."""
     one = np.float32(1)
@@ -88,7 +88,7 @@ def attract(points, starts, columns, weights, out, begin, end):
         out[i, 0], out[i, 1] = right, up
 
 
-@_compiled
+@compiled
 def _shares(after, shares):
     """Fill the shares ``[degree + 1]`` of the lines around a point, which lies so far after a line: a B-spline."""
     shares[0] = 1
@@ -99,7 +99,7 @@ def _shares(after, shares):
         shares[0] = (1 - after) * shares[0] / d
 
 
-@_compiled
+@compiled
 def spread(grid, density, degree):
     """Share each point, ``[N, 2]`` in cells of the grid, among the corners around it: add to the density."""
     across, up = np.empty(degree + 1), np.empty(degree + 1)
@@ -112,7 +112,7 @@ def spread(grid, density, degree):
                 density[x + p, y + q] += across[p] * up[q]
 
 
-@_compiled
+@compiled
 def collect(grid, field, degree, scale, out, begin, end):
     """Read the field, ``[2, side, side]``, at points begin to end, with the shares with which `spread` writes."""
     across, up = np.empty(degree + 1), np.empty(degree + 1)

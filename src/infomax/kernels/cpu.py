@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from infomax.kernels.cpu_products import BLOCK, Empty, _compiled, pair_gradient, pair_product
+from infomax.kernels.compiling import compiled
+from infomax.kernels.cpu_products import BLOCK, Empty, pair_gradient, pair_product
 from infomax.kernels.cpu_products import product as product
 from infomax.kernels.cpu_products import sparse_product as sparse_product
 from infomax.kernels.plain import Outcome
@@ -28,7 +29,7 @@ PIECE = 256
 """Rows that are summed in single precision; a longer sum would lose small terms."""
 
 
-@_compiled
+@compiled
 def _activated(z, bias, slope, begin, end):
     """Sum h = PReLU(z + b) over rows, ``[d]``."""
     sums = np.zeros(len(bias))
@@ -43,7 +44,7 @@ def _activated(z, bias, slope, begin, end):
     return sums
 
 
-@_compiled
+@compiled
 def _scored(z, bias, slope, v, offset, sign, total, g, begin, end):
     """Return loss, number of correct scores and the sum of g h over rows, ``[d]``; g is the gradient by each score."""
     loss, right, sums, h = 0.0, 0, np.zeros(len(bias)), np.empty_like(bias)
@@ -67,7 +68,7 @@ def _scored(z, bias, slope, v, offset, sign, total, g, begin, end):
     return loss, right, sums
 
 
-@_compiled
+@compiled
 def _through(z, bias, slope, g, v, c, begin, end):
     """Replace z by its gradient, where that of h is g v + c; return the gradients of bias and slope."""
     sums, slope_grad = np.zeros(len(bias)), 0.0
@@ -85,7 +86,7 @@ def _through(z, bias, slope, g, v, c, begin, end):
     return sums, slope_grad
 
 
-@_compiled
+@compiled
 def _add_prelu(z, bias, slope, share, first, out, begin, end):
     """Add a share of PReLU(z + b) to the result; the first that is added replaces what is there."""
     for i in range(begin, end):
@@ -97,7 +98,7 @@ def _add_prelu(z, bias, slope, share, first, out, begin, end):
             to[k] += share * (u if u > 0 else slope * u)
 
 
-@_compiled
+@compiled
 def _back_prelu(z, bias, slope, share, grad, begin, end):
     """Replace z by its gradient, from that of the result of `_add_prelu`; return those of bias and slope."""
     sums, slope_grad = np.zeros(len(bias)), 0.0
@@ -115,7 +116,7 @@ def _back_prelu(z, bias, slope, share, grad, begin, end):
     return sums, slope_grad
 
 
-@_compiled
+@compiled
 def _descend(weight, grad, mean, variance, kept, keep, rate, scale, begin, end):
     """Do a step of Adam for entries begin to end of flat arrays; if ``keep``, first copy the weights to ``kept``."""
     weight, grad, mean, variance = weight[begin:end], grad[begin:end], mean[begin:end], variance[begin:end]

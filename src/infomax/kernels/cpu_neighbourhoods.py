@@ -8,7 +8,7 @@ from numba import types
 from numba.extending import overload
 from torch import Tensor
 
-from infomax.kernels.cpu_products import _compiled
+from infomax.kernels.compiling import compiled
 from infomax.kernels.sharing import equal, even, share
 
 ONE = np.uint64(1)
@@ -18,7 +18,7 @@ RANGES, ROWS = 8, 256
 """Ranges per thread when rows are pooled, at most; and rows for which a thread gets a further range."""
 
 
-@_compiled
+@compiled
 def _image(x, network):
     """Return the image of x under the permutation of a `_network`."""
     keys, n, low, high = network
@@ -40,13 +40,13 @@ def _image(x, network):
             return np.int64(x)
 
 
-@_compiled
+@compiled
 def _images(numbers, network, out, begin, end):
     for i in range(begin, end):
         out[i] = _image(numbers[i], network)
 
 
-@_compiled
+@compiled
 def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, out, begin, end):
     """Compute rows begin to end of the pooled table; its rows are centred, or scaled to a sum of 1 if ``by_rows``."""
     starts, senders, weights, left, right, cap, loops = graph
@@ -105,7 +105,7 @@ def _finite_row(row):
     return halved if isinstance(row.dtype, types.Integer) else lambda row: True
 
 
-@_compiled
+@compiled
 def _inverse_sum(row):
     """Return 1 / the sum of a row, or 0 where the sum is 0."""
     total = np.float32(0)
@@ -114,7 +114,7 @@ def _inverse_sum(row):
     return 1 / total if total != 0 else 0 * total
 
 
-@_compiled
+@compiled
 def _add_rows(total, rows, shares, table, centre):
     """Add shares of rows of a table; four at a time, so that memory is asked for all four while it is slow."""
     e = 0

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from infomax.kernels.compiling import compiled
 from infomax.kernels.sharing import even, share
 
 BLOCK, FEWEST = 1 << 20, 4
@@ -19,60 +19,26 @@ Empty = Callable[..., np.ndarray]
 """A function of (shape, dtype) that returns an array with arbitrary contents."""
 
 
-def _compiled(function):
-    """Compile a function; the machine code is cached beside this file or in the user's cache, if one is writable.
+@compiled
+def _add(row, columns, values, y, e, stop, fresh):
+    """Add entries e to stop to a row of a product; if ``fresh``, they replace what is there.
 
-    Sums may be reordered and nothing is raised for a division by zero, so that loops use vector instructions; NaN is
-    preserved.
+    They are added four at a time, to read and write the sum less often; the last is repeated, with weight 0.
     """
-    settings = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
-    try:
-        return njit(cache=True, **settings)(function)
-    except RuntimeError:  # no writable cache
-        return njit(**settings)(function)
-
-
-@_compiled
-def _add(row, columns, values, y, e, stop):
-    """Add entries e to stop to a row of a product; four at a time, to read and write the sum less often."""
-    while e + 4 <= stop:
-        a, b, c, d = values[e], values[e + 1], values[e + 2], values[e + 3]
-        p, q, r, s = y[columns[e]], y[columns[e + 1]], y[columns[e + 2]], y[columns[e + 3]]
-        for k in range(len(row)):
-            row[k] += a * p[k] + b * q[k] + c * r[k] + d * s[k]
-        e += 4
-    while e < stop:
-        a, p = values[e], y[columns[e]]
-        for k in range(len(row)):
-            row[k] += a * p[k]
-        e += 1
-
-
-@_compiled
-def _write(row, columns, values, y, e, stop):
-    """Write entries e to stop to a row of a product; up to four replace what is there, which is not read or cleared."""
-    if e + 4 <= stop:
-        a, b, c, d = values[e], values[e + 1], values[e + 2], values[e + 3]
-        p, q, r, s = y[columns[e]], y[columns[e + 1]], y[columns[e + 2]], y[columns[e + 3]]
-        for k in range(len(row)):
-            row[k] = a * p[k] + b * q[k] + c * r[k] + d * s[k]
-        e += 4
-    elif e + 2 <= stop:
-        a, b, p, q = values[e], values[e + 1], y[columns[e]], y[columns[e + 1]]
-        for k in range(len(row)):
-            row[k] = a * p[k] + b * q[k]
-        e += 2
-    elif e < stop:
-        a, p = values[e], y[columns[e]]
-        for k in range(len(row)):
-            row[k] = a * p[k]
-        e += 1
-    else:
+    last, nothing = stop - 1, y.dtype.type(0)
+    if fresh and e == stop:
         row[:] = 0
-    _add(row, columns, values, y, e, stop)
+    while e < stop:
+        f, g, h = min(e + 1, last), min(e + 2, last), min(e + 3, last)
+        a, b, c, d = values[e], values[f] * (f > e), values[g] * (g > f), values[h] * (h > g)
+        p, q, r, s = y[columns[e]], y[columns[f]], y[columns[g]], y[columns[h]]
+        for k in range(len(row)):
+            row[k] = (nothing if fresh else row[k]) + a * p[k] + b * q[k] + c * r[k] + d * s[k]
+        fresh = False
+        e += 4
 
 
-@_compiled
+@compiled
 def _product(starts, columns, values, height, y, out, begin, end):
     """Compute rows begin to end of a product, in blocks of rows of y that stay in the cache for all these rows."""
     reached = starts[begin:end].copy()
@@ -81,23 +47,20 @@ def _product(starts, columns, values, height, y, out, begin, end):
             e = stop = reached[i - begin]
             while stop < starts[i + 1] and columns[stop] < border:
                 stop += 1
-            if border == height:
-                _write(out[i], columns, values, y, e, stop)
-            else:
-                _add(out[i], columns, values, y, e, stop)
+            _add(out[i], columns, values, y, e, stop, border == height)
             reached[i - begin] = stop
 
 
-@_compiled
+@compiled
 def _pair_gradient(starts, columns, values, grad, grad_negative, rows, out, begin, end):
     """Multiply by both gradients and add; row j of the second product belongs to node ``rows[j]``."""
     for j in range(begin, end):
         i = rows[j]
-        _write(out[i], columns, values, grad, starts[i], starts[i + 1])
-        _add(out[i], columns, values, grad_negative, starts[j], starts[j + 1])
+        _add(out[i], columns, values, grad, starts[i], starts[i + 1], True)
+        _add(out[i], columns, values, grad_negative, starts[j], starts[j + 1], False)
 
 
-@_compiled
+@compiled
 def _sparse_product(starts, columns, values, x_starts, x_columns, x_values, out, begin, end):
     """Compute rows begin to end of a product of sparse matrices, which is dense."""
     out[begin:end] = 0
