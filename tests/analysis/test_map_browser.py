@@ -236,6 +236,27 @@ def test_move_and_zoom(page):
     page.wait("Math.abs(view.scale - view.whole) < 1e-6 * view.whole")
 
 
+def test_a_late_frame_does_not_draw_over_the_picture_at_rest(page):
+    """As on a slow machine: the frame comes after 300 ms, at rest is after 120."""
+    page.wait("!frame")
+    drawn = """(async () => {
+        const [request, cancel, draw] = [requestAnimationFrame, cancelAnimationFrame, gl.drawElements.bind(gl)];
+        requestAnimationFrame = (step) => setTimeout(() => step(performance.now()), 300);
+        cancelAnimationFrame = clearTimeout;
+        let count = 0;
+        gl.drawElements = (kind, points, ...more) => ((count += points), draw(kind, points, ...more));
+        const clear = gl.clear.bind(gl);
+        gl.clear = (bits) => ((count = 0), clear(bits));
+        share = 0.2;
+        refresh();
+        await new Promise((done) => setTimeout(done, 600));
+        [requestAnimationFrame, cancelAnimationFrame] = [request, cancel];
+        [gl.drawElements, gl.clear] = [draw, clear];
+        return count;
+    })()"""
+    assert page.value(drawn) == N
+
+
 def test_draw_round_nodes_and_take_their_ids(page, nodes):
     ids, _, group = nodes
     inside = page.value("[...Array(600).keys()].filter((node) => node % 3 === 1).map(onPage)")

@@ -35,8 +35,9 @@ function refresh() {
   });
   clearTimeout(rest);
   rest = setTimeout(() => {
-    last = 0;
-    if (share < 1) drawPoints();
+    if (share < 1 || frame) drawPoints();
+    cancelAnimationFrame(frame); // on a slow machine it would come later, and draw fewer points
+    frame = last = 0;
     if (hubs) chooseNames(shownColumn());
     drawNames();
   }, 120);
