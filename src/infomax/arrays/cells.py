@@ -21,6 +21,8 @@ _LONGEST = 1 + max(map(len, MISSING))
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _TIME = r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?|\d\d:\d\d(:\d\d(\.\d{1,6})?)?)$"
 _DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.", np.uint8))
+_OUTER = ~np.isin(np.arange(256), np.arange(33, 127))
+"""White space, or a byte of what may be."""
 _ZONE = r":\d\d.*(Z|[+-]\d\d:?\d\d)$"
 _DAY = 86_400_000_000
 
@@ -64,15 +66,38 @@ def plain(values: Any) -> Any:
     if types.is_null(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         words = values.cast(pa.large_string())
         starts, data = _utf8(words)
-        filled = np.diff(starts) > 0
-        outer = np.concatenate([data[starts[:-1][filled]], data[starts[1:][filled] - 1]])
-        if ((outer <= 32) | (outer >= 127)).any():  # white space, or what may be
+        if _OUTER[_letters(data, starts[:-1])].any() or _OUTER[_letters(data, starts[1:] - 1)].any():
             words = compute.utf8_trim_whitespace(words)
             starts, _ = _utf8(words)
         if np.diff(starts).min(initial=_LONGEST) < _LONGEST:
             words = compute.if_else(compute.is_in(words, pa.array(MISSING, pa.large_string())), None, words)
         return words
     raise UnreadableError(0, "a column of another type", f"type {kind}")
+
+
+def distinct(values: Any, repeated: bool = True) -> tuple[Any, Any]:
+    """The different cells of a column that is no list, plain; and which one ``[n]`` each row has, null for none.
+
+    Where cells are not repeated, each counts as another one.
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    if not repeated:
+        words = plain(values)
+        there = words.is_valid().to_numpy(zero_copy_only=False)
+        return words.drop_null(), pa.array(np.cumsum(there) - 1, mask=~there)
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not types.is_string(values.type) and not types.is_large_string(values.type):
+        coded = plain(values).dictionary_encode()
+        return coded.dictionary, coded.indices
+    coded = values.dictionary_encode()
+    words = plain(coded.dictionary)
+    if words.null_count or len(_utf8(words)[1]) < len(_utf8(coded.dictionary.cast(pa.large_string()))[1]):
+        again = words.dictionary_encode()  # white space was removed, and two may be one
+        return again.dictionary, again.indices.take(coded.indices)
+    return words, coded.indices
 
 
 def shown(values: Any, row: int) -> str:
@@ -99,10 +124,15 @@ def _utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     return starts - starts[0], np.frombuffer(data or b"", np.uint8)[starts[0] : starts[-1]]
 
 
+def _letters(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The bytes ``[n]`` at these places; where a text is empty, one of a text beside it."""
+    return data.take(at, mode="clip") if len(data) else data
+
+
 def _has_digits(values: Any) -> bool:
     """Whether any text begins with a digit, a sign or a point: else it needs no search for numbers and times."""
     starts, data = _utf8(values)
-    return bool(_DIGITS[data[starts[:-1][np.diff(starts) > 0]]].any())
+    return bool(_DIGITS[_letters(data, starts[:-1])].any())
 
 
 def numbers(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -186,6 +216,12 @@ def days(values: Any) -> NDArray[np.float64]:
     return moments
 
 
+def hours(values: Any) -> NDArray[np.float64]:
+    """The part ``[n]`` of the day that has passed, of timestamps that are there."""
+    at = days(values)
+    return at - np.floor(at)
+
+
 _LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(range(128, 256))
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 _LONG, _ALL = 64, cast(Any, slice(None))
@@ -219,15 +255,17 @@ class Words:
             there = codes != (words.index(b"") if b"" in words else -1)
             self.starts, self.numbered = sums(there)[sums(lengths)], (codes[there], words)
             return
-        values, (nothing, space) = texts(values), (pa.scalar(word, pa.large_string()) for word in ("", " "))
+        values = texts(values)
         if _utf8(values)[1].max(initial=0) > 127:
             odd = compute.fill_null(compute.invert(compute.string_is_ascii(values)), False)
             small = compute.replace_substring_regex(compute.utf8_lower(values.filter(odd)), r"[^\pL\pN]+", " ")
             values = compute.replace_with_mask(values, odd, small)
-        # A space before each text, so that the words of two do not touch.
-        options = {"null_handling": "replace", "null_replacement": ""}
-        starts, data = _utf8(compute.binary_join_element_wise(nothing, values, space, **options))
-        self.text = data.tobytes().translate(_LETTERS) + b" " * 8
+        values = compute.fill_null(values, "")
+        starts = _utf8(values)[0] + np.arange(len(values) + 1)
+        # A space before each text, so that the words of two do not touch; and eight behind the last word.
+        together = pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+        joined = compute.binary_join(together, pa.scalar(" ", pa.large_string()))
+        self.text = b" %b        " % _utf8(joined)[1].tobytes().translate(_LETTERS)
         letters = np.frombuffer(self.text, np.uint8) != 32
         borders = np.flatnonzero(letters[1:] != letters[:-1]) + 1
         self.begins = np.ascontiguousarray(borders[::2])
@@ -269,8 +307,10 @@ class Words:
     def added(self, weights: NDArray[Any], columns: NDArray[Any], width: int) -> sparse.csr_array:
         """The sums ``[n, width]`` of what each word of the vocabulary weighs, in the column that is its own."""
         (codes, words), n = self.numbered, len(self.starts) - 1
-        found = sparse.csr_array((np.ones(len(codes), weights.dtype), codes, self.starts), shape=(n, len(words)))
-        return found @ sparse.csr_array((weights, columns, np.arange(len(words) + 1)), shape=(len(words), width))
+        short = np.int32 if len(codes) < 2**31 else np.int64  # scipy takes less time with short ones
+        starts, columns, each = self.starts.astype(short), columns.astype(short), np.arange(len(words) + 1, dtype=short)
+        found = sparse.csr_array((np.ones(len(codes), weights.dtype), codes, starts), shape=(n, len(words)))
+        return found @ sparse.csr_array((weights, columns, each), shape=(len(words), width))
 
 
 def sums(lengths: NDArray[Any]) -> NDArray[np.int64]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import chain, groupby
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ FEATURES = ("number", "boolean", "category", "date", "text", "tokens", "numbers"
 """The kinds of columns that become features."""
 CHOICES = ("number", "boolean", "category", "date", "text", "tokens", "name", "label", "id", "ignore")
 """What a person can say that a column is."""
+_SOME = 1000
 _CIRCLES = {"season": ("day_of_year", 365.25), "weekday": ("day_of_week", 7), "hour": ("", 1)}
 """The parts of a date that come round again: the field of pyarrow, and how many there are."""
 
@@ -33,9 +35,10 @@ def _circle(part: str, when: Any) -> list[NDArray[np.float64]]:
     from pyarrow import compute
 
     field, period = _CIRCLES[part]
-    at = getattr(compute, field)(when).to_numpy() if field else slice(None)
-    turns = np.arange(367) / period if field else cells.days(when) % 1
-    angle = 2 * np.pi * turns
+    if not field:
+        angle = 2 * np.pi * cells.hours(when)
+        return [np.cos(angle), np.sin(angle)]
+    at, angle = getattr(compute, field)(when).to_numpy(), 2 * np.pi * (np.arange(367) / period)
     return [np.cos(angle)[at], np.sin(angle)[at]]
 
 
@@ -76,14 +79,18 @@ class Column:
             names = [f"{name}[{at}]" for at in range(WIDTH)]
         return names + [f"{name}: missing"] * (self.missing > 0)
 
-    def encode(self, values: Any) -> list[Any]:
-        """The features of a column of pyarrow, as blocks ``[n, .]`` that are dense or CSR.
-
-        `cells.UnreadableError` where a cell is of another kind.
-        """
-        values = cells.plain(values)
-        unknown = ~values.is_valid().to_numpy(zero_copy_only=False)
-        return [getattr(self, f"_{self.kind}")(values), *[unknown[:, None]] * (self.missing > 0)]
+    def encode(self, values: Any) -> list[Entries | sparse.csr_array]:
+        """The features ``[n, .]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind."""
+        if self.kind in ("category", "date"):
+            # Each different cell once; of dates only where some of them tell that it pays.
+            some = cells.plain(values[:_SOME])
+            distinct, rows = cells.distinct(values, self.kind == "category" or 2 * len(some.unique()) < len(some))
+            block = getattr(self, f"_{self.kind}")(distinct, rows)
+        else:
+            rows = cells.plain(values)
+            block = getattr(self, f"_{self.kind}")(rows)
+        unknown = [Entries(rows.is_null().to_numpy(zero_copy_only=False)[:, None])] * (self.missing > 0)
+        return [Entries(block) if isinstance(block, np.ndarray) else block, *unknown]
 
     def _number(self, values: Any) -> NDArray[np.float32]:
         return self._scaled(*(cells.truths if self.kind == "boolean" else cells.numbers)(values), values)
@@ -95,40 +102,38 @@ class Column:
             row = int(np.argmax(bad))
             raise cells.UnreadableError(row, EXPECTED[self.kind], cells.shown(values, row))
         centre, deviation = (np.array(self.learnt[name], np.float64) for name in ("centre", "deviation"))
-        z = (found.reshape(len(found), -1) - centre) / deviation / np.sqrt(len(centre))
-        scaled: NDArray[np.float32] = np.nan_to_num(z).astype(np.float32)
+        z = (found.reshape(len(found), -1) - centre) / deviation
+        if len(centre) > 1:
+            z /= np.sqrt(len(centre))
+        scaled: NDArray[np.float32] = z.astype(np.float32)
+        scaled[np.isnan(scaled)] = 0
         return scaled
 
     def _numbers(self, values: Any) -> NDArray[np.float32]:
         return self._scaled(*lists(values, len(self.learnt["centre"])), values)
 
-    def _category(self, values: Any) -> sparse.csr_array:
+    def _category(self, words: Any, rows: Any) -> Entries:
         import pyarrow as pa
         from pyarrow import compute
 
-        known, words = pa.array(self.learnt["values"], pa.large_string()), values.dictionary_encode()
-        at = compute.fill_null(compute.index_in(cells.texts(words.dictionary), known), len(known))
-        at = compute.fill_null(at.take(words.indices), len(known) + 1).to_numpy(zero_copy_only=False)
-        there = at < len(known) + bool(self.learnt["rest"])
-        parts = np.ones(int(there.sum()), np.float32), at[there], cells.sums(there)
-        return sparse.csr_array(parts, shape=(len(values), len(known) + bool(self.learnt["rest"])))
+        known, rest = pa.array(self.learnt["values"], pa.large_string()), bool(self.learnt["rest"])
+        at = compute.fill_null(compute.index_in(cells.texts(words), known), len(known))
+        columns = compute.fill_null(at.take(rows), len(known) + 1).to_numpy(zero_copy_only=False)[:, None]
+        return Entries(columns < len(known) + rest, columns, len(known) + rest)
 
-    def _date(self, values: Any) -> NDArray[np.float32]:
+    def _date(self, values: Any, rows: Any) -> NDArray[np.float32]:
         when, bad = cells.times(values)
         if bad.any():
-            row = int(np.argmax(bad))
-            raise cells.UnreadableError(row, EXPECTED["date"], cells.shown(values, row))
-        parts, there = self.learnt["parts"], when.is_valid().to_numpy(zero_copy_only=False)
-        when, found = when.drop_null(), []
+            at = int(np.argmax(bad))
+            raise cells.UnreadableError(rows.index(at).as_py(), EXPECTED["date"], cells.shown(values, at))
+        parts, found = self.learnt["parts"], []
         if "time" in parts:
             found.append((cells.days(when).astype(np.float32) - self.learnt["centre"]) / self.learnt["deviation"])
         for part in parts:
             found += _circle(part, when) if part != "time" else []
-        block = np.zeros((len(values), len(found)), np.float32)
-        block[slice(None) if there.all() else there] = np.column_stack(found or [np.empty((len(when), 0))]) / np.sqrt(
-            max(1, len(parts))
-        )
-        return block
+        block = np.zeros((len(when) + 1, len(found)), np.float32)  # the last: nothing
+        block[:-1] = np.column_stack(found or [np.empty((len(when), 0))]) / np.sqrt(max(1, len(parts)))
+        return block[rows.fill_null(len(when)).to_numpy()]  # type: ignore[no-any-return]
 
     def _text(self, values: Any) -> sparse.csr_array:
         words = cells.Words(values)
@@ -137,7 +142,8 @@ class Column:
         block = words.added(entries, words.hashes % WIDTH, WIDTH)
         block.sort_indices()
         sizes = np.diff(block.indptr)
-        length = np.sqrt(np.bincount(np.repeat(np.arange(len(values)), sizes), block.data**2, len(values)))
+        squares = sparse.csr_array((block.data**2, block.indices, block.indptr), shape=block.shape)
+        length = np.sqrt(squares @ np.ones(WIDTH))
         block.data = (block.data / np.repeat(np.where(length > 0, length, 1), sizes)).astype(np.float32)
         return block
 
@@ -171,13 +177,26 @@ def lists(values: Any, width: int) -> tuple[NDArray[np.float32], NDArray[np.bool
     return found, known & ~right
 
 
-def _sparse(block: NDArray[Any]) -> sparse.csr_array:
-    """A dense block ``[n, k]`` as CSR; scipy takes several times as long."""
-    entries = block.astype(np.float32, copy=False).ravel()
-    there = entries != 0
-    columns = np.tile(np.arange(block.shape[1], dtype=np.int32), len(block))
-    starts = cells.sums(np.count_nonzero(there.reshape(block.shape), axis=1))
-    return sparse.csr_array((entries[there], columns[there], starts), shape=block.shape)
+class Entries(NamedTuple):
+    """Features ``[n, width]`` by some entries of each row: their values ``[n, k]``, and their columns, if not all."""
+
+    values: NDArray[Any]
+    columns: NDArray[Any] | None = None
+    width: int = 0
+
+
+def _sparse(blocks: Sequence[Entries]) -> sparse.csr_array:
+    """Blocks beside each other as CSR; scipy takes several times as long."""
+    n, sizes = len(blocks[0].values), [block.values.shape[1] for block in blocks]
+    values, columns = np.empty((n, sum(sizes)), np.float32), np.empty((n, sum(sizes)), np.int32)
+    at = width = 0
+    for block, size in zip(blocks, sizes, strict=True):
+        values[:, at : at + size] = block.values
+        columns[:, at : at + size] = width + (np.arange(size) if block.columns is None else block.columns)
+        at, width = at + size, width + (size if block.columns is None else block.width)
+    there = values != 0
+    kept, starts = np.flatnonzero(there), cells.sums(np.count_nonzero(there, axis=1))
+    return sparse.csr_array((values.ravel().take(kept), columns.ravel().take(kept), starts), shape=(n, width))
 
 
 @dataclass(frozen=True)
@@ -213,11 +232,11 @@ class Encoding:
             except cells.UnreadableError as error:
                 error.column = column.name
                 raise
-        parts = (
-            [_sparse(np.column_stack(list(some)))] if dense else list(some)
-            for dense, some in groupby(blocks, lambda block: isinstance(block, np.ndarray))
-        )
-        return sparse.hstack(list(chain.from_iterable(parts)), format="csr")
+        parts: list[sparse.csr_array] = []
+        for entries, group in groupby(blocks, lambda block: isinstance(block, Entries)):
+            some = list(group)
+            parts += [_sparse(some)] if entries else some
+        return parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csr")
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `from_json` reads them back exactly."""

@@ -21,30 +21,29 @@ class Moments:
 
     def __init__(self, width: int = 1) -> None:
         self.width, self.count, self.zeros = width, np.zeros(width, np.int64), np.zeros(width, np.int64)
-        self.sums = np.zeros((3, width * _SPAN))
+        self.sums = np.zeros((width, 3, _SPAN))
 
     def add(self, values: NDArray[np.float32], counts: NDArray[np.int64]) -> None:
         """Add rows ``[n, W]``, each so often; NaN is left out."""
-        values = values.reshape(-1, self.width)
-        rows, columns = np.divmod(at := np.flatnonzero(~np.isnan(values)), self.width)
-        often, found = counts[rows], values.ravel()[at].astype(np.float64)
-        mantissa, exponent = np.frexp(found)
-        whole = mantissa * 2.0**24
-        high = np.floor(whole * whole / 2.0**24)
-        parts = (whole, high, whole * whole - high * 2.0**24)
-        at = columns * _SPAN + exponent + _LEAST
-        for sums, part in zip(self.sums, parts, strict=True):
-            sums += np.bincount(at, part * often, len(sums))
-        self.count += np.bincount(columns, often, self.width).astype(np.int64)
-        self.zeros += np.bincount(columns, often * (found == 0), self.width).astype(np.int64)
+        for column, found in enumerate(values.reshape(-1, self.width).T):
+            there = ~np.isnan(found)
+            found, often = (found, counts) if there.all() else (found[there], counts[there])
+            mantissa, exponent = np.frexp(found)
+            whole, times = mantissa.astype(np.float64) * 2.0**24, often.astype(np.float64)
+            high = np.floor(whole * whole / 2.0**24)
+            for sums, part in zip(self.sums[column], (whole, high, whole * whole - high * 2.0**24), strict=True):
+                sums += np.bincount(exponent + _LEAST, part * times, _SPAN)
+            self.count[column] += often.sum()
+            self.zeros[column] += often[found == 0].sum()
 
     def scale(self) -> dict[str, list[float]]:
         """The ``centre`` and the ``deviation`` of each column; 0 and the root of the mean square of sparse ones."""
         centres, deviations = [], []
         for column in range(self.width):
             n, first, second = int(self.count[column]) or 1, 0, 0
-            for at in range(_SPAN):
-                whole, high, low = (int(part) for part in self.sums[:, column * _SPAN + at])
+            sums = self.sums[column]
+            for at in np.flatnonzero(sums.any(axis=0)).tolist():
+                whole, high, low = (int(part) for part in sums[:, at])
                 first += whole << at
                 second += ((high << 24) + low) << 2 * at
             unit = _LEAST + 24

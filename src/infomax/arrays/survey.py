@@ -45,42 +45,38 @@ class _Found:
 
     def add(self, values: Any, place: Callable[[int], str]) -> None:
         """Look at some rows of the column; ``place`` names the place of one."""
+        is_list = "list" in str(values.type)
         try:
-            values = cells.plain(values)
+            distinct, rows = cells.distinct(values, not is_list and self.counts is not None)
         except cells.UnreadableError as error:
             self.bad.setdefault("type", (place(0), str(error.found)))
             return
         self.rows += len(values)
-        self.missing += values.null_count
-        if str(values.type).startswith("large_list"):
-            self._lists(values, place)
+        self.missing += rows.null_count
+
+        def remember(kind: str, wrong: NDArray[np.bool_]) -> None:
+            """Remember the first cell that is not of the kind, where there are some."""
+            if kind not in self.bad and wrong.any():
+                at = int(np.argmax(wrong))
+                self.bad[kind] = place(rows.index(at).as_py()), cells.shown(distinct, at)
+
+        if is_list:
+            self._lists(distinct, remember)
             return
-        distinct = values.drop_null()
-        counts = np.ones(len(distinct), np.int64)
-        if self.counts is not None:
-            counted = distinct.value_counts()
-            distinct, counts = counted.field(0), counted.field(1).to_numpy()
-            self._count(distinct, counts)
+        counts = np.bincount(rows.drop_null(), minlength=len(distinct))
+        self._count(distinct, counts)
         rest = self._numbers(distinct, counts)
-        self._remember("number", rest, lambda: cells.numbers(values)[1], values, place)
+        remember("number", rest)
         rest = self._times(distinct, counts, rest)
-        self._remember("date", rest, lambda: cells.times(values)[1], values, place)
+        remember("date", rest)
         if rest.any():
             self._words(distinct if rest.all() else distinct.filter(rest), counts[rest])
-
-    def _remember(
-        self, kind: str, some: Any, find: Callable[[], Any], values: Any, place: Callable[[int], str]
-    ) -> None:
-        """Remember the first cell that is not of the kind, where there are some."""
-        if kind not in self.bad and some.any():
-            row = int(np.argmax(find()))
-            self.bad[kind] = place(row), cells.shown(values, row)
 
     def _count(self, distinct: Any, counts: NDArray[np.int64]) -> None:
         if self.counts is None or (len(distinct) > DISTINCT and self.kind != "category"):
             self.counts = None
             return
-        self.counts.append((cells.texts(distinct), counts))
+        self.counts.append((distinct, counts))
         self.pending += len(distinct)
         if self.pending > self.merged + DISTINCT:
             self.merge()
@@ -91,7 +87,10 @@ class _Found:
 
         if not self.counts:
             return
-        together = pa.concat_arrays([values for values, _ in self.counts]).dictionary_encode()
+        values, kinds = [values for values, _ in self.counts], {values.type for values, _ in self.counts}
+        if len(kinds) > 1 or pa.large_string() in kinds:  # 1.0 is 1
+            values = list(map(cells.texts, values))
+        together = pa.concat_arrays(values).dictionary_encode()
         counts = np.bincount(together.indices, np.concatenate([often for _, often in self.counts])).astype(np.int64)
         self.counts, self.pending, self.merged = [(together.dictionary, counts)], 0, len(counts)
         if self.merged > DISTINCT and self.kind != "category":
@@ -102,7 +101,7 @@ class _Found:
         good = found[~bad]
         self.numbers.add(found, counts)
         self.numeric += int(counts[~bad].sum())
-        self.whole &= bool((good % 1 == 0).all())
+        self.whole = self.whole and bool((good == np.floor(good)).all())
         self.least = min(self.least, float(np.abs(good).min(initial=math.inf)))
         return bad
 
@@ -119,7 +118,7 @@ class _Found:
             self.times.add(at.astype(np.float32), often)
             self.timed += int(often.sum())
             parts = {"season": compute.day_of_year(when), "weekday": compute.day(when)}
-            parts = {name: part.to_numpy() for name, part in parts.items()} | {"hour": at % 1}
+            parts = {name: part.to_numpy() for name, part in parts.items()} | {"hour": cells.hours(when)}
             for name, part in parts.items():
                 low, high = self.ranges[name]
                 self.ranges[name] = min(low, float(part.min())), max(high, float(part.max()))
@@ -145,20 +144,18 @@ class _Found:
             self.frequency += np.bincount(found.indices, often, FINE).astype(np.int64)
         self.waiting = []
 
-    def _lists(self, values: Any, place: Callable[[int], str]) -> None:
+    def _lists(self, present: Any, remember: Callable[[str, NDArray[np.bool_]], None]) -> None:
         from pyarrow import compute, types
 
-        present = values.drop_null()
-        tokens = self.kind == "tokens" or types.is_large_string(values.type.value_type)
-        if tokens or not len(present):
+        if self.kind == "tokens" or types.is_large_string(present.type.value_type) or not len(present):
             self._words(present, np.ones(len(present), np.int64))
         else:
             if not self.numeric:
                 self.numbers = Moments(max(1, int(compute.list_value_length(present)[0].as_py())))
-            found, bad = lists(values, self.numbers.width)
+            found, bad = lists(present, self.numbers.width)
             self.numbers.add(found, np.ones(len(found), np.int64))
             self.numeric += int((~np.isnan(found)).all(axis=1).sum())
-            self._remember("numbers", bad, lambda: bad, values, place)
+            remember("numbers", bad)
         self.is_list = True
 
     def guess(self) -> str:
@@ -198,7 +195,7 @@ class _Found:
             return {}
         values, counts = self.counts[0]
         often = counts >= least
-        pairs = zip(values.filter(often).to_pylist(), counts[often].tolist(), strict=True)
+        pairs = zip(cells.texts(values.filter(often)).to_pylist(), counts[often].tolist(), strict=True)
         return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
     def learn(self, kind: str) -> dict[str, Any]:
