@@ -1,12 +1,25 @@
-"""What every test may ask for."""
+"""What every test may ask for; and where a GPU may be seen."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 import torch
 from sample_graphs import random_graph
 
 from infomax import Graph
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hide the GPU from the tests and what they start: they expect a CPU. ``pytest -m gpu`` runs those that need one."""
+    if config.option.markexpr != "gpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # read when CUDA is first asked for, after torch is imported
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
 
 
 @pytest.fixture

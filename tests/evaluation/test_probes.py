@@ -249,7 +249,7 @@ def test_mistakes_are_told(case):
         paper_probe(vectors[1:], codes, splits)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 def test_on_a_gpu_no_step_waits_for_the_host(case):
     vectors, codes, splits = case
     x, y = torch.from_numpy(vectors).cuda(), functional.one_hot(torch.from_numpy(codes)).float().cuda()

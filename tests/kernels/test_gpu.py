@@ -20,8 +20,7 @@ from infomax.parts.encoders import GCN
 from infomax.training.ledger import Ledger
 from infomax.views import NEIGHBOURS, SYMMETRIC, Batches, WholeView, operands
 
-if not torch.cuda.is_available():
-    pytest.skip("there is no GPU", allow_module_level=True)
+pytestmark = pytest.mark.gpu
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 ON_CPU, ON_GPU = Backend(CPU), Backend(GPU)

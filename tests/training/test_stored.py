@@ -209,7 +209,7 @@ def test_a_file_is_read_in_blocks_and_scaled_as_in_memory(
     np.testing.assert_allclose(found, scaler.transform(graph.features), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_gpu_computes_the_same_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str) -> None:
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 50, "cuda": 50})
