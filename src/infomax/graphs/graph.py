@@ -128,7 +128,8 @@ class Graph(Record):
         said = Columns.of(columns=columns)
         given = ([names] if isinstance(names, str) else names for names in (labels, ignore))
         labels, ignore = ([*names, *more] for names, more in zip(given, (said.labels, said.ignore), strict=True))
-        return cls.of(interchange.from_networkx(graph, labels, directed, ignore, name or said.name, kinds=said.kinds))
+        held, called = interchange.Attributed.of(graph), name or said.name
+        return cls.of(interchange.from_attributes(held, labels, directed, ignore, called, kinds=said.kinds))
 
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False, split: int | None = None) -> Graph:

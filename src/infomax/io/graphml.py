@@ -14,7 +14,7 @@ from scipy import sparse
 from infomax.errors import InputError, InputWarning
 from infomax.io.atomic import replacing
 from infomax.io.columns import Columns
-from infomax.io.interchange import SPLIT, from_networkx
+from infomax.io.interchange import SPLIT, Attributed, from_attributes
 from infomax.io.record import Record
 from infomax.io.rows import edge_columns, flat_annotations, node_rows, refuse_too_many
 from infomax.progress import Progress, followed
@@ -48,18 +48,15 @@ def read_graphml(path: Path, columns: Columns, directed: bool | None) -> Record:
     """The graph of a GraphML file, as `Graph.from_networkx` makes it, with the attributes that the columns name."""
     labels, features = columns.labels, columns.features
     try:
-        graph = _Plain.read(path) or _read_unusual(path)
-        unset = graph.fill(labels) if isinstance(graph, _Plain) else []
-        names = {name for _, values in graph.nodes(data=True) for name in values} | {*unset}
+        graph = _Plain().read(path, labels) or _read_unusual(path)
+        names = {name for _, values in graph.nodes for name in values} | {*graph.unset}
         name = columns.name_among(names)
         kept = {*(features or ()), *labels, name}
         unwanted = (names - kept if features is not None else set()) | names.intersection(columns.ignore)
-        if directed is None and graph.is_directed():
+        if directed is None and graph.directed:
             message = f"{path}: edges are directed, as the file says (edgedefault). To change that: --undirected "
             warnings.warn(message + "(in Python: directed=False).", InputWarning, stacklevel=2)
-        return from_networkx(
-            graph, labels, directed, unwanted, name, unset, str(path), kinds=columns.kinds, made=columns.made
-        )
+        return from_attributes(graph, labels, directed, unwanted, name, str(path), columns.kinds, columns.made)
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
     except (SyntaxError, OSError, LookupError, TypeError, ValueError) as error:
@@ -67,22 +64,22 @@ def read_graphml(path: Path, columns: Columns, directed: bool | None) -> Record:
         raise InputError(str(path), "a GraphML file", str(error) or type(error).__name__) from error
 
 
-def _read_unusual(path: Path) -> Any:
+def _read_unusual(path: Path) -> Attributed:
     """As NetworkX reads a file, or says what is wrong with it."""
     import networkx
 
     try:
-        return networkx.read_graphml(path)
+        return Attributed.of(networkx.read_graphml(path))
     except networkx.NetworkXException as error:
         raise ValueError(str(error)) from error
 
 
 class _Plain:
-    """The nodes and edges of a plain file, with what `Graph.from_networkx` asks of a graph of NetworkX."""
+    """What has been read of a plain file."""
 
     def __init__(self) -> None:
-        self.directed, self.default = False, ""  # the default is an edge's "directed", once the graph has begun
-        self.attributes: dict[str, dict[str, Any]] = {}
+        self.directed = ""  # "true" or "false", once the graph has begun
+        self.nodes: dict[str, dict[str, Any]] = {}
         self.links: list[tuple[str, str, dict[str, Any]]] = []
         self.keys: dict[str, tuple[str, Callable[[str], Any]]] = {}
         self.defaults: dict[str, dict[str, Any]] = {"node": {}, "edge": {}}
@@ -90,20 +87,30 @@ class _Plain:
         self.values: dict[str, Any] = {}  # of the node or the edge that is being read
         self.key, self.owner, self.text = "", "", ""
 
-    @classmethod
-    def read(cls, path: Path) -> _Plain | None:
-        """The graph of a file; None where it is unusual or damaged, or where there is none."""
-        graph = cls()
+    def read(self, path: Path, labels: Iterable[str]) -> Attributed | None:
+        """The graph of a file; None where it is unusual or damaged, or where there is none.
+
+        All nodes and edges get the defaults of the file, but for zeros of features, which are ``unset``.
+        """
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
-        parser.StartElementHandler, parser.EndElementHandler = graph._start, graph._end
-        parser.CharacterDataHandler = graph._characters
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler = self._characters
         try:
             with path.open("rb") as file:
                 parser.ParseFile(file)
         except (expat.ExpatError, OSError, LookupError, ValueError):
             return None
-        return graph if graph.default else None
+        for end in (end for link in self.links for end in link[:2]):
+            self.nodes.setdefault(end, {})
+        of_nodes, of_edges = self.defaults.values()
+        unset = {name: value for name, value in of_nodes.items() if value == 0 and name not in labels}
+        others = {name: value for name, value in of_nodes.items() if name not in unset}
+        for usual, owners in ((others, self.nodes.values()), (of_edges, (link[2] for link in self.links))):
+            for values in owners if usual else ():
+                values.update(usual | values)
+        found = Attributed(list(self.nodes.items()), self.links, self.directed == "true", [*unset])
+        return found if self.directed else None
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = _TAGS[name]
@@ -113,17 +120,16 @@ class _Plain:
         if tag in ("data", "default"):
             self.key, self.text = attributes.get("key", self.key), ""
         elif tag == "node":
-            self.values = self.attributes.setdefault(attributes["id"], {})
+            self.values = self.nodes.setdefault(attributes["id"], {})
         elif tag == "edge":
-            if attributes.get("directed", self.default) != self.default:
+            if attributes.get("directed", self.directed) != self.directed:
                 raise ValueError("not a plain file: some edges are directed, others are not")
             self.values = {}
             self.links.append((attributes["source"], attributes["target"], self.values))
         elif tag == "graph":
-            if self.default:
+            if self.directed:
                 raise ValueError("not a plain file: it has several graphs")
-            self.directed = attributes.get("edgedefault") == "directed"
-            self.default = str(self.directed).lower()
+            self.directed = str(attributes.get("edgedefault") == "directed").lower()
         elif tag == "key":
             self.key, self.owner = attributes["id"], attributes.get("for", "all")
             self.keys[self.key] = attributes["attr.name"], _TYPES[attributes["attr.type"]]
@@ -136,45 +142,11 @@ class _Plain:
         if tag == "default" or (tag == "data" and self.open[-1] != "graph"):
             name, convert = self.keys[self.key]
             value = convert(self.text) if self.text else ""
-            for values in [self.values] if tag == "data" else self._defaults():
-                values[name] = value
-
-    def _defaults(self) -> list[dict[str, Any]]:
-        """The defaults that a key belongs to."""
-        return [values for owner, values in self.defaults.items() if self.owner in (owner, "all")]
-
-    def fill(self, labels: Iterable[str]) -> list[str]:
-        """Give all nodes and edges the defaults of the file, but for zeros of features: the names of these."""
-        zeros = [name for name, value in self.defaults["node"].items() if value == 0 and name not in labels]
-        annotations = [name for name in self.defaults["node"] if name not in zeros]
-        for _, values in self.nodes(data=True) if annotations else ():
-            for name in annotations:
-                values.setdefault(name, self.defaults["node"][name])
-        for *_, values in self.links if self.defaults["edge"] else ():
-            values.update(self.defaults["edge"] | values)
-        return zeros
-
-    def is_directed(self) -> bool:
-        """Whether edges have a direction."""
-        return self.directed
-
-    def to_directed(self, as_view: bool) -> _Plain:
-        """The graph with an undirected edge once in each direction."""
-        both = _Plain()
-        both.directed, both.attributes = True, self.attributes
-        back = () if self.directed else ((v, u, values) for u, v, values in self.links if u != v)
-        both.links = [*self.links, *back]
-        return both
-
-    def nodes(self, data: bool) -> Iterable[tuple[str, dict[str, Any]]]:
-        """Every node with its attributes; the ends of edges are nodes, too."""
-        for end in (end for link in self.links for end in link[:2]):
-            self.attributes.setdefault(end, {})
-        return self.attributes.items()
-
-    def edges(self, data: bool) -> Iterable[tuple[str, str, dict[str, Any]]]:
-        """The ends of every edge, and its attributes."""
-        return self.links
+            if tag == "data":
+                self.values[name] = value
+                return
+            for owner, values in self.defaults.items():
+                values |= {name: value} if self.owner in (owner, "all") else {}
 
 
 def write_graphml(graph: Record, path: Path, progress: Progress) -> None:

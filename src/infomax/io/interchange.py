@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,33 +31,47 @@ MASKS = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
 """Splits, and what PyG calls them."""
 
 
-def from_networkx(
-    graph: Any,
-    labels: str | Iterable[str],
+class Attributed(NamedTuple):
+    """Nodes, and edges by the nodes at their ends, with attributes, as NetworkX has them."""
+
+    nodes: list[tuple[Any, dict[Any, Any]]]
+    links: list[tuple[Any, Any, dict[Any, Any]]]
+    directed: bool
+    unset: Sequence[str] = ()
+    """Attributes that are 0 at nodes without them."""
+
+    @classmethod
+    def of(cls, graph: Any) -> Attributed:
+        """Those of a graph of NetworkX."""
+        if not hasattr(graph, "is_directed"):
+            raise InputError("graph", "a NetworkX graph", type(graph).__name__)
+        return cls(list(graph.nodes(data=True)), list(graph.edges(data=True)), graph.is_directed())
+
+
+def from_attributes(
+    graph: Attributed,
+    labels: Iterable[str],
     directed: bool | None,
-    ignore: str | Iterable[str] = (),
+    ignore: Iterable[str] = (),
     name: str | None = None,
-    unset: Sequence[str] = (),
     where: str = "graph",
     kinds: Mapping[str, str] = MappingProxyType({}),
     made: Kind | None = None,
 ) -> Record:
-    """What `Graph.from_networkx` returns; features ``unset`` are 0 at nodes without them.
+    """What `Graph.from_networkx` returns.
 
     Attributes of the ``kinds`` that a person said, and those that are no numbers, are encoded as columns are; features
     of the kind ``made`` are made where there is no attribute.
     """
-    if not hasattr(graph, "is_directed"):
-        raise InputError("graph", "a NetworkX graph", type(graph).__name__)
-    if directed:
-        graph = graph.to_directed(as_view=True)
-    nodes = list(graph.nodes(data=True))
+    nodes, links, has_directions, unset = graph
+    if directed and not has_directions:
+        links = [*links, *((v, u, attributes) for u, v, attributes in links if u != v)]
     names = list(dict.fromkeys([*unset, *(one for _, attributes in nodes for one in attributes)]))
-    for one in [ignore] if isinstance(ignore, str) else ignore:
+    for one in ignore:
         _refuse_missing("attribute to ignore", one, names)
         names.remove(one)
     marked = [one for one in names if isinstance(one, str) and one.startswith(LABEL)]
-    wanted = dict.fromkeys([labels] if isinstance(labels, str) else labels)
+    wanted = dict.fromkeys(labels)
     for one in wanted:
         if f"{LABEL}{one}" not in names:
             _refuse_missing("label attribute", one, names)
@@ -70,8 +84,7 @@ def from_networkx(
     features = [one for one in names if one not in others]
     columns = {one: [attributes.get(one) for _, attributes in nodes] for one in names if one in others}
     position = {node: row for row, (node, _) in enumerate(nodes)}
-    links = [(u, v, attributes.get("weight")) for u, v, attributes in graph.edges(data=True)]
-    used = dict.fromkeys(one for *_, attributes in graph.edges(data=True) for one in attributes)
+    used = dict.fromkeys(one for *_, attributes in links for one in attributes)
     warn_unused(where, [one for one in used if one != "weight"], "edge attributes")
     own = [one for one in wanted if one in names]
     found, encoding, called = _encoded(nodes, features, {*unset}, kinds, [*own, *marked], named)
@@ -82,7 +95,7 @@ def from_networkx(
         features=made if found is None else found,
         weight=_weights(links),
         num_nodes=len(nodes),
-        directed=graph.is_directed() if directed is None else directed,
+        directed=has_directions if directed is None else directed,
         ids=np.fromiter(position, dtype=object),
         feature_names=None if found is None else features if encoding is None else encoding.feature_names,
         labels={
@@ -175,15 +188,15 @@ def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> 
         warnings.warn(f"{where}: {what} that are not used: {shown}.{hint}", InputWarning, stacklevel=2)
 
 
-def _weights(links: list[tuple[Any, Any, Any]]) -> list[float] | None:
+def _weights(links: list[tuple[Any, Any, dict[Any, Any]]]) -> list[float] | None:
     """The weights of edges, 1 where one has none; None where none has one."""
-    if all(weight is None for *_, weight in links):
+    weights: list[Any] = [attributes.get("weight") for *_, attributes in links]
+    if all(weight is None for weight in weights):
         return None
-    weights = [1.0 if weight is None else weight for *_, weight in links]
+    weights = [1.0 if weight is None else weight for weight in weights]
     if (bad := _not_number(weights, least=0)) is not None:
-        u, v, weight = links[bad]
-        expected = "a finite number of zero or more"
-        raise InputError(f"weight of the edge {shorten(u)} -> {shorten(v)}", expected, shorten(weight))
+        where = f"weight of the edge {shorten(links[bad][0])} -> {shorten(links[bad][1])}"
+        raise InputError(where, "a finite number of zero or more", shorten(weights[bad]))
     return list(map(float, weights))
 
 
