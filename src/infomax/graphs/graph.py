@@ -18,7 +18,8 @@ from infomax.arrays.made import made, make
 from infomax.arrays.relations import find_paths, named_path, steps
 from infomax.arrays.table import Table
 from infomax.errors import InputError, meant, whole
-from infomax.io import interchange
+from infomax.io import pyg
+from infomax.io.attributes import Attributed, from_attributes
 from infomax.io.columns import Columns
 from infomax.io.frames import read_frames, write_frames
 from infomax.io.record import Record
@@ -128,8 +129,8 @@ class Graph(Record):
         said = Columns.of(columns=columns)
         given = ([names] if isinstance(names, str) else names for names in (labels, ignore))
         labels, ignore = ([*names, *more] for names, more in zip(given, (said.labels, said.ignore), strict=True))
-        held, called = interchange.Attributed.of(graph), name or said.name
-        return cls.of(interchange.from_attributes(held, labels, directed, ignore, called, kinds=said.kinds))
+        held, called = Attributed.of(graph), name or said.name
+        return cls.of(from_attributes(held, labels, directed, ignore, called, kinds=said.kinds))
 
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False, split: int | None = None) -> Graph:
@@ -139,7 +140,7 @@ class Graph(Record):
         Features are stored sparse where less than a tenth of them is not zero. Where masks have the shape ``[N, k]``,
         ``split`` names the column to take.
         """
-        return cls.of(interchange.from_pyg(data, directed, split))
+        return cls.of(pyg.from_pyg(data, directed, split))
 
     def to_pyg(self) -> Any:
         """A PyG ``Data`` with dense x, edge_index in both directions, edge_weight, the first label as y, and masks.
@@ -147,7 +148,7 @@ class Graph(Record):
         Text labels are numbered in alphabetical order, unknown ones are -1; groups become ``batch``. Of several types
         of nodes it is a ``HeteroData``; edges between two types are there once.
         """
-        return interchange.to_pyg(self)
+        return pyg.to_pyg(self)
 
     @classmethod
     def from_frames(

@@ -124,3 +124,11 @@ def typed(ids: list[str]) -> Ids:
 def are_integers(ids: Any) -> bool:
     """Whether all ids of a block are integers, or written as such."""
     return typed(ids) is not ids if isinstance(ids, list) else str(ids.type) == "int64"
+
+
+def number_groups(words: list[str]) -> NDArray[np.int64]:
+    """The groups ``[N]`` of their names: the integers that they are, else numbers in order of first appearance."""
+    names = list(dict.fromkeys(words))
+    numbers = typed(names)
+    number = dict(zip(names, range(len(names)) if numbers is names else numbers, strict=True))
+    return np.array([number[word] for word in words], dtype=np.int64)

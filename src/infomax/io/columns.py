@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any, NamedTuple, Self
 
 from infomax.arrays.encoding import CHOICES, FEATURES, Encoding
 from infomax.arrays.made import Kind, asked
-from infomax.errors import InputError, meant, shorten
-from infomax.io.interchange import GROUPS, LABEL, NAME, SPLIT, warn_unused
+from infomax.errors import InputError, InputWarning, meant, shorten
 
+LABEL, SPLIT, GROUPS, NAME = "label:", "split:", "graph:name", "node:name"
+"""Columns and attributes of nodes whose names begin so are labels and splits; others name the graph and the node."""
 MATRICES = (".npy", ".npz")
 """Files that hold features."""
 TYPES = ("types", "edge_type", "node_type", "edges_as")
@@ -292,3 +294,9 @@ def listed(names: Sequence[str], limit: int = 12) -> str:
     """Some names in quotes, for a message."""
     shown = ", ".join(map(shorten, names[:limit]))
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "none"
+
+
+def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> None:
+    """Name the columns or attributes of edges that are neither ends nor weights: they have no effect."""
+    if names:
+        warnings.warn(f"{where}: {what} that are not used: {listed(names)}.{hint}", InputWarning, stacklevel=2)

@@ -13,8 +13,8 @@ from scipy import sparse
 
 from infomax.errors import InputError, InputWarning
 from infomax.io.atomic import replacing
-from infomax.io.columns import Columns
-from infomax.io.interchange import SPLIT, Attributed, from_attributes
+from infomax.io.attributes import Attributed, from_attributes
+from infomax.io.columns import SPLIT, Columns
 from infomax.io.record import Record
 from infomax.io.rows import edge_columns, flat_annotations, node_rows, refuse_too_many
 from infomax.progress import Progress, followed

@@ -15,6 +15,7 @@ from infomax.arrays.made import DEGREE_NAMES, degree_features, made
 from infomax.arrays.sparsity import stack
 from infomax.arrays.table import Table
 from infomax.errors import InputError, shorten
+from infomax.io.columns import listed
 from infomax.io.record import Record
 
 
@@ -30,7 +31,7 @@ def join(graphs: Mapping[str, Record]) -> Record:
             if getattr(graph, what) != getattr(one, what):
                 raise InputError(name, f"the {what.replace('_', ' ')} of {first}", _difference(graph, one, what))
         if set(graph.labels) != set(one.labels):
-            raise InputError(name, f"the labels of {first}, {_listed(one.labels)}", _listed(graph.labels))
+            raise InputError(name, f"the labels of {first}, {listed([*one.labels])}", listed([*graph.labels]))
         if graph.groups is not None or graph.held_out is not None:
             raise InputError(name, "one graph with all its edges", "several graphs, or edges held out")
     sizes = [graph.num_nodes for graph in graphs.values()]
@@ -82,7 +83,3 @@ def _difference(graph: Record, one: Record, what: str) -> str:
         return "a directed graph" if graph.directed else "an undirected graph"
     strange = [name for name in graph.feature_names if name not in set(one.feature_names)]
     return f"{graph.num_features:,} features" + (f", among them {shorten(strange[0])}" if strange else "")
-
-
-def _listed(labels: Mapping[str, Any]) -> str:
-    return ", ".join(map(shorten, labels)) or "none"

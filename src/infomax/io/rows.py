@@ -16,7 +16,7 @@ from infomax.arrays.made import made, make, usual
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, InputWarning, shorten
 from infomax.io.blocks import check_column_names
-from infomax.io.interchange import GROUPS, LABEL, NAME, SPLIT
+from infomax.io.columns import GROUPS, LABEL, NAME, SPLIT
 from infomax.io.parquet import INDEX
 from infomax.io.record import Record
 from infomax.io.unite import without_features

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import pack, stack
 from infomax.errors import within
-from infomax.io.blocks import Ids, NotNumbersError, typed
+from infomax.io.blocks import Ids, NotNumbersError, number_groups, typed
 from infomax.io.features import read_features, warn_if_ids
-from infomax.io.interchange import number_groups
 from infomax.io.learning import warn_of_labels
 from infomax.io.parquet import encode
 from infomax.io.record import Record

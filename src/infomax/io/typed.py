@@ -9,8 +9,7 @@ from typing import Any
 
 from infomax.errors import InputError, shorten
 from infomax.io import text
-from infomax.io.columns import MATRICES, Columns
-from infomax.io.interchange import LABEL
+from infomax.io.columns import LABEL, MATRICES, Columns
 from infomax.io.refusals import id_unknown
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.unite import RELATION, Ends, check_names

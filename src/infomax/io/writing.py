@@ -16,9 +16,9 @@ from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, replacing, writable
+from infomax.io.columns import GROUPS, NAME
 from infomax.io.features import matrix_names
 from infomax.io.graphml import write_graphml
-from infomax.io.interchange import GROUPS, NAME
 from infomax.io.npz import write_npz
 from infomax.io.record import Record
 from infomax.io.rows import (

@@ -1,9 +1,8 @@
-"""Graphs of other libraries: the arguments of `Graph.from_arrays` for theirs, and theirs for a `Graph`."""
+"""Graphs whose nodes and edges have attributes, as NetworkX and GraphML hold them."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,22 +12,17 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.encoding import Encoding
 from infomax.arrays.made import Kind
-from infomax.arrays.sparsity import dense, pack, stack
+from infomax.arrays.sparsity import stack
 from infomax.arrays.survey import Survey
-from infomax.errors import InputError, InputWarning, shorten
-from infomax.io.blocks import NotNumbersError, typed
+from infomax.errors import InputError, shorten
+from infomax.io.blocks import NotNumbersError, number_groups
+from infomax.io.columns import GROUPS, LABEL, NAME, SPLIT, Columns, warn_unused
+from infomax.io.learning import learnt
 from infomax.io.record import Record
-from infomax.io.unite import unite
-
-LABEL, SPLIT, GROUPS, NAME = "label:", "split:", "graph:name", "node:name"
-"""Columns and attributes of nodes whose names begin so are labels and splits; others name the graph and the node."""
-MASKS = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
-"""Splits, and what PyG calls them."""
 
 
 class Attributed(NamedTuple):
@@ -118,9 +112,6 @@ def _encoded(
     name: str | None,
 ) -> tuple[Any, Encoding | None, str | None]:
     """The features ``[N, F]`` of attributes, how they were made if not of numbers, and the attribute of node names."""
-    from infomax.io.columns import Columns
-    from infomax.io.learning import learnt
-
     try:
         if not names or not kinds:
             return _features(nodes, names, unset) if names else None, None, name
@@ -181,13 +172,6 @@ def _features(nodes: list[tuple[Any, dict[Any, Any]]], names: list[Any], unset: 
     return stack([sparse.csr_array((entries, ends), shape=(len(nodes), len(names)))])
 
 
-def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> None:
-    """Name the columns or attributes of edges that are neither ends nor weights: they have no effect."""
-    if names:
-        shown = ", ".join(map(shorten, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-        warnings.warn(f"{where}: {what} that are not used: {shown}.{hint}", InputWarning, stacklevel=2)
-
-
 def _weights(links: list[tuple[Any, Any, dict[Any, Any]]]) -> list[float] | None:
     """The weights of edges, 1 where one has none; None where none has one."""
     weights: list[Any] = [attributes.get("weight") for *_, attributes in links]
@@ -209,137 +193,3 @@ def _not_number(values: list[Any], least: float = -math.inf) -> int | None:
         except (TypeError, ValueError):
             return place
     return None
-
-
-def number_groups(words: list[str]) -> NDArray[np.int64]:
-    """The groups ``[N]`` of their names: the integers that they are, else numbers in order of first appearance."""
-    names = list(dict.fromkeys(words))
-    numbers = typed(names)
-    number = dict(zip(names, range(len(names)) if numbers is names else numbers, strict=True))
-    return np.array([number[word] for word in words], dtype=np.int64)
-
-
-def from_pyg(data: Any, directed: bool, split: int | None) -> Record:
-    """What `Graph.from_pyg` makes a graph of."""
-    if getattr(data, "edge_types", None):
-        return _from_hetero(data, directed, split)
-    if getattr(data, "edge_index", None) is None:
-        remedy = "For an adj_t, see Graph.from_scipy."
-        raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
-    groups = data.get("batch")
-    # Where nothing else gives it, PyG counts nodes by the highest row number, without a bound.
-    counted = any(key in data for key in ("x", "num_nodes", "pos", "batch"))
-    edges, weight = _pyg_edges(data, "data")
-    return Record.from_arrays(
-        edges,
-        weight=weight,
-        num_nodes=data.num_nodes if counted else None,
-        directed=directed,
-        groups=None if groups is None else _array(groups),
-        **_pyg_nodes(data, split),
-    )
-
-
-def _from_hetero(data: Any, directed: bool, split: int | None) -> Record:
-    """The graph of a PyG ``HeteroData``; a relation ``rev_NAME`` is left out where it is NAME backwards."""
-    edges = {ends: _pyg_edges(data[ends], f"data[{', '.join(ends)}]") for ends in data.edge_types}
-    for ends in list(edges):
-        forth = edges.get((ends[2], ends[1].removeprefix("rev_"), ends[0]))
-        if ends[1].startswith("rev_") and forth and _same_pairs(edges[ends][0][::-1], forth[0]):
-            del edges[ends]
-    nodes: dict[str, dict[str, Any]] = {
-        kind: {"ids": np.arange(data[kind].num_nodes)} | _pyg_nodes(data[kind], split) for kind in data.node_types
-    }
-    for ends in edges:
-        for kind in ends[::2]:
-            if kind not in nodes:
-                raise InputError("data", f"nodes of type {kind}, with x or num_nodes", "none")
-    return unite(nodes, edges, directed=edges if directed else ())
-
-
-def _same_pairs(edges: Any, others: Any) -> bool:
-    both = [rows[:, np.lexsort(rows)] for rows in (edges, others)]
-    return bool(np.array_equal(*both))
-
-
-def _pyg_edges(store: Any, where: str) -> tuple[Any, Any]:
-    """Edges ``[2, E]`` and their weights ``[E]`` or None."""
-    used, weight = ("edge_index", "edge_weight"), store.get("edge_weight")
-    warn_unused(where, [key for key in store.edge_attrs() if key not in used], "edge attributes")
-    return _array(store.edge_index), None if weight is None else _array(weight.float())
-
-
-def _pyg_nodes(store: Any, split: int | None) -> dict[str, Any]:
-    """Features, labels and splits."""
-    x, y = store.get("x"), store.get("y")
-    if y is not None and y.dim() == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    x = None if x is None else _array(x.float())
-    return {
-        "features": pack(x) if isinstance(x, np.ndarray) and x.ndim == 2 else x,
-        "labels": {} if y is None else {"y": _array(y)},
-        "splits": {
-            name: _mask(key, _array(store[key]), split) for name, key in MASKS.items() if store.get(key) is not None
-        },
-    }
-
-
-def _mask(key: str, mask: Any, split: int | None) -> Any:
-    """A mask ``[N]``, or the column of ``[N, k]`` that ``split`` names."""
-    if mask.ndim != 2:
-        return mask
-    if split is None or not 0 <= split < mask.shape[1]:
-        expected = f"split=, a column from 0 to {mask.shape[1] - 1}, as {key} has the shape {list(mask.shape)}"
-        raise InputError("from_pyg", expected, str(split))
-    return mask[:, split]
-
-
-def to_pyg(graph: Record) -> Any:
-    """What `Graph.to_pyg` returns."""
-    try:
-        from torch_geometric.data import Data, HeteroData
-    except ImportError:
-        remedy = "Install it: pip install 'infomax[pyg]'."
-        raise InputError("to_pyg", "torch_geometric", "none installed", remedy) from None
-    graph = graph.loaded()
-    if not graph.types:
-        return Data(**_edge_tensors(graph.adjacency), **_node_tensors(graph))
-    data = HeteroData()
-    for kind, one in graph.by_type().items():
-        data[kind].update(_node_tensors(one))
-    for relation in graph.relations:
-        data[relation.source, relation.name, relation.target].update(_edge_tensors(relation.matrix()))
-    return data
-
-
-def _edge_tensors(matrix: Any) -> dict[str, Any]:
-    import torch
-
-    links = matrix.tocoo()
-    fields = {"edge_index": torch.from_numpy(np.stack(links.coords).astype(np.int64))}
-    return fields | ({"edge_weight": torch.from_numpy(links.data.copy())} if (links.data != 1).any() else {})
-
-
-def _node_tensors(graph: Record) -> dict[str, Any]:
-    import torch
-
-    fields: dict[str, Any] = {"x": torch.from_numpy(np.array(dense(graph.features)))}
-    for column in list(graph.labels.values())[:1]:
-        if column.dtype == object:
-            names = sorted(set(column.tolist()) - {""})
-            number = {"": -1} | {name: at for at, name in enumerate(names)}
-            column = np.array([number[name] for name in column.tolist()])
-        fields["y"] = torch.from_numpy(np.array(column))
-    if graph.groups is not None:
-        fields["batch"] = torch.from_numpy(np.unique(graph.groups, return_inverse=True)[1].reshape(-1))
-    masks = {MASKS[name]: torch.from_numpy(mask.copy()) for name, mask in graph.splits.items() if name in MASKS}
-    return fields | masks
-
-
-def _array(tensor: Any) -> Any:
-    """A tensor as an array; a sparse one as a scipy matrix."""
-    values = tensor.detach().cpu()
-    if not values.is_sparse and not values.is_sparse_csr:
-        return values.numpy()
-    values = values.to_sparse_coo().coalesce()
-    return sparse.coo_array((values.values().numpy(), values.indices().numpy()), shape=values.shape)

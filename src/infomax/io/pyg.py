@@ -1,0 +1,143 @@
+"""Graphs of PyTorch Geometric: the graph of a ``Data`` or a ``HeteroData``, and those of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from infomax.arrays.sparsity import dense, pack
+from infomax.errors import InputError
+from infomax.io.columns import warn_unused
+from infomax.io.record import Record
+from infomax.io.unite import unite
+
+MASKS = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
+"""Splits, and what PyG calls them."""
+
+
+def from_pyg(data: Any, directed: bool, split: int | None) -> Record:
+    """What `Graph.from_pyg` makes a graph of."""
+    if getattr(data, "edge_types", None):
+        return _from_hetero(data, directed, split)
+    if getattr(data, "edge_index", None) is None:
+        remedy = "For an adj_t, see Graph.from_scipy."
+        raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
+    groups = data.get("batch")
+    # Where nothing else gives it, PyG counts nodes by the highest row number, without a bound.
+    counted = any(key in data for key in ("x", "num_nodes", "pos", "batch"))
+    edges, weight = _pyg_edges(data, "data")
+    return Record.from_arrays(
+        edges,
+        weight=weight,
+        num_nodes=data.num_nodes if counted else None,
+        directed=directed,
+        groups=None if groups is None else _array(groups),
+        **_pyg_nodes(data, split),
+    )
+
+
+def _from_hetero(data: Any, directed: bool, split: int | None) -> Record:
+    """The graph of a PyG ``HeteroData``; a relation ``rev_NAME`` is left out where it is NAME backwards."""
+    edges = {ends: _pyg_edges(data[ends], f"data[{', '.join(ends)}]") for ends in data.edge_types}
+    for ends in list(edges):
+        forth = edges.get((ends[2], ends[1].removeprefix("rev_"), ends[0]))
+        if ends[1].startswith("rev_") and forth and _same_pairs(edges[ends][0][::-1], forth[0]):
+            del edges[ends]
+    nodes: dict[str, dict[str, Any]] = {
+        kind: {"ids": np.arange(data[kind].num_nodes)} | _pyg_nodes(data[kind], split) for kind in data.node_types
+    }
+    for ends in edges:
+        for kind in ends[::2]:
+            if kind not in nodes:
+                raise InputError("data", f"nodes of type {kind}, with x or num_nodes", "none")
+    return unite(nodes, edges, directed=edges if directed else ())
+
+
+def _same_pairs(edges: Any, others: Any) -> bool:
+    both = [rows[:, np.lexsort(rows)] for rows in (edges, others)]
+    return bool(np.array_equal(*both))
+
+
+def _pyg_edges(store: Any, where: str) -> tuple[Any, Any]:
+    """Edges ``[2, E]`` and their weights ``[E]`` or None."""
+    used, weight = ("edge_index", "edge_weight"), store.get("edge_weight")
+    warn_unused(where, [key for key in store.edge_attrs() if key not in used], "edge attributes")
+    return _array(store.edge_index), None if weight is None else _array(weight.float())
+
+
+def _pyg_nodes(store: Any, split: int | None) -> dict[str, Any]:
+    """Features, labels and splits."""
+    x, y = store.get("x"), store.get("y")
+    if y is not None and y.dim() == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    x = None if x is None else _array(x.float())
+    return {
+        "features": pack(x) if isinstance(x, np.ndarray) and x.ndim == 2 else x,
+        "labels": {} if y is None else {"y": _array(y)},
+        "splits": {
+            name: _mask(key, _array(store[key]), split) for name, key in MASKS.items() if store.get(key) is not None
+        },
+    }
+
+
+def _mask(key: str, mask: Any, split: int | None) -> Any:
+    """A mask ``[N]``, or the column of ``[N, k]`` that ``split`` names."""
+    if mask.ndim != 2:
+        return mask
+    if split is None or not 0 <= split < mask.shape[1]:
+        expected = f"split=, a column from 0 to {mask.shape[1] - 1}, as {key} has the shape {list(mask.shape)}"
+        raise InputError("from_pyg", expected, str(split))
+    return mask[:, split]
+
+
+def to_pyg(graph: Record) -> Any:
+    """What `Graph.to_pyg` returns."""
+    try:
+        from torch_geometric.data import Data, HeteroData
+    except ImportError:
+        remedy = "Install it: pip install 'infomax[pyg]'."
+        raise InputError("to_pyg", "torch_geometric", "none installed", remedy) from None
+    graph = graph.loaded()
+    if not graph.types:
+        return Data(**_edge_tensors(graph.adjacency), **_node_tensors(graph))
+    data = HeteroData()
+    for kind, one in graph.by_type().items():
+        data[kind].update(_node_tensors(one))
+    for relation in graph.relations:
+        data[relation.source, relation.name, relation.target].update(_edge_tensors(relation.matrix()))
+    return data
+
+
+def _edge_tensors(matrix: Any) -> dict[str, Any]:
+    import torch
+
+    links = matrix.tocoo()
+    fields = {"edge_index": torch.from_numpy(np.stack(links.coords).astype(np.int64))}
+    return fields | ({"edge_weight": torch.from_numpy(links.data.copy())} if (links.data != 1).any() else {})
+
+
+def _node_tensors(graph: Record) -> dict[str, Any]:
+    import torch
+
+    fields: dict[str, Any] = {"x": torch.from_numpy(np.array(dense(graph.features)))}
+    for column in list(graph.labels.values())[:1]:
+        if column.dtype == object:
+            names = sorted(set(column.tolist()) - {""})
+            number = {"": -1} | {name: at for at, name in enumerate(names)}
+            column = np.array([number[name] for name in column.tolist()])
+        fields["y"] = torch.from_numpy(np.array(column))
+    if graph.groups is not None:
+        fields["batch"] = torch.from_numpy(np.unique(graph.groups, return_inverse=True)[1].reshape(-1))
+    masks = {MASKS[name]: torch.from_numpy(mask.copy()) for name, mask in graph.splits.items() if name in MASKS}
+    return fields | masks
+
+
+def _array(tensor: Any) -> Any:
+    """A tensor as an array; a sparse one as a scipy matrix."""
+    values = tensor.detach().cpu()
+    if not values.is_sparse and not values.is_sparse_csr:
+        return values.numpy()
+    values = values.to_sparse_coo().coalesce()
+    return sparse.coo_array((values.values().numpy(), values.indices().numpy()), shape=values.shape)
