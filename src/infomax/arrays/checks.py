@@ -98,16 +98,18 @@ def check_ends(edges: ArrayLike) -> NDArray[Any]:
 
 def check_links(edges: NDArray[Any], weight: ArrayLike | None, shape: tuple[int, int]) -> sparse.coo_array:
     """The matrix ``[S, T]`` of edges ``[2, E]`` from S to T nodes, with weights ``[E]`` or 1."""
-    outside = (edges < 0) | (edges >= np.array(shape)[:, None])
-    if outside.any():
+    most = np.array(shape)[:, None]
+    if edges.size and (edges.min() < 0 or (edges.max(axis=1, keepdims=True) >= most).any()):
+        outside = (edges < 0) | (edges >= most)
         bad = int(np.argmax(outside.any(axis=0)))
-        most = shape[int(np.argmax(outside[:, bad]))] - 1
-        raise InputError(f"edges, column {bad}", f"row numbers from 0 to {most}", str(edges[:, bad].tolist()))
+        expected = f"row numbers from 0 to {shape[int(np.argmax(outside[:, bad]))] - 1}"
+        raise InputError(f"edges, column {bad}", expected, str(edges[:, bad].tolist()))
     ones = np.ones(edges.shape[1], dtype=np.float32)
     values = ones if weight is None else check_array("weight", weight, NUMBERS, "numbers", np.float32)
     if values.shape != ones.shape:
         raise InputError("weight", f"{len(ones)} numbers, one per edge", f"shape {list(values.shape)}")
-    return sparse.coo_array((values, (edges[0], edges[1])), shape=shape)
+    rows, columns = edges.astype(np.int32, copy=False)  # half the memory, and the time, of 64 bits
+    return sparse.coo_array((values, (rows, columns)), shape=shape)
 
 
 def clean(
