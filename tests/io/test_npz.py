@@ -13,6 +13,7 @@ from scipy import sparse
 from infomax import machine
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
+from infomax.io.archive import write_arrays
 from infomax.io.npz import read_npz, write_npz
 
 
@@ -258,3 +259,15 @@ def test_a_damaged_size_does_not_hide_damaged_numbers(path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"less or more data|Overlapped entries"):  # the second from Python 3.13 on
         read_npz(path)
+
+
+def test_arrays_are_written_as_numpy_writes_them(path: Path) -> None:
+    wide = np.arange(300_000.0).reshape(3, -1)  # more than is written at once
+    arrays = {"wide": wide, "one": np.array(True), "none": np.zeros((0, 3), np.float32), "text": np.array(["ab", "日"])}
+    for compress, save in ((False, np.savez), (True, np.savez_compressed)):
+        save(path, **arrays)
+        expected = path.read_bytes()
+        write_arrays(path, arrays, compress=compress)
+        assert path.read_bytes() == expected
+    write_arrays(path, {"turned": wide.T})
+    np.testing.assert_array_equal(np.load(path)["turned"], wide.T)

@@ -14,8 +14,8 @@ from scipy import sparse
 from infomax.arrays.checks import MOST_FEATURES
 from infomax.arrays.folder import map_array
 from infomax.errors import InputError, InputWarning, place, shorten
+from infomax.io.archive import read_arrays
 from infomax.io.columns import listed
-from infomax.io.npz import read_arrays
 
 _LOOKED_AT = 10_000
 """Rows that are searched for columns that look like ids."""

@@ -27,35 +27,27 @@ A text column KEY is a numpy array of strings. numpy stores every string as wide
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import os
 import re
-import zipfile
 from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax import machine
 from infomax.arrays.checks import MOST_FEATURES, check_ends, count_nodes
 from infomax.arrays.encoding import Encoding
 from infomax.arrays.table import Features
 from infomax.errors import InputError, within
+from infomax.io.archive import Arrays, read_arrays, write_arrays
 from infomax.io.atomic import replacing
 from infomax.io.record import Record
 from infomax.io.unite import unite
-
-Arrays: TypeAlias = dict[str, NDArray[Any]]
-
-_DEFLATED = 1032
-"""What deflate can compress at best: a file that claims more is damaged or crafted."""
 
 _ROWS = 1 << 15
 """Rows of a matrix whose edges a thread lists at once."""
@@ -87,9 +79,8 @@ _OWNED = re.compile("((?:nodes|edges)/[^/]*)/(.*)", re.DOTALL)
 
 def write_npz(graph: Record, path: str | Path, *, compress: bool = False) -> None:
     """Write the graph to a file that appears whole or not at all; the same graph gives the same bytes."""
-    save = np.savez_compressed if compress else np.savez
-    with replacing(Path(path)) as temporary, temporary.open("wb") as file:
-        save(file, allow_pickle=False, **_to_arrays(graph))
+    with replacing(Path(path)) as temporary:
+        write_arrays(temporary, _to_arrays(graph), compress=compress)
 
 
 def read_npz(path: str | Path, made: str | None = None) -> Record:
@@ -110,7 +101,7 @@ def read_npz(path: str | Path, made: str | None = None) -> Record:
             return _read_typed(path, owned, made)
         features = _read_features(path, columns)
         return Record.from_arrays(
-            columns["edges"].astype(np.int64),
+            columns["edges"],
             made if features is None else features,
             weight=columns.get("weight"),
             directed=bool(columns.get("directed", np.False_).any()),
@@ -118,16 +109,6 @@ def read_npz(path: str | Path, made: str | None = None) -> Record:
             held_out=columns.get("held_out"),
             **_of_nodes(columns),
         )
-
-
-def contents_hash(path: Path) -> str:
-    """SHA-256 of what an npz file says of its arrays: name, size and CRC-32 of each, which reading verifies."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            told = [(entry.filename, entry.file_size, entry.CRC) for entry in archive.infolist()]
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise InputError(str(path), "an npz file", str(error)) from error
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def _of_nodes(columns: Arrays) -> dict[str, Any]:
@@ -157,7 +138,7 @@ def _read_typed(path: Path, owned: Mapping[str, Arrays], made: Any) -> Record:
         if len(ends) != 3 or "edges" not in arrays:
             expected, found = "keys such as edges/paper.writes.author/edges", f"{owner}/{next(iter(arrays))}"
             raise InputError(str(path), expected, f"only {found}")
-        links[ends] = check_ends(arrays["edges"]).astype(np.int64), arrays.get("weight")
+        links[ends] = check_ends(arrays["edges"]), arrays.get("weight")
         directed += [ends] if arrays.get("directed", np.False_).any() else []
     kinds = {owner.removeprefix("nodes/") for owner in owned if owner.startswith("nodes/")}
     nodes = {}
@@ -188,20 +169,24 @@ def _to_arrays(graph: Record) -> Arrays:
 
 def _edge_arrays(matrix: sparse.csr_array, directed: bool) -> Arrays:
     """The arrays of edges, an undirected one once."""
-    narrow = np.min_scalar_type(max(matrix.shape))
+    narrow, weighted = np.min_scalar_type(max(matrix.shape)), bool((matrix.data != 1).any())
 
-    def edges(first: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def edges(first: int) -> tuple[NDArray[Any], ...]:
         starts = matrix.indptr[first : first + _ROWS + 1]
-        columns, values = (part[starts[0] : starts[-1]] for part in (matrix.indices, matrix.data))
-        rows = np.arange(first, first + len(starts) - 1).repeat(np.diff(starts))
-        kept = slice(None) if directed else rows <= columns
-        return np.stack([rows[kept], columns[kept]]).astype(narrow), values[kept]
+        span = slice(starts[0], starts[-1])
+        rows = np.arange(first, first + len(starts) - 1, dtype=narrow).repeat(np.diff(starts))
+        columns = matrix.indices[span].astype(narrow)
+        parts = rows, columns, *([matrix.data[span]] if weighted else [])
+        kept = None if directed else np.flatnonzero(rows <= columns)
+        return parts if kept is None else tuple(part.take(kept) for part in parts)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        ends, weights = zip(*pool.map(edges, range(0, max(matrix.shape[0], 1), _ROWS)), strict=True)
-    arrays = {"edges": np.concatenate(ends, axis=1), "directed": np.array(directed)}
-    weighted = any((part != 1).any() for part in weights)
-    return arrays | ({"weight": np.concatenate(weights)} if weighted else {})
+        sources, targets, *weights = zip(*pool.map(edges, range(0, max(matrix.shape[0], 1), _ROWS)), strict=True)
+    ends = np.empty((2, sum(map(len, sources))), narrow)
+    for row, parts in zip(ends, (sources, targets), strict=True):
+        np.concatenate(parts, out=row)
+    arrays = {"edges": ends, "directed": np.array(directed)}
+    return arrays | ({"weight": np.concatenate(weights[0])} if weighted else {})
 
 
 def _node_arrays(graph: Record, owner: str = "") -> Arrays:
@@ -289,54 +274,3 @@ def _check_kind(path: Path, key: str, values: NDArray[Any]) -> None:
         raise InputError(where, f"a key that a graph has ({', '.join(_KINDS)})", "another", "Is it an npz of a graph?")
     if values.dtype.kind not in kinds:
         raise InputError(where, expected, f"dtype {values.dtype}")
-
-
-def read_arrays(path: Path) -> Arrays:
-    """Every array of an npz file. A damaged file is refused, and so is one whose arrays this machine cannot hold."""
-    where, arrays = str(path), {}
-    try:
-        with path.open("rb") as file:
-            if not zipfile.is_zipfile(file):
-                raise ValueError("another format, or a file cut short")
-            file.seek(0)
-            archive = np.load(file, allow_pickle=False)
-            # numpy writes no comments: where there is one, a damaged length made it swallow the entries that follow.
-            if any(entry.comment for entry in archive.zip.infolist()):
-                raise ValueError("a damaged table of contents")
-            _check_sizes(path, archive.zip)
-            for key in archive.files:
-                where = f'{path}, key "{key}"'
-                arrays[key] = np.asarray(archive[f"{key}.npy"])  # of the keys x and x.npy, numpy takes one for both
-    except InputError:
-        raise
-    except Exception as error:  # a damaged archive makes zipfile, zlib and numpy raise almost anything
-        found = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise InputError(where, "an npz file of plain arrays", found) from error
-    return arrays
-
-
-def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
-    """Refuse arrays that do not fit, by their headers: a small compressed file may hold very large arrays."""
-    total = 0
-    for entry in archive.infolist():
-        key = entry.filename.removesuffix(".npy")
-        with archive.open(entry) as member:
-            shape, size = _read_header(member)
-            there = entry.file_size - member.tell()
-        # Only an entry that is read to its very end has its checksum verified.
-        if size != there or entry.file_size > _DEFLATED * entry.compress_size + 1000:
-            raise InputError(f'{path}, key "{key}"', f"an array of shape {list(shape)}", "less or more data than that")
-        if key.endswith("features") and len(shape) == 2 and shape[1] > MOST_FEATURES:
-            raise InputError(f'{path}, key "{key}"', f"at most {MOST_FEATURES:,} columns", f"{shape[1]:,}")
-        total += size
-    free = machine.free_bytes()
-    if total > free:
-        raise InputError(str(path), f"arrays of at most {machine.size(free)}, the free memory", machine.size(total))
-
-
-def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], int]:
-    """The shape of an array in npy format, and its size in bytes."""
-    version = np.lib.format.read_magic(member)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(member)
-    return shape, math.prod(shape) * dtype.itemsize

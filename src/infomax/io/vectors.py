@@ -17,11 +17,11 @@ from infomax.arrays.folder import map_array
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, place, shorten, within
 from infomax.io import parquet, text
+from infomax.io.archive import read_arrays, write_arrays
 from infomax.io.atomic import replacing
 from infomax.io.blocks import typed
 from infomax.io.columns import Columns
 from infomax.io.features import finite
-from infomax.io.npz import read_arrays
 from infomax.io.parts import MODEL_KEY, check_columns, has_parts, parquet_files, told_model
 from infomax.io.sources import Source
 from infomax.io.tables import read_nodes
@@ -167,8 +167,8 @@ def _write_npz(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> N
         if len(lost):
             remedy = "Save as parquet or csv."
             raise InputError(str(path), "ids that do not end in a NUL character", repr(column[lost[0]]), remedy)
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, vectors=vectors, **columns)
+    with replacing(path) as temporary:
+        write_arrays(temporary, {"vectors": vectors, **columns})
 
 
 def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:

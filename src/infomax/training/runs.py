@@ -33,9 +33,10 @@ from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io import atomic
+from infomax.io.archive import contents_hash
 from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import read_json, to_json, write_json
-from infomax.io.npz import contents_hash, read_npz, write_npz
+from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
 from infomax.training.card import CARD, SCORES
 from infomax.training.health import read_report
