@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -112,3 +113,41 @@ def test_what_a_killed_process_left_is_removed_when_its_file_is_written_again(tm
     assert [path for path in gone if path.exists()] == []
     assert [path for path in kept if not path.exists()] == []
     assert target.read_text() == "new"
+
+
+def test_a_large_file_is_flushed_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, flushed = [], Event()
+
+    def fsync(file: int) -> None:
+        sizes.append(os.fstat(file).st_size)
+        flushed.set()
+
+    monkeypatch.setattr(atomic, "_SECONDS", 0.001)
+    monkeypatch.setattr(atomic, "_LARGE", 10)
+    monkeypatch.setattr(atomic.os, "fsync", fsync)
+    with replacing(tmp_path / "a.csv") as temporary:
+        temporary.write_bytes(bytes(100))
+        assert flushed.wait(60)
+        temporary.write_bytes(bytes(105))
+    assert sizes == [100, 105]  # and what came last once more, at the end
+
+
+def test_a_disk_that_fails_meanwhile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = Event()
+
+    def fsync(file: int) -> None:
+        if not failed.is_set():  # a disk tells an error once
+            failed.set()
+            raise OSError(errno.EIO, "Input/output error")
+
+    def write() -> None:
+        with replacing(tmp_path / "a.csv") as temporary:
+            temporary.write_bytes(bytes(100))
+            assert failed.wait(60)
+
+    monkeypatch.setattr(atomic, "_SECONDS", 0.001)
+    monkeypatch.setattr(atomic, "_LARGE", 10)
+    monkeypatch.setattr(atomic.os, "fsync", fsync)
+    with pytest.raises(InputError, match="Input/output error"):
+        write()
+    assert not list(tmp_path.iterdir())

@@ -10,8 +10,10 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event
 
 from infomax.errors import InputError
 
@@ -24,6 +26,8 @@ _REMEDIES = {
     errno.EFBIG: "Raise the limit on the size of a file",
 }
 _DAY = 24 * 60 * 60.0
+_SECONDS, _LARGE = 0.1, 1 << 24
+"""How often a file that is being written is looked at, and after how many more bytes it is flushed."""
 
 
 @contextmanager
@@ -37,13 +41,40 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary = _create(path)
         mode = temporary.stat().st_mode
         try:
-            yield temporary
+            with _flushing(temporary):
+                yield temporary
             temporary.chmod(mode)  # a library may have created the file anew, readable by its owner alone
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
+            _flush(temporary)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _flushing(path: Path) -> Iterator[None]:
+    """Let the disk write a large file while more of it comes: else the end would wait for all of it."""
+    ended = Event()
+
+    def flush() -> None:
+        done = 0
+        while not ended.wait(_SECONDS):
+            with suppress(FileNotFoundError):  # a library may be creating the file anew
+                if (size := path.stat().st_size) - done > _LARGE:
+                    _flush(path)
+                    done = size
+
+    with ThreadPoolExecutor(1) as pool:
+        flushed = pool.submit(flush)
+        try:
+            yield
+        finally:
+            ended.set()
+        flushed.result()  # an error of the disk is told once only
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def write_text(path: Path, text: str) -> None:
