@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-_PIECE = 1 << 24
+_PIECE, _PART = 1 << 24, 1 << 18
+"""Bytes that have one CRC-32, and those that are read at once, which stay in the cache."""
 
 
 def file_hash(path: Path) -> str:
@@ -26,9 +27,12 @@ def checksum(path: Path) -> str:
     """
 
     def crc(at: int) -> int:
+        found, left = 0, _PIECE
         with path.open("rb", buffering=0) as file:
             file.seek(at)
-            return zlib.crc32(file.read(_PIECE))
+            while part := file.read(min(left, _PART)):
+                found, left = zlib.crc32(part, found), left - len(part)
+        return found
 
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         found = pool.map(crc, range(0, path.stat().st_size, _PIECE))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from infomax.arrays.hashes import checksum
 from infomax.arrays.scaling import Scaler
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
+from infomax.io.atomic import replacing
 from infomax.io.json import write_json
 from infomax.training import checkpoints, runs
 from infomax.training.card import write_card
@@ -43,8 +45,10 @@ def keep_vectors(folder: Path, vectors: Embeddings | None) -> dict[str, Any]:
     """Write the vectors of a run; returns what its model file says of them."""
     if vectors is None:
         return {}
-    vectors.save(folder / runs.VECTORS)
-    return {"vectors": checksum(folder / runs.VECTORS), "made_by": vectors.model}
+    with replacing(folder / runs.VECTORS) as temporary:
+        with temporary.open("wb") as file:
+            np.save(file, vectors.vectors, allow_pickle=False)
+        return {"vectors": checksum(temporary), "made_by": vectors.model}  # computed while the disk writes
 
 
 def finish(run: Run, kept: dict[str, Any]) -> None:
