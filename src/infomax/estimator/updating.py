@@ -51,7 +51,9 @@ def updated(model: Fitted, graph: Graph, vectors: Embeddings | None, changes: Ch
     around = len(rows) * (1 + graph.edges.nnz / n) ** (encoder.depth - 1)
     near = graph if smooth or around > SHARE * n else dataclasses.replace(graph, table=graph.table.by_rows())
     with ThreadPoolExecutor(1) as pool:
-        copied = pool.submit(vectors.vectors.take, known, 0)  # of new nodes the last one's, which is replaced
+        same = np.array_equal(known, np.arange(len(vectors)))
+        # Of new nodes the last one's is taken, and replaced.
+        copied = pool.submit(vectors.vectors.copy) if same else pool.submit(vectors.vectors.take, known, 0)
         new = model.transform(near, rows=rows).vectors if len(rows) else vectors.vectors[:0]
     out = copied.result()
     out[rows] = new

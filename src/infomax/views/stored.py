@@ -17,6 +17,7 @@ from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import MappedTable, Table
 from infomax.io.memory import BYTES
 from infomax.kernels import Backend
+from infomax.kernels.host import on_one_thread
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.random import Permutation
 from infomax.views.operands import multiply, to_gather
@@ -34,6 +35,7 @@ class StoredTable:
         self.table, self.raw = table, table.values
         self.scaler = table.scaler or Scaler("none")
         mapped: Any = getattr(self.raw, "base", None)
+        self.on_disk = not isinstance(self.raw, np.ndarray) or isinstance(mapped, mmap.mmap)
         self.large = isinstance(mapped, mmap.mmap) and len(mapped) > ROOM * machine.free_bytes()
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
         if self.large and hasattr(mmap, "MADV_RANDOM"):
@@ -58,7 +60,7 @@ class StoredTable:
             or type(graph) is not Neighbourhoods
             or not graph.backend.numba(graph.entries(len(nodes)) * self.shape[1])
         ):
-            return self._pool_parts(graph, nodes, offsets, permutation)
+            return on_one_thread(self._pool_parts, graph, nodes, offsets, permutation)  # its steps are short
         from infomax.kernels.cpu_neighbourhoods import pool_rows
 
         if self.large:
@@ -81,12 +83,14 @@ class StoredTable:
     def _pool_parts(
         self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None
     ) -> Tensor:
-        """As `pool`, in parts that fit into `BYTES`; a part reads each row once, in ascending order."""
+        """As `pool`, in parts that fit into `BYTES`; a part reads each row on disk once, in ascending order."""
         out = torch.empty(len(nodes), self.shape[1])
         for part in self._parts(graph, nodes):
             starts, senders, values = graph.rows(nodes[part], offsets[part])
             carried = senders if permutation is None else permutation(senders)
-            needed, places = torch.unique(carried, return_inverse=True)
+            needed, places = carried, torch.arange(len(carried))
+            if self.on_disk:
+                needed, places = torch.unique(carried, return_inverse=True)
             rows = self.gather(needed)
             out[part] = embedding_bag(
                 places, rows, starts, mode="sum", per_sample_weights=values, include_last_offset=True
