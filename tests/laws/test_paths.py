@@ -22,7 +22,7 @@ from infomax.parts.readouts import SigmoidMean
 from infomax.training.embed import Embedder, OnDisk, embed
 from infomax.training.own import Recipe
 from infomax.training.step import Model, evaluate_pair
-from infomax.views import Batches, WholeGraph, paths
+from infomax.views import Batches, WholeGraph, factors, paths
 from infomax.views.operands import SparseOperand
 from infomax.views.whole import whole_view
 
@@ -143,12 +143,12 @@ def test_rows_from_disk(encoder, graph):
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
-@pytest.mark.parametrize("first", [False, True], ids=["product first", "pooled first"])
+@pytest.mark.parametrize("first", [0, 1, 2], ids=["product first", "pooled first", "pooled by two factors"])
 def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
     graph, encoder, generator, monkeypatch, compiled, first
 ):
     monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
-    monkeypatch.setattr(paths, "pools_first", lambda *arguments: first)
+    monkeypatch.setattr(paths, "pooled_first", lambda chain, *_: min(first, len(chain)))
     model = Model(encoder, SigmoidMean(6), Bilinear(6, generator=generator))
     views = WholeGraph(graph, encoder.rule, shuffle_features, CPU)
     for _ in range(2):  # the second step finds what the first one keeps
@@ -164,12 +164,17 @@ def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
             torch.testing.assert_close(one, other)
 
 
-def test_pooling_comes_first_where_few_nodes_are_before_the_last_step():
+@pytest.mark.parametrize("slower", [4, 10])
+def test_features_are_pooled_first_where_that_is_less_work(monkeypatch, slower):
+    monkeypatch.setattr(factors, "SPARSE", slower)
     few, many = (SparseOperand.of_rows(torch.arange(m + 1), torch.arange(m), torch.ones(m), 400) for m in (3, 300))
     weight = torch.ones(50, 32)
     for x in (torch.ones(400, 50), SparseOperand(torch.ones(400, 50).to_sparse_csr())):
-        assert paths.pools_first(few, x, weight)
-    assert not paths.pools_first(many, torch.ones(400, 50), weight)
+        assert paths.pooled_first([few], x, weight) == 1
+        assert paths.pooled_first([many, few], x, weight) == 1
+    assert paths.pooled_first([many], torch.ones(400, 50), weight) == 0
+    full = SparseOperand(torch.ones(30, 400).to_sparse_csr())
+    assert paths.pooled_first([full, many], torch.ones(400, 50), weight) == 2
 
 
 def test_factors_are_merged_only_where_that_leaves_no_more_entries():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -12,32 +12,50 @@ from torch import Tensor
 from infomax.arrays.adjacency import Senders
 from infomax.views.operands import Operand, SparseOperand
 
-SPARSE = 4
-"""How many times as long a product with a sparse matrix takes per entry as one with a dense matrix."""
+SPARSE = 10 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 4
+"""How many times as long a product with a sparse matrix takes per entry as one with a dense matrix.
+
+The one waits for memory, the other for arithmetic, of which wide vector units do more. So machines may multiply in
+another order; the vectors are equal up to rounding.
+"""
 
 
-def pools_first(last: SparseOperand, x: Operand, weight: Tensor) -> bool:
-    """Whether (P X) Θ is less work than P (X Θ) for the last factor P ``[M, N]`` of a path, in a step.
+def pooled_first(chain: Sequence[SparseOperand], x: Operand, weight: Tensor) -> int:
+    """How many factors, from the last, are best applied to X before Θ in a step: P (Q (X Θ)), P ((Q X) Θ), (P Q X) Θ.
 
-    X Θ is computed for both views together, with a gradient; P X needs no gradient, and that of a view without a
+    X Θ is computed for both views together, with a gradient; Q X needs no gradient, and that of a view without a
     shuffle is known.
     """
     features, dim = weight.shape
-    own = x.numel() if isinstance(x, Tensor) else SPARSE * x.entries
-    pooling = SPARSE * last.entries
-    return 4 * dim * last.shape[0] * features + pooling * features < 2 * dim * own + 4 * dim * pooling
+
+    def work(count: int) -> int:
+        later = len(chain) - count
+        own = x.numel() if isinstance(x, Tensor) else SPARSE * x.entries
+        product = 4 * dim * chain[later].shape[0] * features if count else 2 * dim * own
+        widths = [4 * dim] * later + [features] * count
+        return product + SPARSE * sum(one.entries * width for one, width in zip(chain, widths, strict=True))
+
+    return min(range(len(chain) + 1), key=work)
 
 
-def pool_features(last: SparseOperand, x: Operand, dim: int, rows: Tensor | None = None) -> Tensor:
-    """P X, dense, ``[M, F]``; with ``rows``, of these rows of X. It stands for a product of width ``dim``."""
+def pool_features(factors: Sequence[SparseOperand], x: Operand, dim: int, rows: Tensor | None = None) -> Tensor:
+    """P Q X, dense, ``[M, F]``; with ``rows``, of these rows of X. It stands for a product of width ``dim``."""
+    *others, last = factors
     if isinstance(x, Tensor):
-        return last @ (x if rows is None else x[rows])
+        return through(factors, x if rows is None else x[rows])
     if kernels := last.backend.numba(x.shape[0] * dim):
-        return kernels.sparse_product(last.matrix, x.matrix, rows)  # type: ignore[no-any-return]
+        return through(others, kernels.sparse_product(last.matrix, x.matrix, rows))
     matrix = last.scipy
-    if rows is not None:  # other columns of P, which is smaller than X
+    if rows is not None:  # other columns of Q, which is smaller than X
         matrix = sparse.csr_array((matrix.data, rows.numpy()[matrix.indices], matrix.indptr), shape=matrix.shape)
-    return torch.from_numpy((matrix @ x.scipy).toarray())
+    return through(others, torch.from_numpy((matrix @ x.scipy).toarray()))
+
+
+def through(factors: Sequence[SparseOperand], y: Tensor) -> Tensor:
+    """P Q Y."""
+    for factor in reversed(factors):
+        y = factor @ y
+    return y
 
 
 def mean_over(senders: Senders, width: int) -> sparse.csr_array:

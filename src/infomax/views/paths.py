@@ -21,7 +21,7 @@ from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.plain import permute
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.ranks import Portion
-from infomax.views.factors import mean_over, merged, pool_features, pools_first
+from infomax.views.factors import mean_over, merged, pool_features, pooled_first, through
 from infomax.views.neighbourhoods import as_matrix, neighbourhoods
 from infomax.views.operands import Products, SparseOperand, multiply, operand, to_multiply
 from infomax.views.propagation import NEIGHBOURS, Rule
@@ -83,7 +83,7 @@ class PathView(AllNodes, AlongPaths):
     n: int
     rows: Mapping[str, Tensor] = field(default_factory=dict)
     known: dict[str, Tensor] = field(default_factory=dict)
-    """By path, its features pooled by the last factor, in their own order, which all steps share."""
+    """By path, its features pooled by the last factors, in their own order, which all steps share."""
     both: bool = False
     """Whether it stands for two views: all features in their own order, then shuffled; ``[2 N, d]``, not ``[N, d]``."""
 
@@ -129,31 +129,30 @@ class PathView(AllNodes, AlongPaths):
 
     def along(self, path: str, weight: Tensor) -> Tensor:
         """The mean of means along a path of X Θ of the type at its end."""
-        (*others, last), end = self.chains[path], self.ends[path]
-        x, rows = self.products[end].features, self.rows.get(end)
-        if self.backend.device.type == "cpu" and pools_first(last, x, weight):
-            y = multiply(self._pooled(path, weight.shape[1]), weight, self.backend)
+        chain, end = self.chains[path], self.ends[path]
+        known, rows = self.products[end], self.rows.get(end)
+        if count := pooled_first(chain, known.features, weight) if self.backend.device.type == "cpu" else 0:
+            y = multiply(self._pooled(path, chain[-count:], weight.shape[1]), weight, self.backend)
             y = y.unflatten(0, (2, -1)) if self.both else y
         elif self.both and rows is not None:
-            y = last.pair(self.products[end].of(None, weight, self.backend), rows)
+            count, y = 1, chain[-1].pair(known.of(None, weight, self.backend), rows)
         else:
-            y = last @ self._features(end, weight)
-        y = _through(others, y)
+            y = self._features(end, weight)
+        y = through(chain[: len(chain) - count], y)
         return y.flatten(0, 1) if self.both else y
 
     def before_last(self, path: str, weight: Tensor) -> Tensor:
         """All means along a path but those of its first step, ``[N_1, d]``."""
-        return _through(self.chains[path][1:], self._features(self.ends[path], weight))
+        return through(self.chains[path][1:], self._features(self.ends[path], weight))
 
-    def _pooled(self, path: str, dim: int) -> Tensor:
-        """The features at the end of a path, pooled by its last factor."""
-        last, end = self.chains[path][-1], self.ends[path]
-        x, rows = self.products[end].features, self.rows.get(end)
+    def _pooled(self, path: str, factors: Sequence[SparseOperand], dim: int) -> Tensor:
+        """The features at the end of a path, pooled by its last factors."""
+        x, rows = self.products[self.ends[path]].features, self.rows.get(self.ends[path])
         if path not in self.known and (self.both or rows is None):
-            self.known[path] = pool_features(last, x, dim)
+            self.known[path] = pool_features(factors, x, dim)
         if rows is None:
             return self.known[path]
-        shuffled = pool_features(last, x, dim, rows)
+        shuffled = pool_features(factors, x, dim, rows)
         # By NumPy: torch's threads would spin afterwards, on cores that those of our kernels need.
         return torch.from_numpy(np.concatenate([self.known[path], shuffled])) if self.both else shuffled
 
@@ -288,14 +287,14 @@ class PathBatch(AllNodes, AlongPaths):
         carried = self._carried(end, senders)
         needed = torch.unique(carried)
         y = as_matrix(starts, carried, values, needed, self.backend) @ (table.gather(needed) @ weight)
-        return _through(factors, y)
+        return through(factors, y)
 
     def _pool(self, path: str) -> Tensor:
         if path not in self.inputs:
             factors, nodes = self._level(path)
             end, hoods = self.source.ends[path], self.source.chains[path][-1]
             table, drawn = self.source.features[end], self.permutations.get(end)
-            self.inputs[path] = _through(factors, pool_rows(table, hoods, nodes, self._offsets(nodes), drawn))
+            self.inputs[path] = through(factors, pool_rows(table, hoods, nodes, self._offsets(nodes), drawn))
         return self.inputs[path]
 
     def _level(self, path: str) -> tuple[list[SparseOperand], Tensor]:
@@ -332,9 +331,3 @@ class PathRows(RowsView):
 def _mean_rows(table: Any, hoods: Neighbourhoods, start: int, stop: int) -> Tensor:
     nodes = torch.arange(start, stop, device=hoods.left.device)
     return pool_rows(table, hoods, nodes, torch.zeros(len(nodes), device=nodes.device))
-
-
-def _through(factors: Sequence[SparseOperand], y: Tensor) -> Tensor:
-    for factor in reversed(factors):
-        y = factor @ y
-    return y
