@@ -124,9 +124,21 @@ def test_neighbours_are_of_one_type(run):
         (["paper:3", "nobody"], 'the id or the name of a node of type author, paper, venue, found "nobody"'),
         (["paper:999"], 'node: expected one of 60 ids, found "999"'),
         (["--all", "--out", "near.csv"], "expected --type TYPE, one of author, paper, venue"),
+        (["author:5", "--type", "paper"], 'node: expected one of type paper, found "author:5". Vectors of two types'),
+        (["author:5", "--type", "paper"], f"Nodes of type author near it: infomax neighbours {run} author:5."),
     ):
         outcome = infomax("neighbours", str(run), *nodes)
         assert (outcome.code, words in said(outcome)) == (2, True), said(outcome)
+
+
+def test_a_node_of_a_run_of_one_type_may_name_it(run):
+    expected = infomax("neighbours", str(run), "paper:3", "-k", "2").out
+    for words in (
+        [str(run), "paper:3", "--type", "paper"],
+        [str(run), "3", "--type", "paper"],
+        [str(run / "paper"), "paper:3"],
+    ):
+        assert infomax("neighbours", *words, "-k", "2").out == expected
 
 
 def test_a_node_is_found_in_the_type_that_has_it(run):

@@ -105,14 +105,22 @@ def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
     """The run of one type and its nodes, where the run is of several types; nodes may be given as TYPE:NODE."""
     from infomax.training import runs
 
-    kinds = runs.types_of(source)
+    kinds, one = runs.types_of(source), ""
+    if not kinds and source.name in (kinds := runs.types_of(source.parent)):  # RUN/TYPE, or --type TYPE
+        source, one = source.parent, source.name
     if not kinds:
         return source, wanted
-    if not wanted:
+    if not wanted and not one:
         raise InputError("neighbours", f"--type TYPE, one of {', '.join(kinds)}", "none", _APART)
     pairs = [
-        (kind, node) if kind in kinds else ("", word) for word in wanted for kind, _, node in [word.partition(":")]
+        (kind, node) if kind in kinds else (one, word) for word in wanted for kind, _, node in [word.partition(":")]
     ]
+    if one:
+        for kind, node in pairs:
+            if kind != one:
+                remedy = f"{_APART} Nodes of type {kind} near it: infomax neighbours {source} {kind}:{node}."
+                raise InputError("node", f"one of type {one}", shorten(f"{kind}:{node}"), remedy)
+        return source / one, [node for _, node in pairs]
     said = {kind for kind, _ in pairs}
     if len(said) != 1 or "" in said:
         said = _types_of_nodes(source / runs.runs_in(source)[0], kinds, pairs)
