@@ -334,6 +334,17 @@ def test_several_encoders_are_scored_by_mean_and_spread(folder, tmp_path):
         assert f"one for each seed: seed-5, seed-6. Name one: {out}/paper/seed-5." in said(infomax(*command)), command
 
 
+@pytest.mark.parametrize("name", ["g.graph", "g.npz"])
+def test_labels_of_a_prepared_graph_are_those_of_any_type(folder, tmp_path, name):
+    stored, run = tmp_path / name, tmp_path / "run"
+    assert infomax("convert", folder, "--out", stored, "--labels", "topic").code == 0
+    given = ["train", stored, "--out", run, "--dim", "4", "--epochs", "1", "--type", "paper", "--labels"]
+    refused = said(infomax(*given, "subject"))
+    assert 'expected labels named "subject", found the labels topic' in refused
+    assert infomax(*given, "topic").code == 0
+    assert list(DGI.load(run / "paper").graph_.labels) == ["topic"]
+
+
 def test_a_graph_folder_gives_the_vectors_of_memory(folder, tmp_path):
     stored, run, parts = tmp_path / "g.graph", tmp_path / "run", tmp_path / "vectors"
     assert infomax("convert", folder, "--out", stored, "--labels", "topic").code == 0

@@ -182,10 +182,17 @@ def _source(path: Path, columns: Columns) -> Source:
 
 
 def with_labels(graph: AnyRecord, names: Sequence[str], where: str) -> AnyRecord:
-    """The graph with the labels of these names first; a name that it does not have is refused."""
+    """The graph with the labels of these names first, of each type; a name that no type has is refused."""
+    types: list[Record] = [graph, *graph.others.values()]
+    known = list(dict.fromkeys(name for one in types for name in one.labels))
     for name in names:
-        if name not in graph.labels:
-            raise InputError(where, f"labels named {shorten(name)}", f"the labels {', '.join(graph.labels) or 'none'}")
+        if name not in known:
+            raise InputError(where, f"labels named {shorten(name)}", f"the labels {', '.join(known) or 'none'}")
     if not names:
         return graph
-    return replace(graph, labels={name: graph.labels[name] for name in (*names, *graph.labels)})
+    others = {kind: _labels_first(one, names) for kind, one in graph.others.items()}
+    return replace(_labels_first(graph, names), others=others)
+
+
+def _labels_first(one: AnyRecord, names: Sequence[str]) -> AnyRecord:
+    return replace(one, labels={name: one.labels[name] for name in (*names, *one.labels) if name in one.labels})
