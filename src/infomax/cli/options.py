@@ -100,7 +100,7 @@ COLUMNS = {
         many=True,
         metavar="NAME=KIND",
         help="What a column of the node table is: number, boolean, category, date, text, tokens, name, label, id or "
-        "ignore. May be repeated.  [default: found from its values]",
+        "ignore. TYPE.NAME is the column of one of several types. May be repeated.  [default: found from its values]",
     ),
     "ignore": _column("--ignore", many=True, help="A column of the node table to ignore. May be repeated."),
 }

@@ -98,7 +98,7 @@ class Columns:
     ) -> Self:
         """The columns of these names; one name stands for a list of one, and one file for all features.
 
-        ``columns`` says what a column is, as a mapping or as NAME=KIND.
+        ``columns`` says what a column is, as a mapping or as NAME=KIND; of one of several types as TYPE.NAME.
         """
         ends = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
         if len(ends) not in (0, 2):
@@ -111,9 +111,9 @@ class Columns:
         kinds = _kinds(columns)
         for word in ("id", "name"):
             said = {name for name, kind in [*kinds.items(), (names.get(word), word)] if kind == word and name}
-            if len(said) > 1:
-                raise InputError(word, "one column", listed(sorted(said)))
-            names[word] = min(said, default=None)
+            if len(said) != len({name.partition(".")[0] for name in said if "." in name or len(said) == 1}):
+                raise InputError(word, "one column, or one per type (TYPE.NAME)", listed(sorted(said)))
+            names[word] = ",".join(sorted(said)) or None
         given = None if features is None else _several(features)
         files = [Path(name) for name in given or () if Path(name).suffix.lower() in MATRICES]
         if files and len(given or ()) > 1:
@@ -216,7 +216,8 @@ class Columns:
         """
         for use, wanted in (("to ignore", self.ignore), ("whose kind was said", tuple(self.kinds))):
             if missing := [name for name in wanted if name not in names]:
-                raise InputError(str(path), f"a column {listed(missing)}, {use}", f"the columns {listed(names)}")
+                there, remedy = f"the columns {listed(names)}", meant(missing[0], names)
+                raise InputError(str(path), f"a column {listed(missing)}, {use}", there, remedy)
         kept = [name for name in names if name not in self.ignore]
         if not kept:
             raise InputError(str(path), "a column of ids", "none that is not ignored")
@@ -276,6 +277,12 @@ def _kinds(columns: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
     if wrong := [f"{name}={kind}" for name, kind in kinds.items() if kind not in CHOICES or not name]:
         raise InputError("columns", f"NAME=KIND, with one of {', '.join(CHOICES)}", listed(wrong))
     return kinds
+
+
+def apart(word: str) -> list[str]:
+    """The columns of ids, or of names, that one word tells: of several types as in ``paper.title,author.name``."""
+    words = word.split(",")
+    return words if all("." in name for name in words) else [word]
 
 
 def _several(names: str | Path | Sequence[str]) -> tuple[str, ...]:

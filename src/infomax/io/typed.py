@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, meant, shorten
 from infomax.io import text
-from infomax.io.columns import LABEL, MATRICES, Columns
+from infomax.io.columns import LABEL, MATRICES, Columns, apart
 from infomax.io.refusals import id_unknown
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.unite import RELATION, Ends, check_names
@@ -113,7 +113,7 @@ def of_sources(
     matrices: Mapping[str, Path] | None = None,
 ) -> Tables:
     """Node tables by type and edge tables by relation; a column that is named need only be in one of them."""
-    _refuse_missing(columns, nodes.values(), edges.values())
+    _refuse_missing(columns, {kind: source.header() for kind, source in nodes.items()}, edges.values())
     if columns.edges_as and columns.edges_as not in (names := sorted(ends[1] for ends in edges)):
         raise InputError("edges_as", f"a relation of that name ({', '.join(names)})", columns.edges_as)
     of_nodes = dict(nodes)
@@ -130,11 +130,17 @@ def of_sources(
 def of_tables(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
     """One edge table and, where there is one, one node table, with columns that tell types apart."""
     kinds = dict.fromkeys(columns.types or ("node",))
-    own = [edges] if columns.edges_as else []
-    _refuse_missing(columns, own if nodes is None else [nodes, *own], [edges])
+    headers = {str(columns.edges_as): edges.header()} if columns.edges_as else {}
+    by_type: dict[str, list[str]] = {}
+    if nodes is not None:
+        header = nodes.header()
+        if columns.node_type in header:
+            by_type = nodes.types(columns.node_type)
+        headers |= dict.fromkeys(by_type or kinds, header)
+    _refuse_missing(columns, headers, [edges])
     of_nodes: dict[str, Source] = {}
     if nodes is not None and columns.node_type:
-        for kind, filled in nodes.types(columns.node_type).items():
+        for kind, filled in by_type.items():
             chosen = _of_table(columns, kind, filled, columns.matrix)
             unused = (name for name in nodes.names if name not in filled)
             chosen = replace(chosen, ignore=tuple(dict.fromkeys([*chosen.ignore, *unused, columns.node_type])))
@@ -172,35 +178,54 @@ def _known_type(kind: str) -> InputError:
     return InputError("edges_as", "a new type of nodes", f"{shorten(kind)}, a type of which there are nodes")
 
 
-def _refuse_missing(columns: Columns, nodes: Iterable[Source], edges: Iterable[Source]) -> None:
-    """Refuse a column that was named and is in no table."""
-    for sources, words in (
-        (nodes, ("id", "labels", "features", "ignore", "name", "node_type", "kinds")),
-        (edges, ("source", "target", "weight", "edge_type")),
+def _refuse_missing(columns: Columns, nodes: Mapping[str, list[str]], edges: Iterable[Source]) -> None:
+    """Refuse a column that was named, or TYPE.NAME, and is in no table; nodes have these headers by type."""
+    of_nodes = {name for header in nodes.values() for name in header}
+    of_nodes |= {f"{kind}.{name}" for kind, header in nodes.items() for name in header}
+    of_nodes |= {name.replace(LABEL, "", 1) for name in of_nodes}
+    of_edges = {name for source in edges for name in source.header()}
+    tables = f"the node tables of {', '.join(nodes)}" if nodes else "no node table"
+    for there, read, words in (
+        (of_nodes, tables, ("id", "labels", "features", "ignore", "name", "node_type", "kinds")),
+        (of_edges, "the edge tables", ("source", "target", "weight", "edge_type")),
     ):
-        sources = list(sources)
-        there = {name for source in sources for name in source.header()}
         for word in words:
             given = getattr(columns, word) or ()
-            for name in (given,) if isinstance(given, str) else given:
-                if name not in there and LABEL + name not in there and not (word == "features" and columns.made):
-                    read = ", ".join(str(source.path) for source in sources) or "no node table"
-                    raise InputError(word, f"a column {shorten(name)} in one of the tables", f"none in {read}")
+            for name in apart(given) if isinstance(given, str) else given:
+                if name not in there and not (word == "features" and columns.made):
+                    where, remedy = "columns" if word == "kinds" else word, meant(name, sorted(there))
+                    expected = f"a column {shorten(name)} in one of the tables"
+                    raise InputError(where, expected, f"none in {read}", remedy)
 
 
 def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | None) -> Columns:
-    """The choices that concern the node table of a type, with this header."""
-    features = columns.features
-    chosen = Columns(
-        labels=tuple(name for name in columns.labels if name in header or LABEL + name in header),
-        ignore=tuple(name for name in columns.ignore if name in header),
-        features=features if features is None or columns.made else tuple(n for n in features if n in header),
+    """The choices that concern the node table of a type, with this header: those of TYPE.NAME before those of NAME."""
+    there = {*header, *(name.removeprefix(LABEL) for name in header)}
+
+    def own(words: Iterable[str]) -> dict[str, str]:
+        """The columns of the table among those that were named, and how they were."""
+        named = {word: word if word in there else word.removeprefix(f"{kind}.") for word in words}
+        return {name: word for word, name in named.items() if name in there}
+
+    said = own([*columns.labels, *columns.ignore, *columns.kinds])
+    special = {name for name, word in said.items() if name != word}
+
+    def chosen(words: Iterable[str]) -> dict[str, str]:
+        return {name: word for name, word in own(words).items() if name != word or name not in special}
+
+    features, earlier = columns.features, {**columns.earlier, **columns.named()}
+    for word in ("id", "name"):
+        earlier[word] = next(iter(own(apart(earlier.get(word, "")))), "")
+    found = Columns(
+        labels=tuple(chosen(columns.labels)),
+        ignore=tuple(chosen(columns.ignore)),
+        features=features if features is None or columns.made else tuple(own(features)),
         matrix=matrix,
-        earlier={**columns.earlier, **columns.named()},
-        kinds={name: kind for name, kind in columns.kinds.items() if name in header},
+        earlier=earlier,
+        kinds={name: columns.kinds[word] for name, word in chosen(columns.kinds).items()},
         learns=columns.learns,
     )
-    return chosen.like(*columns.of_types[kind]) if kind in columns.of_types else chosen
+    return found.like(*columns.of_types[kind]) if kind in columns.of_types else found
 
 
 def _of_ends(columns: Columns, header: list[str], ends: Ends) -> Columns:
