@@ -171,7 +171,7 @@ def test_a_mark_beyond_two_deviations_and_a_point_and_a_half(tmp_path, method, v
     assert row["seconds"] == 1.5 * len(values)
     table = {"probe": "paper", "rows": [row], "absent": {}}
     for text in (markdown(table), html(table)):
-        assert ("▼</b>" in text or "▼ (" in text or "▲</b>" in text or "▲ (" in text) is differs
+        assert ("▼ (" in text or "▲ (" in text) is differs
         assert f"{len(values)} run{'s' if len(values) > 1 else ''}, {row['seconds']:.1f} s" in text
 
 
@@ -184,7 +184,7 @@ class Checker(HTMLParser):
         self.cells: list[str] = []
 
     def handle_starttag(self, tag, attrs):
-        assert not {"src", "href"} & {name for name, _ in attrs}
+        assert all(name not in ("src", "href") or value.startswith("#") for name, value in attrs)
         assert tag not in ("script", "link", "img", "iframe")
         if tag != "meta":
             self.open.append(tag)
@@ -193,7 +193,7 @@ class Checker(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "strong" in self.open:
+        if "td" in self.open and " run" in data:
             self.cells.append(data)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -53,28 +53,34 @@ def write_chapter(folder: Path, chapter: Chapter) -> str:
                 write_png(figure, folder / f"{chapter.name}.png")
     write_text(folder / f"{chapter.name}.svg", drawings["wide"])
     write_text(folder / f"{chapter.name}.json", json.dumps(chapter.numbers) + "\n")
-    story = "".join(f"<p>{_text(paragraph)}</p>" for paragraph in chapter.story)
     pictures = [f'<div class="{name}">{_inline(drawing, chapter.title)}</div>' for name, drawing in drawings.items()]
-    table = _table(chapter.facts, chapter.title)
-    body = f"<h2>{escape(chapter.title)}</h2>{story}<figure>{''.join(pictures)}</figure>{table}"
-    return f'<section id="{chapter.name}">{body}</section>'
+    return section(chapter.name, chapter.title, chapter.story, chapter.facts, f"<figure>{''.join(pictures)}</figure>")
+
+
+def section(name: str, title: str, story: Iterable[str], facts: Sequence[Sequence[str]], figure: str = "") -> str:
+    """A section of a page: its heading, paragraphs, a figure in HTML and a table, whose first row is its heading."""
+    paragraphs = "".join(f"<p>{_text(paragraph)}</p>" for paragraph in story)
+    return f'<section id="{name}"><h2>{escape(title)}</h2>{paragraphs}{figure}{_table(facts, title)}</section>'
+
+
+def page(title: str, lead: str, headings: Mapping[str, str], sections: Iterable[str]) -> str:
+    """An HTML page that loads nothing, with a list of its sections: their names, and the headings."""
+    style = (files("infomax.analysis") / "report.css").read_text(encoding="utf-8")
+    listed = "".join(f'<li><a href="#{name}">{escape(heading)}</a></li>' for name, heading in headings.items())
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head><body><header><h1>{escape(title)}</h1>"
+        f'<p class="lead">{_text(lead)}</p><nav><ol>{listed}</ol></nav></header>'
+        f"<main>{''.join(sections)}</main></body></html>\n"
+    )
 
 
 def write_report(folder: Path, title: str, lead: str, chapters: Iterable[Chapter]) -> Path:
     """Write the files of all chapters, then the page with a title and a lead; return the path of the page."""
-    headings, sections = [], []
-    for chapter in chapters:
-        sections.append(write_chapter(folder, chapter))
-        headings.append(f'<li><a href="#{chapter.name}">{escape(chapter.title)}</a></li>')
-    style = (files("infomax.analysis") / "report.css").read_text(encoding="utf-8")
-    opening = f'<p class="lead">{_text(lead)}</p>'
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style></head><body><header><h1>{escape(title)}</h1>{opening}"
-        f"<nav><ol>{''.join(headings)}</ol></nav></header><main>{''.join(sections)}</main></body></html>\n"
-    )
-    write_text(folder / REPORT, page)
+    sections = {chapter: write_chapter(folder, chapter) for chapter in chapters}
+    headings = {chapter.name: chapter.title for chapter in sections}
+    write_text(folder / REPORT, page(title, lead, headings, sections.values()))
     return folder / REPORT
 
 
