@@ -12,7 +12,7 @@ from infomax import Graph
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hide the GPU from the tests and what they start: they expect a CPU. ``pytest -m gpu`` runs those that need one."""
+    """Hide the GPU from the tests and what they start: they expect a CPU. ``pytest -m gpu`` runs those that need it."""
     if config.option.markexpr != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # read when CUDA is first asked for, after torch is imported
 
