@@ -128,6 +128,22 @@ def test_batches(graph, encoder, generator, monkeypatch, compiled):
     torch.testing.assert_close(encoder(negative)[0], by_hand(encoder, graph, rows)[nodes])
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_batches_of_half_precision_from_disk(generator, monkeypatch, compiled):
+    monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
+    graph = typed_graph()
+    halves = {kind: one.features.astype(np.float16) for kind, one in graph.by_type().items()}
+    sides = []
+    for precision in (np.float16, np.float32):
+        tables = {kind: MappedTable(x.astype(precision)) for kind, x in halves.items()}
+        others = {kind: dataclasses.replace(one, table=tables[kind]) for kind, one in graph.others.items()}
+        sides.append(dataclasses.replace(graph, table=tables[graph.kind], others=others))
+    encoder = PathMean(0, 6, paths=graph.paths(), generator=generator)
+    half, single = (Batches(side, encoder.rule, shuffle_features, CPU, batch=9).source for side in sides)
+    nodes, seed = torch.arange(40), torch.tensor(5)
+    torch.testing.assert_close(encoder(half.view(nodes, 1, seed))[0], encoder(single.view(nodes, 1, seed))[0])
+
+
 def test_rows_from_disk(encoder, graph):
     if graph.table.sparse:
         pytest.skip("graph folders hold dense features")

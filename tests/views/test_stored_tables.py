@@ -17,6 +17,7 @@ from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
 from infomax.views import operands
 from infomax.views.neighbourhoods import read_neighbourhoods
+from infomax.views.propagation import MEAN, NEIGHBOURS
 from infomax.views.stored import StoredTable
 
 CPU = torch.device("cpu")
@@ -90,13 +91,14 @@ def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
 
 @pytest.mark.parametrize("precision", [np.float32, np.float16])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_is_refused_where_it_is_read(precision, value, mapped, tmp_path, monkeypatch):
+@pytest.mark.parametrize("rule", [MEAN, NEIGHBOURS], ids=["with itself", "neighbours alone"])
+def test_what_is_not_finite_is_refused_where_it_is_read(precision, value, rule, mapped, tmp_path, monkeypatch):
     x = np.array(mapped, precision)
     x[17, 3] = value
     np.save(tmp_path / "y.npy", x)
     scaler = Scaler.fit(np.array(mapped), "columns")
     features = MappedTable(np.load(tmp_path / "y.npy", mmap_mode="c"), scaler=scaler)
-    hoods = read_neighbourhoods(random_graph(60), "mean", CPU, 1000)
+    hoods = read_neighbourhoods(random_graph(60), rule, CPU, 1000)
     monkeypatch.setattr("infomax.kernels.LARGE", 0)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     monkeypatch.setattr(operands, "free_bytes", lambda device: 1 << 30)  # the table for a GPU, made here

@@ -72,8 +72,9 @@ def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, out, begi
                 shares[place] *= _inverse_sum(table[rows[place]])
         out[i] = 0
         _add_rows(out[i], rows, shares, table, centre)
-        if not _finite(table[rows[count]]):
-            out[i] = np.nan
+        for place in range(loops * count, count + loops):  # of all nodes' own rows each is one
+            if not _finite(table[rows[place]]):
+                out[i] = np.nan
 
 
 def _number(x):
