@@ -460,3 +460,31 @@ def test_what_pyarrow_alone_takes_for_numbers_and_times_is_text() -> None:
     assert times("2013-05-27T08:30:00.5", "2013-02-30", "2013-05-27 08:30+02:00") == [True, False, True]
     assert cells.numbers(cells.plain(pa.array(["1", "inf", "-.5e3"])))[1].tolist() == [False, True, False]
     assert cells.numbers(cells.plain(pa.array(["+1", "1_0", ""])))[1].tolist() == [False, True, False]
+
+
+def test_a_hashed_column_is_told_by_its_most_frequent_word() -> None:
+    texts = [f"graph {'tree' if row % 2 else 'Wald'} of some w{row} and w{row % 7} others" for row in range(200)]
+    encoding = fitted(pa.table({"notes": texts, "size": list(map(float, range(200)))}))
+    (notes, size), counts = encoding.columns, dict.fromkeys(" ".join(texts).lower().split(), 0)
+    for word in " ".join(texts).lower().split():
+        counts[word] += 1
+    for word, often in counts.items():
+        row = encoding.transform(pa.table({"notes": [word], "size": [99.5]})).toarray()[0]
+        (at,) = np.flatnonzero(row)
+        best = notes.learnt["words"][at]
+        assert (-counts[best], best) <= (-often, word)
+        if best == word:
+            assert encoding.told(at, bool(row[at] > 0)) == f"notes: {word}"
+            assert encoding.told(at, bool(row[at] < 0)) == f"less of notes: {word}"
+    assert encoding.told(len(notes.features), more=False) == f"less of {size.name}"
+    empty = notes.learnt["words"].index("")
+    assert encoding.told(empty, more=True) == f"notes[{empty}]"
+
+
+def test_a_text_of_too_many_words_has_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "WORDS", 8)
+    texts = [f"one two three four five six{row}" for row in range(4)]
+    assert len(fitted(pa.table({"notes": texts[:3]})).columns[0].learnt["words"]) == WIDTH
+    encoding = fitted(pa.table({"notes": texts}), step=1)
+    assert encoding.columns[0].learnt["words"] == []
+    assert encoding.told(3, more=True) == "notes[3]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -302,7 +303,14 @@ class Words:
     @cached_property
     def hashes(self) -> NDArray[np.uint32]:
         """A hash (BLAKE2b) of each word of the vocabulary."""
-        return np.frombuffer(b"".join(map(_hash, self.numbered[1])), "<u4")
+        return hashed(self.numbered[1])
+
+    def counted(self, counts: NDArray[np.int64]) -> dict[bytes, int]:
+        """How often each word is there, but for very long ones, if each row ``[n]`` is there so often."""
+        codes, words = self.numbered
+        weights = None if (counts == 1).all() else np.repeat(counts, np.diff(self.starts))
+        often = np.bincount(codes, weights, len(words)).astype(np.int64).tolist()
+        return {word: count for word, count in zip(words, often, strict=True) if count and len(word) <= _LONG}
 
     def added(self, weights: NDArray[Any], columns: NDArray[Any], width: int) -> sparse.csr_array:
         """The sums ``[n, width]`` of what each word of the vocabulary weighs, in the column that is its own."""
@@ -316,6 +324,11 @@ class Words:
 def sums(lengths: NDArray[Any]) -> NDArray[np.int64]:
     """Where each of so many entries ``[n]`` begin, and where the last end."""
     return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def hashed(words: Iterable[bytes]) -> NDArray[np.uint32]:
+    """A hash (BLAKE2b) of each word ``[w]``."""
+    return np.frombuffer(b"".join(map(_hash, words)), "<u4")
 
 
 @lru_cache(1 << 18)

@@ -79,6 +79,15 @@ class Column:
             names = [f"{name}[{at}]" for at in range(WIDTH)]
         return names + [f"{name}: missing"] * (self.missing > 0)
 
+    def told(self, at: int, more: bool) -> str:
+        """What more, or less, of the feature at a position is in words: ``notes: graph`` of a hashed column."""
+        words = self.learnt.get("words") or [""] * WIDTH if self.kind in ("text", "tokens") else []
+        if at >= len(words) or not words[at]:
+            return self.features[at] if more else f"less of {self.features[at]}"
+        # The sign of a word is told by its hash.
+        more = more == bool(cells.hashed([words[at].encode()])[0] >> 31)
+        return f"{self.name}: {words[at]}" if more else f"less of {self.name}: {words[at]}"
+
     def encode(self, values: Any) -> list[Entries | sparse.csr_array]:
         """The features ``[n, .]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind."""
         if self.kind in ("category", "date"):
@@ -219,6 +228,14 @@ class Encoding:
         """The names of the features."""
         return [name for column in self.used for name in column.features]
 
+    def told(self, at: int, more: bool) -> str:
+        """What more, or less, of the feature at a position is, in words."""
+        for column in self.used:
+            if at < len(column.features):
+                return column.told(at, more)
+            at -= len(column.features)
+        raise IndexError(at)
+
     def transform(self, table: Any) -> sparse.csr_array:
         """The features ``[n, F]`` of rows of a pyarrow table; each row depends on that row alone."""
         known = set(table.column_names if hasattr(table, "column_names") else table)
@@ -254,7 +271,8 @@ class Encoding:
                 numbers = [column.learnt.get(name, 0) for name in ("centre", "deviation", "frequency", "documents")]
                 if not all(np.isfinite(np.array(number, np.float64)).all() for number in numbers):
                     raise ValueError("what is not a number")
-                if not all(isinstance(value, str) for value in column.learnt.get("values", ())):
+                texts = [*column.learnt.get("values", ()), *column.learnt.get("words", ())]
+                if not all(isinstance(value, str) for value in texts):
                     raise TypeError("values that are no text")
                 if len(column.learnt.get("frequency", range(FINE))) != FINE or not {*_CIRCLES, "time"} >= {
                     *column.learnt.get("parts", ())

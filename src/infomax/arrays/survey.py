@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays import cells
-from infomax.arrays.encoding import EXPECTED, FEATURES, FINE, Column, Encoding, lists
+from infomax.arrays.encoding import EXPECTED, FEATURES, FINE, WIDTH, Column, Encoding, lists
 from infomax.arrays.moments import Moments
 from infomax.errors import shorten
 
@@ -20,6 +21,8 @@ DISTINCT = 100_000
 """Different values that are counted; a column with more of them is no category."""
 RARE = 1000
 """A category's value has its own column if one row in so many has it, and two rows have; so columns are no more."""
+WORDS = 1 << 18
+"""Different words that are counted, to tell what a hashed column holds; of a text with more that is not told."""
 LONG = 6
 """Mean number of words from which text is never a category or a name."""
 _LEAKS = {"label", "labels", "target", "outcome"}
@@ -41,6 +44,7 @@ class _Found:
         self.whole, self.least, self.is_list = True, math.inf, False
         self.ranges = dict.fromkeys(("season", "weekday", "hour"), (math.inf, -math.inf))
         self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[cells.Words, NDArray[np.int64]]]()
+        self.vocabulary: Counter[bytes] | None = Counter()
         self.bad: dict[str, tuple[str, str]] = {}
 
     def add(self, values: Any, place: Callable[[int], str]) -> None:
@@ -142,7 +146,17 @@ class _Found:
             found = words.added(np.ones(len(words.hashes), bool), words.hashes % FINE, FINE)  # each word once
             often = np.repeat(counts, np.diff(found.indptr))
             self.frequency += np.bincount(found.indices, often, FINE).astype(np.int64)
+            if self.vocabulary is not None:
+                self.vocabulary.update(words.counted(counts))
+                self.vocabulary = self.vocabulary if len(self.vocabulary) <= WORDS else None
         self.waiting = []
+
+    def frequent(self) -> list[str]:
+        """The most frequent word of each hashed column, "" where there is none; nothing where words are too many."""
+        best, counted = dict[int, tuple[int, bytes]](), self.vocabulary or Counter()
+        for column, (word, count) in zip(cells.hashed(counted) % WIDTH, counted.items(), strict=True):
+            best[column] = min((-count, word), best.get(column, (0, b"")))
+        return [best.get(column, (0, b""))[1].decode() for column in range(WIDTH)] if best else []
 
     def _lists(self, present: Any, remember: Callable[[str, NDArray[np.bool_]], None]) -> None:
         from pyarrow import compute, types
@@ -216,7 +230,7 @@ class _Found:
             parts = [part for part in ("season", "weekday", "hour") if part in spread]
             return {"parts": ["time", *parts], "centre": scale["centre"][0], "deviation": scale["deviation"][0]}
         self.weigh()
-        return {"documents": self.documents, "frequency": self.frequency.tolist()}
+        return {"documents": self.documents, "frequency": self.frequency.tolist(), "words": self.frequent()}
 
     @property
     def distinct(self) -> int | None:

@@ -129,10 +129,12 @@ def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
     """What sets each cluster apart: ``perl, module, less of python``."""
     from infomax.evaluation.clustering import distinctive
 
-    return [
-        ", ".join(graph.feature_names[f] if apart > 0 else f"less of {graph.feature_names[f]}" for f, apart in columns)
-        for columns in distinctive(graph.table, clusters, top=NAMED)
-    ]
+    def told(feature: int, apart: float) -> str:
+        if graph.encoding is not None:
+            return graph.encoding.told(feature, apart > 0)
+        return graph.feature_names[feature] if apart > 0 else f"less of {graph.feature_names[feature]}"
+
+    return [", ".join(told(*one) for one in columns) for columns in distinctive(graph.table, clusters, top=NAMED)]
 
 
 def _central(graph: Graph, embeddings: Embeddings | StoredEmbeddings, rows: NDArray[Any]) -> str:
