@@ -488,3 +488,35 @@ def test_a_text_of_too_many_words_has_no_words(monkeypatch: pytest.MonkeyPatch) 
     encoding = fitted(pa.table({"notes": texts}), step=1)
     assert encoding.columns[0].learnt["words"] == []
     assert encoding.told(3, more=True) == "notes[3]"
+
+
+@pytest.mark.parametrize(
+    ("cells", "meaning"),
+    [
+        (["$1,200.50", "$80", "-$3.20"], "money"),
+        (["12 €", "1.200,50 €", "7 EUR"], "money"),
+        (["12,50", "3,20", "1 200,00"], "money"),
+        (["31.12.2025", "1.2.2024", "05.06.99"], "dates"),
+        (["31/12/2025", "01/02/2024 08:30", "2024/05/06"], "dates"),
+        (["9E", "B6", "4U"], ""),
+        (["1.2.3", "1.10.0", "2.0.1"], ""),
+        (["3 rooms", "12 rooms", "8 m"], ""),
+    ],
+)
+def test_money_and_dates_that_are_not_read_as_such_are_told(cells: list[str], meaning: str) -> None:
+    table = pa.table({"x": 20 * cells})
+    told = [fitted(table, step=step).columns[0].note for step in (7, 10**9)]
+    assert told[0] == told[1]
+    assert f"looks like {meaning}" in told[0] if meaning else not told[0]
+    assert not fitted(table, {"x": "category"}).columns[0].note
+
+
+def test_durations_are_numbers_of_seconds() -> None:
+    lengths = [datetime.timedelta(seconds=1.5), None, datetime.timedelta(days=-1)]
+    for unit in ("s", "ms", "us", "ns"):
+        found = cells.plain(pa.array(lengths, pa.duration("us")).cast(pa.duration(unit), safe=False)).to_pylist()
+        assert found == [1.0 if unit == "s" else 1.5, None, -86_400.0]
+    nodes = pd.DataFrame({"id": [0, 1, 2], "took": pd.to_timedelta([1.5, None, 3], unit="s"), "city": list("aba")})
+    for frame in (nodes, polars.from_pandas(nodes)):
+        graph = Graph.from_frames(pd.DataFrame({"source": [0, 1], "target": [1, 2]}), frame)
+        assert graph.feature_names[:2] == ("took", "took: missing")

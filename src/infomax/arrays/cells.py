@@ -22,6 +22,7 @@ _LONGEST = 1 + max(map(len, MISSING))
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _TIME = r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?|\d\d:\d\d(:\d\d(\.\d{1,6})?)?)$"
 _DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.", np.uint8))
+_AMOUNTS = _DIGITS | np.isin(np.arange(256), np.frombuffer("$€£¥".encode(), np.uint8))
 _OUTER = ~np.isin(np.arange(256), np.arange(33, 127))
 """White space, or a byte of what may be."""
 _ZONE = r":\d\d.*(Z|[+-]\d\d:?\d\d)$"
@@ -56,6 +57,8 @@ def plain(values: Any) -> Any:
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         numbers = values.cast(pa.float64())
         return compute.if_else(compute.is_nan(numbers), None, numbers)
+    if types.is_duration(kind):
+        return compute.divide(values.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1e6)
     if types.is_date(kind) or types.is_timestamp(kind):
         return values.cast(pa.timestamp("us"), safe=False)
     if types.is_time(kind):
@@ -226,6 +229,17 @@ def hours(values: Any) -> NDArray[np.float64]:
 _LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(range(128, 256))
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 _LONG, _ALL = 64, cast(Any, slice(None))
+
+
+def matches(values: Any, pattern: str) -> NDArray[np.bool_]:
+    """Which texts ``[n]`` a pattern fits that begins with a digit, a sign, or a mark of money."""
+    from pyarrow import compute
+
+    starts, data = _utf8(values)
+    if not _AMOUNTS[_letters(data, starts[:-1])].any():
+        return np.zeros(len(values), bool)
+    found: NDArray[np.bool_] = compute.match_substring_regex(values, pattern).to_numpy(zero_copy_only=False)
+    return found
 
 
 def marked(values: Any, marks: bytes) -> NDArray[np.bool_]:

@@ -25,6 +25,17 @@ WORDS = 1 << 18
 """Different words that are counted, to tell what a hashed column holds; of a text with more that is not told."""
 LONG = 6
 """Mean number of words from which text is never a category or a name."""
+_WRITTEN = {
+    "dates": (
+        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./]\d{1,2}[./]\d{1,2})([ T].*)?$",
+        "Write them as in 2025-12-31 (pandas: to_datetime(column, dayfirst=True))",
+    ),
+    "money, shares or numbers with commas": (
+        r"^[+-]? ?[$€£¥]? ?(\d+|\d{1,3}([., ']\d{3})+)([.,]\d+)?( ?([$€£¥%]|EUR|USD|GBP|CHF|JPY))?$",
+        "Write plain numbers, as in 1200.50",
+    ),
+}
+"""What text may mean, by how it is written, and how it would be read as that."""
 _LEAKS = {"label", "labels", "target", "outcome"}
 
 
@@ -45,6 +56,7 @@ class _Found:
         self.ranges = dict.fromkeys(("season", "weekday", "hour"), (math.inf, -math.inf))
         self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[cells.Words, NDArray[np.int64]]]()
         self.vocabulary: Counter[bytes] | None = Counter()
+        self.written = Counter[str]()
         self.bad: dict[str, tuple[str, str]] = {}
 
     def add(self, values: Any, place: Callable[[int], str]) -> None:
@@ -136,6 +148,8 @@ class _Found:
         self.words += int(counts @ np.diff(words.starts))
         if types.is_large_string(values.type):
             self.separated += int(counts[cells.marked(values, b"|;")].sum())
+            for meaning, (pattern, _) in _WRITTEN.items():
+                self.written[meaning] += int(counts[cells.matches(values, pattern)].sum())
         self.waiting.append((words, counts))
         if self.counts is None or self.is_list or sum(words.starts[-1] for words, _ in self.waiting) > DISTINCT:
             self.weigh()
@@ -259,12 +273,15 @@ class _Found:
         """What looks wrong about the column; nothing where nothing does."""
         present = self.rows - self.missing
         if self.missing >= 0.99 * self.rows:
-            return f"{100 * self.missing / max(1, self.rows):.0f} % of its values are missing"
+            return f"{100 * self.missing // max(1, self.rows)} % of its values are missing"
         if self.distinct == 1 and not self.missing:
             return "it has one value only, so it is no feature"
         ids = self.whole and (self.least >= 2**24 or self.distinct is None or self.distinct > 0.99 * present)
         if kind == "number" and present >= 10 and ids and not self.is_list:
             return "it looks like an id, with a different or huge number in every row"
+        for meaning, (_, remedy) in _WRITTEN.items():
+            if not self.kind and kind != "date" and 2 * self.written[meaning] > present:
+                return f"it looks like {meaning}, but its kind is {kind}. {remedy}"
         return "by its name it may tell a label" if kind in FEATURES and tells_label(self.name, labels) else ""
 
 

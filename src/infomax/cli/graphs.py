@@ -126,8 +126,9 @@ _HEADINGS = ("column", "kind", "distinct", "missing", "becomes")
 def _told(column: Column, called: str | None) -> tuple[str, ...]:
     """A row of the table of columns; ``called`` is the one of names."""
     count, missing = len(column.features), ["missing"] * (column.missing > 0)
+    values = len(column.learnt.get("values", ()))
     parts = {
-        "category": [f"{len(column.learnt.get('values', ()))} values", *["the rest"] * bool(column.learnt.get("rest"))],
+        "category": [f"{values} value{'s'[: values != 1]}", *["the rest"] * bool(column.learnt.get("rest"))],
         "date": column.learnt.get("parts", []),
         "text": ["hashed words"],
         "tokens": ["hashed words"],

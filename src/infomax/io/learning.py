@@ -22,9 +22,10 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
             told = "; ".join(f"{where}: {found}, not {expected}" for where, expected, found in faults)
             fault = str(path), "columns that become features", told.replace(f"{path}, ", "")
         raise InputError(*fault, remedy) from None
-    for name, note in ((column.name, column.note) for column in encoding.columns if "looks like an id" in column.note):
-        remedy = f"If it is one: --column {name}=ignore (in Python: columns={{{name!r}: 'ignore'}})."
-        warnings.warn(f"{place(path, column=name)}: {note}. {remedy}", InputWarning, stacklevel=2)
+    for name, note in ((column.name, column.note) for column in encoding.columns if "looks like" in column.note):
+        remedy = f" If it is one: --column {name}=ignore (in Python: columns={{{name!r}: 'ignore'}})."
+        told = f"{place(path, column=name)}: {note}.{remedy if 'like an id' in note else ''}"
+        warnings.warn(told, InputWarning, stacklevel=2)
     called = columns.name_among(names) or survey.called
     used = [column.name for column in encoding.used]
     warn_of_labels(path, used, survey.labels)
