@@ -63,10 +63,11 @@ def shorten(value: object, width: int = 60) -> str:
 
 
 def meant(word: object, known: Iterable[str], most: int = 3) -> str:
-    """``Did you mean "weight"?``, of what is known and similar; "" where nothing is."""
+    """``Did you mean "weight"?``, of what is known and similar, in any case; "" where nothing is."""
     from difflib import get_close_matches
 
-    similar = get_close_matches(str(word), list(known), n=most)
+    spelling = {one.lower(): one for one in known}
+    similar = [spelling[one] for one in get_close_matches(str(word).lower(), spelling, n=most)]
     return f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
 
 

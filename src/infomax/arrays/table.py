@@ -90,12 +90,6 @@ class Table:
             return Scaler.fit(self[:0] if seen is None else self[seen], kind)
         return Scaler.of(self.statistics, self.shape, self.sparse, kind)
 
-    def is_zero(self) -> bool:
-        """Whether every entry is zero."""
-        if self.sparse:
-            return not self.values.data.any()
-        return not any(block.any() for block in row_blocks(self))
-
 
 @dataclass(frozen=True, eq=False)
 class MappedTable(Table):
@@ -182,7 +176,7 @@ class _MadeRows:
 
 def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
     """Warn where scaled features ``[N, F]`` are all zero: so will be all vectors."""
-    if not scaled.is_zero():
+    if any(block.any() for block in ([scaled.values.data] if scaled.sparse else row_blocks(scaled))):
         return
     reason, remedy = "all features are zero", ""
     if scaler.kind == "columns":

@@ -102,13 +102,13 @@ def along_paths(kind: str, chosen: Mapping[str, Any], paths: str | None, hops: i
         raise InputError(
             "encoder", "that along paths, for a graph of several types of nodes", "another", "Leave it out."
         )
-    named = [path for path in named_paths(paths) if path.split("-")[0] == kind]
+    named = [path for path in words(paths) if path.split("-")[0] == kind]
     return {"encoder": partial(PathMean, paths=named) if named else partial(PathMean, hops=hops or 2)}
 
 
-def named_paths(paths: str | None) -> list[str]:
-    """The paths in a list with commas."""
-    return [path.strip() for path in paths.split(",")] if paths else []
+def words(text: str | None) -> list[str]:
+    """The words of a list with commas."""
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
 def _patches(settings: dict[str, Any], batch: int | None) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def train(
             for kind, one in targets.items() if source.kind else ():
                 _refuse(out / kind, ranks.rank, resume)
                 _model(dim, epochs, method, schedule, device, kind).choose(one)  # refuses what does not fit the type
-            begun = [path for path in settings.named_paths(method.paths) if path.split("-")[0] not in targets]
+            begun = [path for path in settings.words(method.paths) if path.split("-")[0] not in targets]
             if begun:
                 raise InputError("--paths", f"paths that begin at {' or '.join(targets)}", shorten(begun[0]))
         for kind, one in targets.items():

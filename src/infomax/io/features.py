@@ -21,6 +21,13 @@ _LOOKED_AT = 10_000
 """Rows that are searched for columns that look like ids."""
 
 
+def existing(path: Path) -> Path:
+    """The path of a file; refused where there is none."""
+    if not path.is_file():
+        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")
+    return path
+
+
 def read_matrix(path: Path) -> Any:
     """The features ``[N, F]`` of a file: an array of numpy (.npy, mapped), or a sparse matrix of scipy (.npz, CSR)."""
     if path.suffix.lower() == ".npz":
@@ -33,9 +40,7 @@ def read_matrix(path: Path) -> Any:
 
 def _read_sparse(path: Path) -> sparse.csr_array:
     """The matrix of a file that `scipy.sparse.save_npz` wrote; nothing is unpickled."""
-    if not path.is_file():
-        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")
-    arrays = read_arrays(path)
+    arrays = read_arrays(existing(path))
     try:
         kind = bytes(arrays["format"].item()).decode() if arrays["format"].dtype.kind == "S" else str(arrays["format"])
         shape = tuple(arrays["shape"].tolist())

@@ -14,6 +14,7 @@ from infomax.io import tables, text
 from infomax.io.attach import attach
 from infomax.io.attach_types import attach_types
 from infomax.io.columns import MATRICES, TYPES, Columns
+from infomax.io.features import existing
 from infomax.io.many import join
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
@@ -127,7 +128,7 @@ def read_labels(
 
     The ids are in the column ``id``, else in that of ``earlier``, the ``table_columns`` of a graph, if it is there.
     """
-    file = _existing(Path(path))
+    file = existing(Path(path))
     table = tables.read_nodes(_source(file, Columns(id, labels=(column,), features=(), earlier=earlier)))
     return dict(zip(map(str, table.ids), table.labels[column].tolist(), strict=True))
 
@@ -153,13 +154,7 @@ def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | No
             )
         features = _in_folder(path, "features", MATRICES)
         path, nodes = found, nodes or _in_folder(path, "nodes")
-    return _existing(path), None if nodes is None else _existing(Path(nodes)), features
-
-
-def _existing(path: Path) -> Path:
-    if not path.is_file():
-        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")
-    return path
+    return existing(path), None if nodes is None else existing(Path(nodes)), features
 
 
 def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = EXTENSIONS) -> Path | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,7 +20,7 @@ from infomax.io.archive import read_arrays, write_arrays
 from infomax.io.atomic import replacing
 from infomax.io.blocks import typed
 from infomax.io.columns import Columns
-from infomax.io.features import finite
+from infomax.io.features import existing, finite
 from infomax.io.parts import MODEL_KEY, check_columns, has_parts, parquet_files, told_model
 from infomax.io.sources import Source
 from infomax.io.tables import read_nodes
@@ -50,12 +49,7 @@ def write_vectors(
     same float32; their rows are told as progress. Only parquet holds the hash of the model.
     """
     write = _by_extension(_WRITERS, path)
-    if write is _write_parquet:
-        write(ids, vectors, names, path, model)
-    elif path.suffix.lower() in TEXT:
-        write(ids, vectors, names, path, progress)
-    else:
-        write(ids, vectors, names, path)
+    write(ids, vectors, names, path, progress if path.suffix.lower() in TEXT else model)
 
 
 def check_extension(path: Path) -> None:
@@ -79,9 +73,7 @@ def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None
             None if names[0] is None else np.concatenate(names),
         )
     reader = _by_extension(_READERS, path)
-    if not path.is_file():
-        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")
-    ids, vectors, *names = reader(path)
+    ids, vectors, *names = reader(existing(path))
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise InputError(str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}")
     numbers = finite(path, vectors, copy=None)
@@ -148,7 +140,7 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
         return ids.to_numpy() if str(ids.type) == "int64" else ids.to_pylist(), vectors, names
 
 
-def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> None:
+def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str) -> None:
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
 
@@ -158,7 +150,7 @@ def _read_npy(path: Path) -> tuple[Any, NDArray[Any]]:
     return np.arange(len(np.atleast_1d(vectors))), vectors
 
 
-def _write_npz(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path) -> None:
+def _write_npz(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str) -> None:
     """Arrays ``ids`` (int64, or numpy's fixed-width text), ``vectors`` and, where there are any, ``node_names``."""
     columns = {"ids": ids} | ({} if names is None else {"node_names": names})
     for name, column in columns.items():
@@ -178,13 +170,13 @@ def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:
     return arrays["ids"], arrays["vectors"], arrays.get("node_names")
 
 
-def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress, kind: str) -> None:
+def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
     named = [()] * len(ids) if names is None else [(name,) for name in names]
     head = ["id", *([] if names is None else ["name"]), *(f"d{column}" for column in range(vectors.shape[1]))]
     written = _written(ids, vectors, progress)
     rows = ([str(one), *name, *cells] for (one, cells), name in zip(written, named, strict=True))
     with replacing(path) as temporary:
-        text.write_rows(temporary, kind, chain([head], rows))
+        text.write_rows(temporary, path.suffix.lower(), chain([head], rows))
 
 
 def _written(ids: NDArray[Any], vectors: Vectors, progress: Progress) -> Iterator[tuple[Any, list[str]]]:
@@ -244,8 +236,8 @@ _WRITERS = {
     ".parquet": _write_parquet,
     ".npy": _write_npy,
     ".npz": _write_npz,
-    ".csv": partial(_write_table, kind=".csv"),
-    ".tsv": partial(_write_table, kind=".tsv"),
+    ".csv": _write_table,
+    ".tsv": _write_table,
     ".kv": _write_kv,
 }
 _READERS = {

@@ -15,6 +15,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.analyse import FILES, classes
 from infomax.cli.options import Device, Json, ProbeName
+from infomax.cli.settings import words
 from infomax.errors import InputError
 from infomax.paper.experiments import EXPERIMENTS
 
@@ -62,9 +63,9 @@ def table(
     from infomax.paper.table.page import TITLES
 
     began = time.monotonic()
-    names = _words(datasets) or DATASETS
+    names = words(datasets) or DATASETS
     with show.Steps("table", None, AGAIN) as steps:
-        chosen = _words(methods) or tuple(METHODS)
+        chosen = words(methods) or tuple(METHODS)
         result = make_table(
             out, datasets=names, methods=chosen, runs=runs, probe=probe, device=device, progress=steps.at
         )
@@ -79,7 +80,7 @@ def table(
     for name, reason in result["absent"].items():
         show.out.print(f"{name} is left out. {reason}")
     made = {(row["dataset"], row["method"].lower()) for row in result["rows"]}
-    for name, method in product(names, _words(methods)):
+    for name, method in product(names, words(methods)):
         if name.lower() not in result["absent"] and (name.lower(), method.lower()) not in made:
             show.out.print(f"{method} does not run on {name}.")
     show.wrote(f"{out}/table.json, .md and .html", began)
@@ -156,11 +157,11 @@ def depth(
     from infomax.paper.baselines import CITATION
 
     began = time.monotonic()
-    names = _words(datasets.lower())
+    names = words(datasets.lower())
     if not names or set(names) - set(CITATION):
         raise InputError("--datasets", f"some of {', '.join(CITATION)}", datasets)
     try:
-        sizes = [int(word) for word in _words(widths)]
+        sizes = [int(word) for word in words(widths)]
         if not sizes or min(sizes) < 1:
             raise ValueError
     except ValueError:
@@ -311,8 +312,3 @@ def _show_chapter(
         write_chapter(out, chapter)
         show.wrote(f"{out}/{chapter.name}.png, .svg and .json", began)
     show.write_result(json, chapter.numbers, began)
-
-
-def _words(text: str | None) -> list[str]:
-    """The words of a list with commas."""
-    return [word.strip() for word in (text or "").split(",") if word.strip()]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from infomax.datasets import load_dataset
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, meant, shorten
 from infomax.estimator import DGI
 from infomax.evaluation.probes import Probe, Score
 from infomax.evaluation.results import summarise
@@ -184,7 +183,6 @@ def _known(where: str, name: str, names: Iterable[str]) -> str:
     """The name in our spelling; refuse one that is unknown."""
     spelling = {known.lower(): known for known in names}
     if name.lower() not in spelling:
-        close = get_close_matches(name.lower(), spelling, n=1)
-        remedy = f'Did you mean "{spelling[close[0]]}"?' if close else ""
+        remedy = meant(name, spelling.values(), 1)
         raise InputError(where, f"some of {', '.join(spelling.values())}", shorten(name), remedy)
     return spelling[name.lower()]
