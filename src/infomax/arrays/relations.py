@@ -89,6 +89,11 @@ class Step:
         """Who sends to each node."""
         return self.relation.to_target if self.kind == self.relation.target else self.relation.to_source
 
+    @property
+    def receivers(self) -> Senders:
+        """Who receives from each node that sends."""
+        return self.relation.to_source if self.kind == self.relation.target else self.relation.to_target
+
 
 def steps(relations: Sequence[Relation], kind: str) -> list[Step]:
     """The steps that nodes of a type can receive by."""

@@ -47,8 +47,7 @@ def update(
     """Take a run to a later graph; compute only what has changed.
 
     Nodes are compared by their ids: those that are new or have gone, their edges and their features. Vectors that no
-    change reaches stay as they are; of a graph of several types all are computed, type by type. The vectors are in the
-    new run; embed writes them to a file.
+    change reaches stay as they are. The vectors are in the new run; embed writes them to a file.
     """
     from infomax.embeddings import Embeddings
     from infomax.training import runs

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.arrays import checks
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.estimator.assembly import check_graph
@@ -60,7 +59,7 @@ class Later(Fitted):
         """
         self._check_fitted()
         check_graph(graph)
-        checks.check_feature_names("features", graph.feature_names, self.feature_names_)
+        self._check_features(graph)
         if align and not train:
             raise InputError("align", "train as well: then all vectors change", "weights that stay as they are")
         if vectors is not None and vectors.model not in ("", self.hash_):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +11,7 @@ from infomax.embeddings import Embeddings
 from infomax.estimator.vectors import Fitted
 from infomax.graphs.graph import Graph
 from infomax.io.changes import Changes, rows_before
+from infomax.views.paths import paths_of
 from infomax.views.propagation import Normalisation
 
 if TYPE_CHECKING:
@@ -39,17 +39,20 @@ class Update(NamedTuple):
 
 def updated(model: Fitted, graph: Graph, vectors: Embeddings | None, changes: Changes) -> tuple[Embeddings, int]:
     """The vectors of a later graph: yesterday's, and those within reach of a change; and the number of these."""
-    if vectors is None or graph.kind:  # along paths of relations a change may reach any node
+    if vectors is None:
         return model.transform(graph), graph.num_nodes
     encoder, smooth = model.model_.encoder, model.preset_.smooth
-    senders_weigh = Normalisation.of(encoder.rule).right != 0
-    known = rows_before(vectors.ids, graph.ids[:])
-    reached = changes.reach(encoder.depth + smooth, senders_weigh=senders_weigh) | (known < 0)
-    rows, n = np.flatnonzero(reached), graph.num_nodes
+    if graph.kind:
+        reached = changes.reach_along(paths_of(graph, encoder.rule).values())
+    else:
+        senders_weigh = Normalisation.of(encoder.rule).right != 0
+        reached = changes.reach(encoder.depth + smooth, senders_weigh=senders_weigh)
+    known, n = rows_before(vectors.ids, graph.ids[:]), graph.num_nodes
+    rows = np.flatnonzero(reached | (known < 0))
     if len(rows) == n:
         return model.transform(graph), n
     around = len(rows) * (1 + graph.edges.nnz / n) ** (encoder.depth - 1)
-    near = graph if smooth or around > SHARE * n else dataclasses.replace(graph, table=graph.table.by_rows())
+    near = graph if smooth or around > SHARE * n else graph.by_rows()
     with ThreadPoolExecutor(1) as pool:
         same = np.array_equal(known, np.arange(len(vectors)))
         # Of new nodes the last one's is taken, and replaced.

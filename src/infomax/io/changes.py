@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.blocks import BLOCK_BYTES
+from infomax.arrays.relations import Step
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
 from infomax.io.record import Record
@@ -20,12 +22,12 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What a later graph of N nodes has that an earlier one had not.
+    """What a later graph of N nodes has that an earlier one had not; of several types, N are those of one type.
 
     Shapes:
         before: ``[N]``, the row of each node in the earlier graph; -1 for a new node
         features: ``[N]``, whether its features are new or other ones
-        senders: ``[N]``, whether it receives from others than before, or by other weights
+        senders: ``[N]``, whether it receives from others than before, or by other weights; of one type only
         matrix: ``[N, N]``, the adjacency of the later graph; None where there are several types of nodes
     """
 
@@ -35,8 +37,12 @@ class Changes:
     matrix: Any
     gone: int
     """Nodes that are no longer there."""
-    edges: int | None
-    """Edges that came, went, or changed their weight; None where there are several types, which are not compared."""
+    edges: int
+    """Edges that came, went, or changed their weight; between all types where there are several."""
+    others: Mapping[str, Mask] = field(default_factory=dict)
+    """The same as ``features``, by type."""
+    steps: Mapping[Step, Mask] = field(default_factory=dict)
+    """The same as ``senders``, by the step in which nodes of a type receive."""
 
     @classmethod
     def of(cls, earlier: Record, later: Record) -> Changes:
@@ -44,14 +50,35 @@ class Changes:
         for record in (earlier, later):
             if record.groups is not None:
                 raise InputError("update", "one graph", "several", "Embed the new one whole.")
-        before = rows_before(earlier.ids[:], later.ids[:])
         if later.kind:
-            gone, every = earlier.num_nodes - int((before >= 0).sum()), np.ones(len(before), bool)
-            return cls(before, _changed_features(earlier, later, before), every, None, gone, None)
+            return cls._of_types(earlier, later)
+        before, matrix = rows_before(earlier.ids[:], later.ids[:]), later.adjacency
         with ThreadPoolExecutor(1) as pool:
             features = pool.submit(_changed_features, earlier, later, before)
-            senders, gone, count = _changed_edges(earlier, later, before)
-            return cls(before, features.result(), senders, later.adjacency, gone, count)
+            _, senders, count = _changed_edges(earlier.adjacency, matrix, before, before)
+            edges = count if later.directed else count // 2
+            return cls(before, features.result(), senders, matrix, _gone(earlier, before), edges)
+
+    @classmethod
+    def _of_types(cls, earlier: Record, later: Record) -> Changes:
+        """Compare each type and each relation once."""
+        types, before, features = earlier.by_type(), dict[str, NDArray[np.int64]](), dict[str, Mask]()
+        for kind, record in later.by_type().items():
+            new = np.full(record.num_nodes, -1)
+            before[kind] = rows_before(types[kind].ids[:], record.ids[:]) if kind in types else new
+            features[kind] = _changed_features(types.get(kind, record), record, before[kind])
+        known = {(one.source, one.name, one.target): one for one in earlier.relations}
+        steps, edges = dict[Step, Mask](), 0
+        for one in later.relations:
+            ends, matrix = (before[one.source], before[one.target]), one.matrix()
+            if (old := known.get((one.source, one.name, one.target))) is None:
+                sources, targets, count = *(np.ones(len(end), bool) for end in ends), matrix.nnz
+            else:
+                sources, targets, count = _changed_edges(old.matrix(), matrix, *ends)
+            steps |= {Step(one, one.source): sources, Step(one, one.target): targets}  # of one type, the targets
+            edges += count // 2 if one.symmetric else count
+        own = before[later.kind]
+        return cls(own, features[later.kind], own < 0, None, _gone(earlier, own), edges, features, steps)
 
     def reach(self, passes: int, *, senders_weigh: bool) -> Mask:
         """The nodes ``[N]`` whose vectors are others after so many passes of an encoder.
@@ -64,11 +91,25 @@ class Changes:
             reached |= self.senders
         return reached
 
+    def reach_along(self, paths: Iterable[Sequence[Step]]) -> Mask:
+        """The nodes ``[N]`` of a type from which a path leads to other features, or by other edges than before."""
+        found = self.features.copy()
+        for path in paths:
+            reached = self.others[path[-1].sender]
+            for step in reversed(path):
+                receivers = self.steps[step].copy()
+                receivers[step.receivers.of(np.flatnonzero(reached))[1]] = True
+                reached = receivers
+            found |= reached
+        return found
+
     def __str__(self) -> str:
         new = int((self.before < 0).sum())
         changed = int((self.features & (self.before >= 0)).sum())
-        edges = "" if self.edges is None else f"; {self.edges:,} edges came, went or changed"
-        return f"{new:,} nodes are new, {self.gone:,} have gone{edges}; {changed:,} nodes have other features"
+        return (
+            f"{new:,} nodes are new, {self.gone:,} have gone; {self.edges:,} edges came, went or changed; "
+            f"{changed:,} nodes have other features"
+        )
 
 
 def rows_before(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[np.int64]:
@@ -82,26 +123,38 @@ def rows_before(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[np.int64]
     return np.fromiter((known.get(str(identifier), -1) for identifier in later.tolist()), np.int64, len(later))
 
 
-def _changed_edges(earlier: Record, later: Record, before: NDArray[np.int64]) -> tuple[Mask, int, int]:
-    """The mask `Changes.senders`, how many nodes have gone, and how many edges came, went or changed."""
-    senders, old, n, lost, gone = before < 0, earlier.adjacency, len(before), 0, 0
-    if np.array_equal(before[: earlier.num_nodes], np.arange(earlier.num_nodes)):  # new nodes come last, none has gone
-        ends = np.concatenate([old.indptr, np.full(n - len(old.indptr) + 1, old.indptr[-1], old.indptr.dtype)])
-        old = sparse.csr_array((old.data, old.indices, ends), shape=(n, n))
+def _gone(earlier: Record, before: NDArray[np.int64]) -> int:
+    return earlier.num_nodes - int((before >= 0).sum())
+
+
+def _changed_edges(
+    old: sparse.csr_array, new: sparse.csr_array, sources: NDArray[np.int64], targets: NDArray[np.int64]
+) -> tuple[Mask, Mask, int]:
+    """Which rows ``[S]`` and columns ``[T]`` of a later matrix have other entries, and how many differ.
+
+    ``sources [S]`` and ``targets [T]`` are the rows and columns in the earlier matrix, -1 for new ones.
+    """
+    ends, lost = (sources, targets), 0
+    changed = sources < 0, targets < 0
+    if all(np.array_equal(end[:size], np.arange(size)) for end, size in zip(ends, old.shape, strict=True)):
+        # New nodes come last, and none has gone.
+        starts = np.concatenate([old.indptr, np.full(len(sources) - old.shape[0], old.indptr[-1], old.indptr.dtype)])
+        old = sparse.csr_array((old.data, old.indices, starts), shape=new.shape)
     else:
-        rows = np.full(earlier.num_nodes, -1)
-        rows[before[~senders]] = np.flatnonzero(~senders)
-        gone = int((rows < 0).sum())
-        links = old.tocoo()
-        source, target = rows[links.row], rows[links.col]
-        kept = (source >= 0) & (target >= 0)
-        senders[target[(source < 0) & (target >= 0)]] = True
+        links, moved = old.tocoo(), []
+        for end, size, at in zip(ends, old.shape, links.coords, strict=True):
+            places = np.full(size, -1)
+            places[end[end >= 0]] = np.flatnonzero(end >= 0)
+            moved.append(places[at])
+        kept = (moved[0] >= 0) & (moved[1] >= 0)
+        for mask, at in zip(changed, moved, strict=True):
+            mask[at[~kept & (at >= 0)]] = True
         lost = int((~kept).sum())
-        old = sparse.csr_array((links.data[kept], (source[kept], target[kept])), shape=(n, n))
-    differ = old != later.adjacency
-    senders[differ.indices] = True
-    count = lost + int(differ.nnz)
-    return senders, gone, count if later.directed else count // 2
+        old = sparse.csr_array((links.data[kept], (moved[0][kept], moved[1][kept])), shape=new.shape)
+    differ = old != new
+    changed[0][np.diff(differ.indptr) > 0] = True
+    changed[1][differ.indices] = True
+    return *changed, lost + int(differ.nnz)
 
 
 def _changed_features(earlier: Record, later: Record, before: NDArray[np.int64]) -> Mask:

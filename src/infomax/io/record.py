@@ -196,6 +196,11 @@ class Record:
             kind = "none"
         return dataclasses.replace(self.table.fit_scaler(kind, self.splits.get("seen")), others=others)
 
+    def by_rows(self) -> Self:
+        """The same graph with features that are read row by row, those of the other types as well."""
+        others = {kind: record.by_rows() for kind, record in self.others.items()}
+        return dataclasses.replace(self, table=self.table.by_rows(), others=others)
+
     def loaded(self) -> Self:
         """The same graph with all of its arrays in memory."""
         require_room(self.table.to_read() + self.edges.to_read(), "read all of it")
