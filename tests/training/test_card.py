@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 from sample_graphs import random_graph
 
@@ -82,3 +83,18 @@ def test_settings_are_flattened():
         "encoder.layers": 2,
         "dim": 8,
     }
+
+
+def test_after_an_update_the_page_tells_both_graphs(tmp_path):
+    graph, run = random_graph(), tmp_path / "run"
+    model = DGI(8, epochs=3).fit(graph)
+    later = graph.part(np.arange(40) > 0)
+    model.update(later, run=run)
+    for folder, loaded in ((run, DGI.load(run)), (tmp_path / "again", model.update(later).model)):
+        loaded.save(folder, overwrite=True)  # what it was trained on is kept
+        text = (folder / "README.md").read_text()
+        trained, taken = text.index("## Trained on"), text.index("## Taken to, by update")
+        assert trained < text.index("| nodes | 40 |") < taken < text.index("| nodes | 39 |")
+    twice = DGI.load(run).update(later.part(np.arange(39) > 0), train=True, run=tmp_path / "trained")
+    assert twice.model.graph_.num_nodes == 38
+    assert "Taken to" not in (tmp_path / "trained/README.md").read_text()

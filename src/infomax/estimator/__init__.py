@@ -163,7 +163,7 @@ class DGI(Later, Parameters):
         self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
         self._course, self._health = training.course(), None
         self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
-        self._own, self._turn, self._kept = {}, None, None
+        self._own, self._turn, self._kept, self._trained_on = {}, None, None, None
 
     def prepare(
         self, graph: Graph, folder: Path | None, ranks: Ranks, start: Start | None = None
@@ -198,7 +198,7 @@ class DGI(Later, Parameters):
             runs.clear(path, settings)
             with ThreadPoolExecutor(1) as pool:  # both files may be large
                 kept = pool.submit(model_file.keep_vectors, path, vectors)
-                config = runs.begin(path, self.graph_, settings, self.seed_, self.device)
+                config = runs.begin(path, self.graph_, settings, self.seed_, self.device, self._trained_on)
             self._finish(path, config, kept.result())
 
     @classmethod
@@ -230,6 +230,7 @@ class DGI(Later, Parameters):
         model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
         moved = None if moved_to is None else Path(moved_to)
         model._health, model.graph_ = run.health, runs.read_training_graph(path, moved)
+        model._trained_on = run.config.get("trained_on")
         return model
 
     def choose_preset(self, graph: Graph, device: torch.device, run: Path | None = None) -> tuple[str | Preset, str]:

@@ -22,6 +22,7 @@ from infomax.graphs.graph import Graph
 from infomax.io.changes import Changes
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
+from infomax.training import runs
 from infomax.training.loop import Training
 
 
@@ -63,7 +64,8 @@ class Later(Fitted):
         if align and not train:
             raise InputError("align", "train as well: then all vectors change", "weights that stay as they are")
         if vectors is not None and vectors.model not in ("", self.hash_):
-            raise InputError("vectors", "those of this model, with its settings", "those of another")
+            remedy = "Leave them out, or embed the run again."
+            raise InputError("vectors", "those of this model, with its settings", "those of another", remedy)
         changes = Changes.of(self.graph_, graph)
         later: Any = copy(self)
         if train:
@@ -72,6 +74,7 @@ class Later(Fitted):
             later._train(graph, run, progress, Start(self, onto))
             return Update(later, later._kept, changes, graph.num_nodes)
         later.graph_, later._known, later._own = graph, None, dict(self._own)
+        later._trained_on = self._trained_on or runs.describe(self.graph_)
         later._kept, computed = updated(later, graph, vectors, changes)
         if run is not None:
             later.save(run)

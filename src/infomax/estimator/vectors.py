@@ -45,6 +45,7 @@ class Fitted:
     _own: dict[tuple[int, int], Own]  # by the number of singular vectors and the hops of smoothing
     _alike: tuple[Graph, Scale, float | None] | None = None  # the resemblance of neighbours in a graph, by its scale
     _turn: Tensor | None = None  # a rotation of the vectors, onto those of an earlier model
+    _trained_on: dict[str, Any] | None = None  # the graph of the training, where that is another than graph_
 
     @property
     def hash_(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,13 @@ def add_scores(folder: Path, title: str, scores: dict[str, float]) -> None:
 
 def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> None:
     """Write the page: what the run was trained on, its settings, its health, its scores, how to load it."""
-    graph = {name: value for name, value in config["graph"].items() if name != "hash"}
-    for name in ("columns", "kinds"):
-        graph[name] = ", ".join(f"{key}: {value}" for key, value in graph.get(name, {}).items())
-    graph |= {"labels": ", ".join(graph["labels"])}
+    graphs = {"Trained on": config["graph"]}
+    if isinstance(trained_on := config.get("trained_on"), dict):
+        graphs = {"Trained on": trained_on, "Taken to, by update": config["graph"]}
     parts = [
         f"# {folder.resolve().name}",
         "A run of infomax: Deep Graph Infomax, which learns one vector per node of a graph without labels.",
-        _table("Trained on", ((_HEADINGS.get(name, name), value) for name, value in graph.items())),
+        *(_table(title, _described(graph)) for title, graph in graphs.items()),
         _table("Settings", {"seed": config["seed"], **flat(config["settings"])}.items()),
         _table("Health", figures(health)),
         words(health.get("verdict") or UNTOLD),
@@ -65,6 +64,15 @@ def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> 
 
 
 _HEADINGS = {"columns": "columns of the tables", "kinds": "columns that became features"}
+
+
+def _described(graph: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The rows about a graph, as config.json has it."""
+    for name, value in graph.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{key}: {one}" for key, one in value.items())
+        if name != "hash":
+            yield _HEADINGS.get(name, name), ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _table(title: str, rows: Iterable[tuple[str, Any]]) -> str:

@@ -79,14 +79,28 @@ def clear(folder: Path, settings: dict[str, Any]) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def begin(folder: Path, graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, Any]:
-    """Write the graph and the settings of a run, and return config.json; a resumed training writes the same again."""
+def describe(graph: Graph) -> dict[str, Any]:
+    """What config.json says of a graph, but for its hash."""
+    told: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
+    told |= {"directed": graph.directed, "labels": list(graph.labels), "columns": dict(graph.table_columns)}
+    told |= {"kinds": {one.name: one.kind for one in graph.encoding.used}} if graph.encoding else {}
+    return told | ({"type": graph.kind} if graph.kind else {})
+
+
+def begin(
+    folder: Path,
+    graph: Graph,
+    settings: dict[str, Any],
+    seed: int,
+    device: str,
+    trained_on: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Write the graph and the settings of a run, and return config.json; a resumed training writes the same again.
+
+    ``trained_on`` describes the graph of the training where that is another, as after an update.
+    """
     import torch
 
-    described: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
-    described |= {"directed": graph.directed, "labels": list(graph.labels), "columns": dict(graph.table_columns)}
-    described |= {"kinds": {one.name: one.kind for one in graph.encoding.used}} if graph.encoding else {}
-    described |= {"type": graph.kind} if graph.kind else {}
     if graph.folder is None:
         write_npz(graph, folder / GRAPH)
         place, content = {}, contents_hash(folder / GRAPH)
@@ -103,7 +117,8 @@ def begin(folder: Path, graph: Graph, settings: dict[str, Any], seed: int, devic
         "seed": seed,
         "device": str(device),
         "settings": settings,
-        "graph": described | {"hash": content},
+        "graph": describe(graph) | {"hash": content},
+        **({"trained_on": trained_on} if trained_on else {}),
         **place,
     }
     write_json(folder / CONFIG, config)
