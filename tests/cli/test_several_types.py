@@ -89,6 +89,18 @@ def test_types_with_labels_are_scored(run):
     assert "author:" not in output
 
 
+def test_labels_of_a_table_are_those_of_the_type_that_is_said(run, folder, quick_probe):
+    """Papers and authors have ids in common: labels of the one must not score the other."""
+    table = f"{folder / 'nodes' / 'paper.csv'}:topic"
+    outcome = infomax("evaluate", run, "--labels", table)
+    assert outcome.code == 2
+    assert f"--labels: expected labels of one type of nodes, found {table}. Say of which type: --type" in said(outcome)
+    assert "60 labelled nodes" in said(infomax("evaluate", run, "--type", "paper", "--labels", table))
+    assert "60 labelled nodes" in said(infomax("evaluate", run, "--labels", "topic"))
+    outcome = infomax("evaluate", run, "--labels", "subject")
+    assert "expected the labels subject of one type of nodes or more, found none" in said(outcome)
+
+
 def test_what_needs_edges_of_one_type_is_refused(run, folder, tmp_path):
     for command in (["evaluate", run / "author"], ["evaluate", run, "--edges"]):
         assert "labels, in a graph of several types of nodes" in said(infomax(*command))
@@ -211,9 +223,11 @@ def test_clusters_of_all_types_are_one_table_with_the_type(run, tmp_path):
     assert infomax("cluster", str(run), "-k", "2", "--out", str(tmp_path / "all.parquet")).code == 0
 
 
-@pytest.mark.parametrize("command", ["cluster", "neighbours"])
-def test_a_type_of_a_run_is_named_by_an_option(run, tmp_path, command):
-    words, written = ["3", "-k", "2"] if command == "neighbours" else ["-k", "2"], []
+@pytest.mark.parametrize(
+    ("command", "words"), [("cluster", ["-k", "2"]), ("neighbours", ["3", "-k", "2"]), ("embed", [])]
+)
+def test_a_type_of_a_run_is_named_by_an_option(run, tmp_path, command, words):
+    written = []
     for given in ([str(run / "paper")], [str(run), "--type", "paper"]):
         out = tmp_path / f"{len(written)}.csv"
         assert infomax(command, *given, *words, "--out", str(out)).code == 0
@@ -221,7 +235,7 @@ def test_a_type_of_a_run_is_named_by_an_option(run, tmp_path, command):
     assert written[0] == written[1]
 
 
-@pytest.mark.parametrize("command", ["map", "cluster", "neighbours", "analyse"])
+@pytest.mark.parametrize("command", ["map", "cluster", "neighbours", "analyse", "embed"])
 def test_a_type_that_is_not_there_is_refused(run, command):
     outcome = infomax(command, str(run), "--type", "subject", "--out", str(run.parent / "out.csv"))
     assert outcome.code == 2

@@ -12,7 +12,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.options import KNOWN_FEATURES, Device, NodesArgument, choosing, open_graph, threaded, writable
-from infomax.cli.runs import RunOrRuns, per_run
+from infomax.cli.runs import RunOrRuns, of_type, per_run
 from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def _writable(path: Path) -> Path:
 
 @app.command(cls=Grouped)
 @threaded
+@of_type
 @per_run
 @choosing(KNOWN_FEATURES)
 def embed(

@@ -14,7 +14,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
 from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, threaded
-from infomax.cli.runs import SourceArgument, per_run
+from infomax.cli.runs import SourceArgument, of_type, per_run
 from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
@@ -26,9 +26,19 @@ if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
 
 
+def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    """Whether a type of nodes has the labels that are asked for; a table does not say of which type it is."""
+    wanted = options["labels"] or []
+    for label in wanted:
+        if label not in described["labels"] and source_column(label, None):
+            raise InputError("--labels", "labels of one type of nodes", label, "Say of which type: --type TYPE.")
+    return bool(described["labels"]) and all(label in described["labels"] for label in wanted)
+
+
 @app.command()
 @threaded
-@partial(per_run, labelled=True)
+@of_type
+@partial(per_run, has=_has_labels)
 def evaluate(
     source: SourceArgument,
     labels: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -64,14 +64,17 @@ def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
     if parts and not (source / "config.json").exists():
         found = f"those of several types of nodes: {', '.join(parts)}"
         raise InputError(str(source), "vectors of one type", found, f"Name one: {source / parts[0]}.")
-    return _finished_runs(source)
+    return _all_finished(source)
 
 
-def per_run(command: Callable[..., Any], *, labelled: bool = False) -> Callable[..., None]:
+def per_run(
+    command: Callable[..., Any], *, has: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = lambda *_: True
+) -> Callable[..., None]:
     """Do what a command does with a run for each run in a folder: of types of nodes, or of several seeds.
 
     Files that it writes then have the name of the run in their own. Where it returns rows of scores of several
-    encoders, means and deviations over them come last. With ``labelled``, types without labels are left out.
+    encoders, means and deviations over them come last. Types that do not have what is asked for, by the description of
+    the graph and the options, are left out.
     """
     own = signature(command, eval_str=True).parameters
     first = next(iter(own))
@@ -87,7 +90,7 @@ def per_run(command: Callable[..., Any], *, labelled: bool = False) -> Callable[
         scored = []
         for name in names:
             described = runs.check(folder / name)["graph"]
-            if labelled and described.get("type") and not described["labels"]:
+            if described.get("type") and not has(described, given):
                 continue
             written = {
                 option: _of_run(path, name) for option in ("out", "json", "vectors") if (path := given.get(option))
@@ -95,8 +98,9 @@ def per_run(command: Callable[..., Any], *, labelled: bool = False) -> Callable[
             show.log.print(f"{name}:")
             scored.append(command(**{**given, **written, first: folder / name}))
         if names and not scored:
-            remedy = "Train with --labels COLUMN, or score one: RUN/TYPE --labels nodes.csv:COLUMN."
-            raise InputError(str(folder), "labels of one type of nodes or more", "none", remedy)
+            remedy = "Train with --labels COLUMN, or score one type: --type TYPE --labels nodes.csv:COLUMN."
+            wanted = f"the labels {', '.join(given['labels'])}" if given["labels"] else "labels"
+            raise InputError(str(folder), f"{wanted} of one type of nodes or more", "none", remedy)
         if len(scored) > 1 and all(name.parts[-1].startswith("seed-") for name in names) and all(scored):
             from infomax.evaluation.results import Row, over_encoders
 
@@ -110,8 +114,12 @@ def _of_run(path: Path, name: Path) -> Path:
     return path.with_suffix(f".{'.'.join(name.parts)}{path.suffix}") if path.suffix else path / name
 
 
-def _finished_runs(run: Path) -> Path:
+def _finished_runs(context: typer.Context, run: Path) -> Path:
     """As `_finished`, of a run or a folder of runs."""
+    return _all_finished(_of_type(context, run))
+
+
+def _all_finished(run: Path) -> Path:
     from infomax.training import runs
 
     for name in runs.runs_in(run) or [Path()]:
