@@ -43,6 +43,8 @@ def run(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "run"
     result = infomax("train", str(folder), "--out", str(out), "--epochs", "5", "--dim", "8", "--labels", "topic")
     assert "paths: paper-venue-paper, paper-author-paper" in said(result)
+    assert "60 of type paper with 2 features" in said(result)
+    assert "labels: topic" in said(result)
     return out
 
 

@@ -168,10 +168,14 @@ def test_edge_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
     columns = {"source": ["a"], "type": ["road"], "target": ["b"], "count": [3]}
     for kind in ("csv", "parquet"):
         edges = put_table(tmp_path / f"edges.{kind}", columns)
-        expected = f'{edges}: edge columns that are not used: "type", "count". If one holds weights: --weight COLUMN '
-        assert warned(read_graph, edges) == [f"{expected}(in Python: weight=)."]
-        assert warned(prepare, edges, out=tmp_path / f"{kind}.graph") == [f"{expected}(in Python: weight=)."]
-        assert warned(read_graph, edges, weight="count") == [f'{edges}: edge columns that are not used: "type".']
+        expected = f"{edges}: edge columns that are not used:"
+        weights = "If one holds weights: --weight COLUMN (in Python: weight=)."
+        rows = "To make a node of each row, with its columns: --edges-as NAME (edges_as=)."
+        told = [f'{expected} "type", "count". {weights} {rows}']
+        assert warned(read_graph, edges) == told
+        assert warned(prepare, edges, out=tmp_path / f"{kind}.graph") == told
+        assert warned(read_graph, edges, weight="count") == [f'{expected} "type". {rows}']
+        assert warned(read_graph, edges, edges_as="stretch") == []
     assert warned(read_graph, put_table(tmp_path / "plain.csv", TEXT)) == []
     assert '"type", "count"' in warned(Graph.from_frames, pd.DataFrame(columns))[0]
     known = Graph.from_arrays([[0], [1]], ids=["b", "c"])

@@ -101,6 +101,7 @@ def test_turning_to_another_type_and_back_is_the_same_graph():
     graph = typed_graph()
     turned = graph.target("author")
     assert (turned.num_nodes, turned.num_features, turned.types) == (17, 5, ("author", "paper", "subject"))
+    assert repr(turned).startswith("Graph(nodes: 17 of type author with 5 features, 4 of type subject with 3")
     back = turned.target("paper")
     assert np.array_equal(back.features, graph.features)
     assert back.relations is graph.relations

@@ -50,9 +50,12 @@ class Graph(Record):
         return sum(between, self.edges.degrees())
 
     def __repr__(self) -> str:
-        arrows = "directed edges" if self.directed else "edges"
-        kind = f" of type {self.kind}, one of {len(self.types)}" if self.kind else ""
-        return f"Graph({self.num_nodes:,} nodes{kind}, {self.num_edges:,} {arrows}, {self.num_features:,} features)"
+        arrows = f"{self.num_edges:,} {'directed edges' if self.directed else 'edges'}"
+        if not self.kind:
+            return f"Graph({self.num_nodes:,} nodes, {arrows}, {self.num_features:,} features)"
+        types: dict[str, Record] = {self.kind: self, **self.others}
+        each = (f"{one.num_nodes:,} of type {kind} with {one.num_features:,} features" for kind, one in types.items())
+        return f"Graph(nodes: {', '.join(each)}; {arrows})"
 
     def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
         """Refuse to become an array: what asks for one, as searches of scikit-learn do, would cut it into rows."""
