@@ -155,7 +155,14 @@ class Graph(Record):
 
     @classmethod
     def from_frames(
-        cls, edges: Any, nodes: Any = None, *, directed: bool = False, features: Any = None, **columns: Any
+        cls,
+        edges: Any,
+        nodes: Any = None,
+        *,
+        directed: bool = False,
+        features: Any = None,
+        attach_to: Graph | None = None,
+        **columns: Any,
     ) -> Graph:
         """A graph from an edge frame and a node frame, of pandas, polars, pyarrow or whatever hands out Arrow data.
 
@@ -171,10 +178,12 @@ class Graph(Record):
             nodes: the node frame, or one for each type.
             directed: keep the directions.
             features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
+            attach_to: the graph to which the frames' nodes, which are new, are added, as in `infomax.read_graph`.
             columns: labels, ignore, id, name, source, target, weight, groups, types, edge_type, node_type, edges_as and
                 columns, a mapping of names to kinds, as in `infomax.read_graph`.
         """
-        return cls.of(read_frames(edges, nodes, directed=directed, features=features, **columns))
+        found = read_frames(edges, nodes, directed=directed, features=features, attach_to=attach_to, **columns)
+        return cls.of(found)
 
     def to_frames(self, kind: str = "pandas") -> tuple[Any, Any]:
         """The edges and the nodes as two frames of "pandas", "polars" or "arrow", which `from_frames` reads back.

@@ -18,6 +18,7 @@ from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.positions import attached
 from infomax.arrays.table import Appended, Table
 from infomax.errors import InputError, shorten
+from infomax.io.columns import TYPES, Columns
 from infomax.io.record import Record
 from infomax.io.refusals import refuse_missing_header
 from infomax.io.sources import NodeTable
@@ -25,6 +26,18 @@ from infomax.io.tables import EdgeTable, Listed, find_rows
 
 Links = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 """Edges ``[E]`` of new nodes: the rows at their known ends, the numbers of the new nodes from 0 on, and weights."""
+
+
+def as_known(columns: Columns, known: Record) -> Columns:
+    """The choices by which tables of new nodes are read: those that were made and learnt for the known graph."""
+    if not known.types:
+        columns.refuse(("labels", "ignore", "groups", "kinds", *TYPES), "none where nodes are attached to a graph")
+        return dataclasses.replace(columns.like(known.feature_names, known.encoding), earlier=known.table_columns)
+    columns.refuse(("labels", "ignore", "groups", "kinds", "matrix"), "none where nodes are attached")
+    # Where only names were read of a type, its encoding does not tell their column: the usual one is taken.
+    earlier = {"name": "name", **known.table_columns, **columns.named()}
+    like = {kind: (one.feature_names, one.encoding) for kind, one in known.by_type().items()}
+    return dataclasses.replace(columns, earlier=earlier).like_types(like)
 
 
 def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:

@@ -13,46 +13,62 @@ from numpy.typing import NDArray
 from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, shorten
 from infomax.io import parquet, tables
+from infomax.io.attach import as_known, attach
+from infomax.io.attach_types import attach_types
 from infomax.io.columns import Columns
 from infomax.io.features import check_rows, matrix_names
 from infomax.io.record import Record
 from infomax.io.rows import edge_columns, refuse_unwritable, relation_columns, without_usual
 from infomax.io.sources import Source
 from infomax.io.type_tables import read_types
-from infomax.io.typed import of_sources, of_tables
+from infomax.io.typed import Tables, of_sources, of_tables
 from infomax.io.unite import RELATION, check_names, without_made
 from infomax.io.writing import arrow_edges, arrow_nodes
 
 
-def read_frames(edges: Any, nodes: Any, *, directed: bool, features: Any, **columns: Any) -> Record:
+def read_frames(
+    edges: Any, nodes: Any, *, directed: bool, features: Any, attach_to: Record | None = None, **columns: Any
+) -> Record:
     """What `Graph.from_frames` returns."""
     matrix = features if hasattr(features, "shape") else None
     chosen = Columns.of(features=None if matrix is not None else features, **columns)
-    if isinstance(edges, Mapping) or chosen.typed:
+    if attach_to is not None:
+        chosen = as_known(chosen, attach_to)
+        if isinstance(edges, Mapping) and not attach_to.types:
+            raise InputError("edges", "one frame, as the known graph has one type of nodes", "one for each relation")
+    if isinstance(edges, Mapping) or chosen.typed or (attach_to is not None and attach_to.types):
         if matrix is not None:
             raise InputError("features", "names of columns, for several types of nodes", "an array")
-        return _read_typed(edges, nodes, chosen, directed)
+        found = _of_types(edges, nodes, chosen)
+        return read_types(found, directed=directed) if attach_to is None else attach_types(found, attach_to)
     node_table = None
     if nodes is None:
-        chosen.refuse_without_nodes("that was given")
+        if attach_to is None:
+            chosen.refuse_without_nodes("that was given")
         if matrix is not None:
             raise InputError("features", "a node frame, to whose rows they belong", "none")
     else:
-        nodes = nodes.reset_index(names="id") if chosen.id is None and _has_ids_as_index(nodes) else nodes
+        named = chosen.id is not None or chosen.earlier.get("id") in list(getattr(nodes, "columns", ()))
+        nodes = nodes.reset_index(names="id") if not named and _has_ids_as_index(nodes) else nodes
         node_table = tables.read_nodes(
             frame_source(nodes, "nodes", replace(chosen, features=()) if matrix is not None else chosen)
         )
         if matrix is not None:
             check_rows(Path("features"), matrix, len(node_table.ids))
             node_table = replace(node_table, features=matrix, feature_names=matrix_names(matrix.shape[1]))
-    return tables.build(tables.read_edges(frame_source(edges, "edges", chosen)), node_table, directed)
+    edge_table = tables.read_edges(frame_source(edges, "edges", chosen))
+    if attach_to is not None:
+        return attach(edge_table, node_table, attach_to)
+    return tables.build(edge_table, node_table, directed)
 
 
-def _read_typed(edges: Any, nodes: Any, columns: Columns, directed: bool) -> Record:
-    """The graph of frames by type and relation, or of two frames with columns of types."""
+def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:
+    """Frames by type and relation, or two frames with columns of types."""
     if not isinstance(edges, Mapping):
-        source = None if nodes is None else frame_source(nodes, "nodes")
-        return read_types(of_tables(frame_source(edges, "edges"), source, columns), directed=directed)
+        columns = columns.as_before()
+        if not columns.typed:
+            raise InputError("edges", "a frame for each relation, for several types of nodes", "one frame")
+        return of_tables(frame_source(edges, "edges"), None if nodes is None else frame_source(nodes, "nodes"), columns)
     columns.refuse(("types", "edge_type", "node_type"), "one edge frame, rather than one for each relation")
     found = {}
     for key, frame in edges.items():
@@ -64,7 +80,7 @@ def _read_typed(edges: Any, nodes: Any, columns: Columns, directed: bool) -> Rec
         check_names(f"edges[{key}]", ends)
         found[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")
     of_nodes = {kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()}
-    return read_types(of_sources(of_nodes, found, columns), directed=directed)
+    return of_sources(of_nodes, found, columns.as_before("edges_as"))
 
 
 def _has_ids_as_index(frame: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from infomax.arrays.folder import is_folder
 from infomax.errors import InputError, shorten
 from infomax.io import tables, text
-from infomax.io.attach import attach
+from infomax.io.attach import as_known, attach
 from infomax.io.attach_types import attach_types
 from infomax.io.columns import MATRICES, TYPES, Columns
 from infomax.io.features import existing
@@ -97,20 +97,15 @@ def _members(folder: Path) -> dict[str, Path]:
 
 
 def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) -> Record:
-    columns.refuse(("labels", "ignore", "groups", "kinds", *TYPES), "none where nodes are attached to a graph")
+    columns = as_known(columns, known)
     if edges.suffix.lower() in (".npz", ".graphml"):
         raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})", "a whole graph")
-    columns = replace(columns.like(known.feature_names, known.encoding), earlier=known.table_columns)
     nodes_read = None if nodes is None else tables.read_nodes(_source(nodes, columns))
     return attach(tables.read_edges(_source(edges, columns)), nodes_read, known)
 
 
 def _attach_types(edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record) -> Record:
-    columns.refuse(("labels", "ignore", "groups", "kinds", "matrix"), "none where nodes are attached")
-    like = {kind: (one.feature_names, one.encoding) for kind, one in known.by_type().items()}
-    # Where only names were read of a type, its encoding does not tell their column: the usual one is taken.
-    earlier = {"name": "name", **known.table_columns, **columns.named()}
-    columns = replace(columns, earlier=earlier).like_types(like)
+    columns = as_known(columns, known)
     if nodes is None and is_typed(Path(edges)):
         return attach_types(of_folder(Path(edges), columns.as_before("edges_as")), known)
     edge_path, node_path, _ = _paths(edges, nodes)

@@ -1,0 +1,79 @@
+"""New nodes from frames are encoded and attached as those of tables are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from test_faults import told
+
+from infomax import DGI, Graph, read_graph
+from infomax.arrays.sparsity import dense
+
+polars = pytest.importorskip("polars", reason="frames of polars")
+
+PEOPLE = {"who": list("abcd"), "city": ["Rome", "Oslo", "Rome", "Oslo"], "age": [1.5, None, 3, 4]}
+KNOWS = {"from": list("abc"), "to": list("bcd")}
+NEW_PEOPLE = {"who": ["x", "y"], "city": ["Rome", "Bern"], "age": [2.0, None]}
+NEW_KNOWS = {"from": ["x", "a"], "to": ["y", "x"]}
+
+
+def test_frames_attach_as_tables_do(tmp_path: Path) -> None:
+    pd.DataFrame(KNOWS).to_csv(tmp_path / "edges.csv", index=False)
+    pd.DataFrame(PEOPLE).to_csv(tmp_path / "nodes.csv", index=False)
+    graph = read_graph(tmp_path, id="who")
+    new = tmp_path / "new"
+    new.mkdir()
+    pd.DataFrame(NEW_KNOWS).to_csv(new / "edges.csv", index=False)
+    pd.DataFrame(NEW_PEOPLE).to_csv(new / "nodes.csv", index=False)
+    expected = read_graph(new, attach_to=graph)
+    model = DGI(dim=4, epochs=2).fit(graph)
+    vectors = model.transform(expected).vectors
+    for kind in (pd.DataFrame, polars.DataFrame):
+        grown = Graph.from_frames(kind(NEW_KNOWS), kind(NEW_PEOPLE), attach_to=graph)
+        assert grown.ids.tolist() == [*PEOPLE["who"], "x", "y"]
+        assert grown.splits["new"].tolist() == 4 * [False] + 2 * [True]
+        np.testing.assert_array_equal(dense(grown.table[:]), dense(expected.table[:]))
+        np.testing.assert_array_equal(model.transform(grown).vectors, vectors)
+
+
+def test_the_index_is_the_id_of_new_nodes_too() -> None:
+    people, edges = pd.DataFrame(PEOPLE).set_index("who"), pd.DataFrame(KNOWS)
+    graph = Graph.from_frames(edges, people)
+    grown = Graph.from_frames(pd.DataFrame(NEW_KNOWS), pd.DataFrame(NEW_PEOPLE).set_index("who"), attach_to=graph)
+    assert grown.ids.tolist()[4:] == ["x", "y"]
+
+
+def test_new_nodes_may_have_an_array_or_nothing() -> None:
+    graph = Graph.from_frames(pd.DataFrame(KNOWS), pd.DataFrame({"id": list("abcd")}), features=np.eye(4, 3))
+    new = pd.DataFrame({"id": ["x", "y"]})
+    for features in (np.ones((2, 3)), sparse.csr_array(np.ones((2, 3)))):
+        grown = Graph.from_frames(pd.DataFrame(NEW_KNOWS), new, features=features, attach_to=graph)
+        assert dense(grown.table[:])[4:].tolist() == [[1, 1, 1], [1, 1, 1]]
+    bare = Graph.from_frames(pd.DataFrame(KNOWS))
+    assert Graph.from_frames(pd.DataFrame(NEW_KNOWS), attach_to=bare).num_nodes == 6
+
+
+def test_several_types() -> None:
+    edges = {("user", "buys", "item"): pd.DataFrame({"source": ["a", "b"], "target": [1, 2]})}
+    users = pd.DataFrame({"id": list("abcd"), "city": ["Rome", "Oslo", "Oslo", "Rome"]})
+    graph = Graph.from_frames(edges, {"user": users})
+    new = {("user", "buys", "item"): pd.DataFrame({"source": ["x"], "target": [2]})}
+    grown = Graph.from_frames(new, {"user": pd.DataFrame({"id": ["x"], "city": ["Rome"]})}, attach_to=graph)
+    assert grown.target("user").ids.tolist() == [*"abcdx"]
+    assert dense(grown.target("user").table[:])[4].tolist() == dense(graph.target("user").table[:])[0].tolist()
+    plain = pd.DataFrame({"source": ["x"], "target": [2]})
+    told(["edges: ", "a frame for each relation"], Graph.from_frames, plain, attach_to=graph)
+    one = Graph.from_frames(pd.DataFrame(KNOWS))
+    told(["edges: ", "the known graph has one type"], Graph.from_frames, new, attach_to=one)
+
+
+def test_what_new_nodes_may_not_say() -> None:
+    graph = Graph.from_frames(pd.DataFrame(KNOWS), pd.DataFrame(PEOPLE))
+    frames = pd.DataFrame(NEW_KNOWS), pd.DataFrame(NEW_PEOPLE)
+    told(["labels: ", "none where nodes are attached"], Graph.from_frames, *frames, labels="city", attach_to=graph)
+    without = pd.DataFrame(NEW_PEOPLE).drop(columns="city")
+    told(["nodes: ", '"city"', "a cell may be empty"], Graph.from_frames, frames[0], without, attach_to=graph)
