@@ -520,3 +520,35 @@ def test_durations_are_numbers_of_seconds() -> None:
     for frame in (nodes, polars.from_pandas(nodes)):
         graph = Graph.from_frames(pd.DataFrame({"source": [0, 1], "target": [1, 2]}), frame)
         assert graph.feature_names[:2] == ("took", "took: missing")
+
+
+def test_what_cannot_be_a_feature_is_told_with_a_way_out() -> None:
+    edges = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
+    nodes = pd.DataFrame({"id": [0, 1, 2], "city": ["Rome", "Oslo", "Rome"]})
+    ways = ['column "odd"', "found type struct", "ignore=NAME"]
+    told(ways, Graph.from_frames, edges, nodes.assign(odd=[{"a": 1}] * 3))
+    ways = ["for column odd", "Could not convert 'a'", "column.astype(str)"]
+    told(ways, Graph.from_frames, edges, nodes.assign(odd=[1, "a", 2]))
+    graph = networkx.path_graph(3)
+    networkx.set_node_attributes(graph, {0: object(), 1: object(), 2: object()}, "odd")
+    told(['attribute "odd"', "an object of type object", "Name it in ignore"], Graph.from_networkx, graph)
+    told(['Did you mean "odd"?'], Graph.from_networkx, graph, ignore="oddd")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ({"labels": "cty"}, 'Did you mean "city"?'),
+        ({"name": "cty"}, 'Did you mean "city"?'),
+        ({"id": "idd"}, 'Did you mean "id"?'),
+        ({"features": ["cty"]}, 'Did you mean "city"?'),
+        ({"columns": {"cty": "text"}}, 'Did you mean "city"?'),
+        ({"columns": {"city": "txt"}}, 'Did you mean "text"?'),
+        ({"columns": ["city"]}, 'found "city".'),
+        ({"colums": {}}, 'edges_as, columns, found another. Did you mean "columns"?'),
+    ],
+)
+def test_a_slip_of_a_name_is_told(said: dict[str, Any], meant: str) -> None:
+    edges = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
+    nodes = pd.DataFrame({"id": [0, 1, 2], "city": ["Rome", "Oslo", "Rome"]})
+    told([meant], Graph.from_frames, edges, nodes, **said)

@@ -206,7 +206,8 @@ def readable(path: Path, expected: str = "a parquet file that can be read", reme
             str(path), "text in UTF-8", "other bytes", remedy or "Write the file again, in UTF-8."
         ) from None
     except Exception as error:  # a damaged file makes pyarrow and the conversions after it raise almost anything
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        told = ": ".join(map(str, error.args[::-1])) if all(isinstance(one, str) for one in error.args) else str(error)
+        reason = (told.splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(str(path), expected, reason, remedy) from error
 
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from infomax.arrays.encoding import Encoding
+from infomax.arrays.encoding import EXPECTED, Encoding
 from infomax.arrays.made import Kind
 from infomax.arrays.sparsity import stack
 from infomax.arrays.survey import Survey
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, meant, shorten
 from infomax.io.blocks import NotNumbersError, number_groups
 from infomax.io.columns import GROUPS, LABEL, NAME, SPLIT, Columns, warn_unused
 from infomax.io.learning import learnt
@@ -119,7 +119,8 @@ def _encoded(
         if find_spec("pyarrow") is None:
             raise
     table = {
-        str(one): _arrow([attributes.get(one, 0 if one in unset else None) for _, attributes in nodes]) for one in names
+        str(one): _arrow(str(one), [attributes.get(one, 0 if one in unset else None) for _, attributes in nodes])
+        for one in names
     }
     survey, seen = Survey(list(table), kinds, labels), f"{SPLIT}seen"
     rows = [row for row, (_, attributes) in enumerate(nodes) if attributes.get(seen)] or [*range(len(nodes))]
@@ -132,20 +133,25 @@ def _encoded(
     return encoding and stack([encoding.transform(table)]), encoding, columns.name
 
 
-def _arrow(values: list[Any]) -> Any:
-    """Values of any type as an array of pyarrow; those of several types as text."""
+def _arrow(name: str, values: list[Any]) -> Any:
+    """The values of an attribute as an array of pyarrow; those of several types as text, objects of others refused."""
     import pyarrow as pa
 
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):
+        for value in values:
+            if " object at 0x" in str(value):  # its text is a place in memory
+                found, remedy = f"an object of type {type(value).__name__}", "Name it in ignore."
+                raise InputError(f"attribute {shorten(name)}", EXPECTED["type"], found, remedy) from None
         return pa.array([None if value is None else str(value) for value in values], pa.large_string())
 
 
 def _refuse_missing(what: str, name: Any, names: Sequence[Any]) -> None:
     if name not in names:
         expected = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
-        raise InputError(f"{what} {shorten(name)}", expected, "no node with that attribute")
+        remedy = meant(name, map(str, names))
+        raise InputError(f"{what} {shorten(name)}", expected, "no node with that attribute", remedy)
 
 
 def _features(nodes: list[tuple[Any, dict[Any, Any]]], names: list[Any], unset: set[str]) -> Any:

@@ -103,7 +103,7 @@ class Columns:
         ends = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
         if len(ends) not in (0, 2):
             raise InputError("types", "two, of the nodes where edges begin and end, as in user,item", listed(ends))
-        inner = ("matrix", "earlier", "kinds", "encoding", "learns")
+        inner = ("matrix", "earlier", "of_types", "numbered", "kinds", "encoding", "learns")
         known = [*(field.name for field in dataclasses.fields(cls) if field.name not in inner), "columns"]
         for word in names:
             if word not in (*known, "earlier"):
@@ -252,7 +252,8 @@ class Columns:
         """The column of the chosen name, else of an earlier or the usual one; None: there is none."""
         chosen, earlier = getattr(self, word), self.earlier.get(word)
         if chosen is not None and chosen not in names:
-            raise InputError(str(path), f"a column {shorten(chosen)}, for {word}", f"the columns {listed(names)}")
+            found, remedy = f"the columns {listed(names)}", meant(chosen, names)
+            raise InputError(str(path), f"a column {shorten(chosen)}, for {word}", found, remedy)
         if chosen is None and earlier in names:
             chosen = earlier
         return chosen or next((name for name in names if name.lower() == word), None)
@@ -263,7 +264,7 @@ class Columns:
         if missing and self.made:
             return set()
         if missing:
-            remedy = "Add them; a cell may be empty." if self.encoding else ""
+            remedy = "Add them; a cell may be empty." if self.encoding else meant(missing[0], others)
             expected = f"feature columns {listed(missing)}"
             raise InputError(str(path), expected, f"the columns {listed(list(others))}", remedy)
         return {*(self.features or ())}
@@ -275,8 +276,10 @@ def _kinds(columns: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
         kinds = {str(name): str(kind) for name, kind in columns.items()}
     else:
         kinds = {name: kind for name, _, kind in (text.rpartition("=") for text in _several(columns))}
-    if wrong := [f"{name}={kind}" for name, kind in kinds.items() if kind not in CHOICES or not name]:
-        raise InputError("columns", f"NAME=KIND, with one of {', '.join(CHOICES)}", listed(wrong))
+    if wrong := {name: kind for name, kind in kinds.items() if kind not in CHOICES or not name}:
+        said = [f"{name}={kind}" if name else kind for name, kind in wrong.items()]
+        remedy = meant(next(iter(wrong.values())), CHOICES)
+        raise InputError("columns", f"NAME=KIND, with one of {', '.join(CHOICES)}", listed(said), remedy)
     return kinds
 
 
@@ -295,7 +298,8 @@ def _label(path: Path, others: Collection[str], name: str, what: str = "label co
     for column in (name, LABEL + name):
         if column in others:
             return column
-    raise InputError(str(path), f"a {what} {shorten(name)}", f"the columns {listed(list(others))}")
+    found, remedy = f"the columns {listed(list(others))}", meant(name, others)
+    raise InputError(str(path), f"a {what} {shorten(name)}", found, remedy)
 
 
 def listed(names: Sequence[str], limit: int = 12) -> str:

@@ -129,7 +129,8 @@ def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Sourc
     pyarrow, _ = parquet.need_pyarrow(Path(name))
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__dataframe__"):
         raise InputError(name, "a frame of pandas, polars or pyarrow", type(frame).__name__)
-    with readable(Path(name), "columns that Arrow can hold, each of one type"):
+    remedy = "Give each column one type, as column.astype(str) does, or leave it out."
+    with readable(Path(name), "columns that Arrow can hold, each of one type", remedy):
         table = pyarrow.table(frame)
         plain = pyarrow.table([_plain(column) for column in table.columns], names=table.column_names)
     return Source([Path(name)], columns or Columns(), plain)

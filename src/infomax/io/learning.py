@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from infomax.arrays.encoding import EXPECTED
 from infomax.arrays.survey import Survey, tells_label
 from infomax.errors import InputError, InputWarning, place
 from infomax.io.columns import Columns, listed
@@ -18,6 +19,8 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     if faults:
         remedy = "Correct it, or say what the column is: --column NAME=KIND (in Python: columns={NAME: KIND})."
         fault = faults[0]
+        if all(expected == EXPECTED["type"] for _, expected, _ in faults):
+            remedy = "Turn it into one of these, or leave it out: --column NAME=ignore (in Python: ignore=NAME)."
         if len(faults) > 1:
             told = "; ".join(f"{where}: {found}, not {expected}" for where, expected, found in faults)
             fault = str(path), "columns that become features", told.replace(f"{path}, ", "")
