@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,15 @@ def meant(word: object, known: Iterable[str], most: int = 3) -> str:
     spelling = {one.lower(): one for one in known}
     similar = [spelling[one] for one in get_close_matches(str(word).lower(), spelling, n=most)]
     return f"Did you mean {' or '.join(map(shorten, similar))}?" if similar else ""
+
+
+def library(name: str, extra: str, where: str, use: str = "", otherwise: str = "") -> Any:
+    """A module of a library that one of the extras brings; where it is missing, an error says how to install it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        expected, remedy = name.split(".")[0] + use, f"Install it: pip install 'infomax[{extra}]'.{otherwise}"
+        raise InputError(where, expected, "none installed", remedy) from None
 
 
 def whole(name: str, value: Any, least: int) -> int:

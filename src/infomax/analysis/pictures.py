@@ -13,7 +13,7 @@ from scipy import sparse
 
 from infomax.analysis.style import COLOURS, GREY, INK, PALE, PAPER, SEQUENTIAL, matplotlib
 from infomax.analysis.tsne import affinities, descend
-from infomax.errors import InputError, visible
+from infomax.errors import InputError, library, visible
 from infomax.io.atomic import replacing
 
 COMPONENTS = 50
@@ -45,23 +45,19 @@ def tsne(vectors: Any, *, seed: int) -> NDArray[np.float32]:
 
 def umap(vectors: Any, *, seed: int) -> NDArray[np.float32]:
     """UMAP of ``[n, d]`` vectors in the plane ``[n, 2]``, from the same components and the same start as `tsne`."""
-    library, components = umap_library(), _principal(vectors, seed)
+    package, components = umap_library(), _principal(vectors, seed)
     if not components.any():
         return components[:, :2]
     neighbours = max(2, min(15, len(components) - 1))
     # One thread: with more, the result would depend on more than the seed.
-    method = library.UMAP(n_neighbors=neighbours, init="pca", random_state=seed, n_jobs=1)
+    method = package.UMAP(n_neighbors=neighbours, init="pca", random_state=seed, n_jobs=1)
     points: NDArray[np.float32] = method.fit_transform(components)
     return points
 
 
 def umap_library() -> Any:
     """Import umap; if it is missing, say how to install it."""
-    try:
-        import umap
-    except ModuleNotFoundError:
-        raise InputError("--projection umap", "umap-learn", "none installed", "pip install 'infomax[umap]'") from None
-    return umap
+    return library("umap", "umap", "--projection umap")
 
 
 def _principal(vectors: Any, seed: int) -> NDArray[Any]:

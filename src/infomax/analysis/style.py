@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from infomax.errors import InputError, visible
+from infomax.errors import library, visible
 from infomax.io.atomic import replacing
 
 # Twelve colours that everyone can distinguish: in OKLab the closest two are 0.18 apart with full colour vision, and
@@ -26,11 +26,7 @@ DASHED, DOTTED = (0, (4, 2.5)), (0, (1, 1.5))
 
 def matplotlib() -> Any:
     """Import matplotlib; if it is missing, say how to install it."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise InputError("picture", "matplotlib", "none installed", "pip install 'infomax[viz]'") from None
-    return matplotlib
+    return library("matplotlib", "viz", "picture")
 
 
 def in_style() -> Any:

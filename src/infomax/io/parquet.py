@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.parquet_columns import readable
-from infomax.errors import InputError, place
+from infomax.errors import InputError, library, place
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names
 
 INDEX = "__index_level_"
@@ -21,13 +22,8 @@ INDEX = "__index_level_"
 
 def need_pyarrow(path: Path) -> tuple[Any, Any]:
     """``pyarrow`` and ``pyarrow.parquet``; where they are missing, an error that says how to install them."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        remedy = "Install it: pip install 'infomax[parquet]'. Or use csv."
-        raise InputError(str(path), "pyarrow, which reads and writes parquet", "none installed", remedy) from None
-    return pyarrow, parquet
+    pyarrow = library("pyarrow", "parquet", str(path), ", which reads and writes parquet", " Or use csv.")
+    return pyarrow, import_module("pyarrow.parquet")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from infomax.arrays.sparsity import dense, pack
-from infomax.errors import InputError
+from infomax.errors import InputError, library
 from infomax.io.columns import warn_unused
 from infomax.io.record import Record
 from infomax.io.unite import unite
@@ -94,15 +94,10 @@ def _mask(key: str, mask: Any, split: int | None) -> Any:
 
 def to_pyg(graph: Record) -> Any:
     """What `Graph.to_pyg` returns."""
-    try:
-        from torch_geometric.data import Data, HeteroData
-    except ImportError:
-        remedy = "Install it: pip install 'infomax[pyg]'."
-        raise InputError("to_pyg", "torch_geometric", "none installed", remedy) from None
-    graph = graph.loaded()
+    pyg, graph = library("torch_geometric.data", "pyg", "to_pyg"), graph.loaded()
     if not graph.types:
-        return Data(**_edge_tensors(graph.adjacency), **_node_tensors(graph))
-    data = HeteroData()
+        return pyg.Data(**_edge_tensors(graph.adjacency), **_node_tensors(graph))
+    data = pyg.HeteroData()
     for kind, one in graph.by_type().items():
         data[kind].update(_node_tensors(one))
     for relation in graph.relations:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from infomax.errors import InputError
+from infomax.errors import InputError, library
 from infomax.io.parquet import need_pyarrow
 
 SHARE = 0.6
@@ -36,11 +36,7 @@ class Database:
     """
 
     def __init__(self, folder: Path, memory: int) -> None:
-        try:
-            import duckdb
-        except ImportError:
-            remedy = "Install it: pip install 'infomax[big]'."
-            raise InputError("infomax prepare", "duckdb, which sorts on disk", "none installed", remedy) from None
+        duckdb = library("duckdb", "big", "infomax prepare", ", which sorts on disk")
         need_pyarrow(folder)
         folder = folder.resolve()  # a relative path may look like an address, as md:x does
         self.folder, self.failure = folder, duckdb.Error
