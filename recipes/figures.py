@@ -23,7 +23,7 @@ from infomax.analysis.pictures import tsne
 from infomax.evaluation.metrics import silhouette
 from infomax.evaluation.probes import paper_probe
 from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.results import PAPER, SUPERVISED
+from infomax.paper.printed import PAPER, SUPERVISED
 from infomax.reports.analysis import draw_pairs
 from infomax.reports.comparison import labelled
 

@@ -20,7 +20,7 @@ from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import Splits
 from infomax.paper.baselines.deepwalk import deepwalk
 from infomax.paper.baselines.label_propagation import label_propagation
-from infomax.paper.results import PAPER
+from infomax.paper.printed import PAPER
 from infomax.paper.table import score_predictions
 from infomax.reports.comparison import labelled
 

@@ -20,7 +20,7 @@ from infomax import Graph, InputError
 from infomax.paper import command, protocol
 from infomax.paper.baselines import Baseline
 from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.results import PAPER
+from infomax.paper.printed import PAPER
 from infomax.paper.table import METHODS, Cell, make_table
 from infomax.paper.table.page import html, markdown
 

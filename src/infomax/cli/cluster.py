@@ -60,7 +60,7 @@ def cluster(
     graph folder, the groups are found on a sample of the nodes; the others join the nearest. Of several types of nodes,
     each has groups of its own.
     """
-    from infomax.io.results import write_result
+    from infomax.io.result_files import write_result
     from infomax.training.runs import types_of
 
     began, types = time.monotonic(), types_of(run)

@@ -23,7 +23,7 @@ def compare(
 
     Scores are those that infomax evaluate has shown of each run. Of several types of nodes, each is shown by itself.
     """
-    from infomax.reports.runs import compare_runs
+    from infomax.reports.side_by_side import compare_runs
 
     began, by_type = time.monotonic(), _by_type(runs)
     of_types: dict[str, Any] = {kind: compare_runs(folders) for kind, folders in by_type.items()}

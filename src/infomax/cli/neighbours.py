@@ -92,7 +92,7 @@ def neighbours(
         for part in blocks:
             _show(searched, *part)
     else:
-        from infomax.io.results import write_result
+        from infomax.io.result_files import write_result
 
         write_result(out, _columns(searched, blocks))
         many = len(searched.ids) if everything else len(wanted)

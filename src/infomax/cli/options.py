@@ -197,7 +197,7 @@ def writable(path: Path | None) -> Path | None:
 
 def result_file(path: Path | None) -> Path | None:
     """Check that a table of results can be written to a file, before the work is done."""
-    from infomax.io.results import check_result
+    from infomax.io.result_files import check_result
 
     return writable(check_result(path))
 

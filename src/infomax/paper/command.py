@@ -225,7 +225,7 @@ def figures(
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
     from infomax.paper.corruption import corruption
-    from infomax.paper.results import PAPER, SUPERVISED, TOPICS, beside_paper
+    from infomax.paper.printed import PAPER, SUPERVISED, TOPICS, beside_paper
     from infomax.paper.theory import theory
     from infomax.reports.analysis import write_analysis
     from infomax.reports.comparison import labelled

@@ -19,7 +19,7 @@ from infomax.evaluation.results import Row, summarise
 from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
 from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.results import PAPER
+from infomax.paper.printed import PAPER
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import chosen_costs, labelled, majority, raw_features
 

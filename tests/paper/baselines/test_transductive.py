@@ -15,7 +15,7 @@ from infomax import Graph
 from infomax.paper.baselines import BASELINES, average_pooling, deepwalk, gcn, planetoid
 from infomax.paper.baselines.deepwalk import closeness, random_walks, skip_gram_loss
 from infomax.paper.baselines.label_propagation import label_propagation
-from infomax.paper.results import PAPER
+from infomax.paper.printed import PAPER
 from infomax.views import WholeView
 from infomax.views.operands import operand
 from infomax.views.sampling import Neighbours

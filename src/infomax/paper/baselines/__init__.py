@@ -91,7 +91,7 @@ BASELINES: dict[str, Baseline] = {
     ),
     "Avg. pooling": Baseline("predictions", "X, A, Y", dict.fromkeys(INDUCTIVE, average_pooling.average_pooling)),
 }
-"""Name, as in `paper.results.PAPER` -> the baseline; in the order of the paper's table.
+"""Name, as in `paper.printed.PAPER` -> the baseline; in the order of the paper's table.
 
 Random walks and label propagation need a single graph: they cannot pass from one of PPI's graphs to another.
 """

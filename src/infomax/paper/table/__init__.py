@@ -29,8 +29,8 @@ from infomax.io.json import read_json, write_json
 from infomax.kernels.device import choose_device
 from infomax.paper.baselines import BASELINES, CITATION, Baseline
 from infomax.paper.experiments import EXPERIMENTS
+from infomax.paper.printed import PAPER
 from infomax.paper.protocol import probe_for
-from infomax.paper.results import PAPER
 from infomax.paper.table.page import html, markdown
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import labelled

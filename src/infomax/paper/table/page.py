@@ -11,7 +11,7 @@ from typing import Any
 from infomax.analysis.report import page, section
 from infomax.evaluation.results import score_text
 from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.results import PAPER
+from infomax.paper.printed import PAPER
 
 TITLES = {name: experiment.title for name, experiment in EXPERIMENTS.items()}
 HALVES = {
