@@ -132,9 +132,11 @@ def clean(
     looped = (coo.row == coo.col) & (not loops)
     zeros = ~looped & (values == 0) & (not binary)
     keep = ~looped & ~zeros
+    parts = (values, coo.row, coo.col)
+    weights, rows, columns = parts if keep.all() else [part[keep] for part in parts]
     # Weights of duplicates add up in double precision, as in a graph folder: so no sum depends on the order of rows.
-    weights = values[keep].astype(np.float32 if binary else np.float64)
-    matrix = sparse.coo_array((weights, (coo.row[keep], coo.col[keep])), shape=coo.shape).tocsr()
+    weights = weights.astype(np.float32 if binary else np.float64, copy=False)
+    matrix = sparse.coo_array((weights, (rows, columns)), shape=coo.shape).tocsr()
     with np.errstate(over="ignore"):
         matrix.data = np.ones_like(matrix.data) if binary else matrix.data.astype(np.float32)
     # An edge listed in both directions is no duplicate: symmetric matrices and PyG's lists hold every edge twice.
