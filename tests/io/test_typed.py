@@ -376,6 +376,7 @@ def test_frames_give_back_the_graph(graph: Graph) -> None:
     assert relations(back) == relations(graph)
     assert back.target("paper").feature_names == graph.target("paper").feature_names
     told(["edges", "author"], Graph.from_frames, {"author": edges["author", "writes", "paper"]})
+    told(["nodes: expected frames by type"], Graph.from_frames, edges, venues)
     short = {(ends[0], ends[2]): frame for ends, frame in edges.items() if ends[1] == "to"}
     assert relations(Graph.from_frames(short)).keys() == {("paper", "to", "venue")}
 

@@ -226,6 +226,17 @@ def test_each_type_trains_and_saves_what_it_needs(tmp_path):
         assert np.isfinite(vectors).all()
 
 
+def test_a_graph_seen_from_another_type_is_refused():
+    graph = typed_graph()
+    model = DGI(4, epochs=1).fit(graph)
+    with pytest.raises(
+        InputError, match=r"nodes of type paper, found nodes of type author\. .*graph\.target\('paper'\)"
+    ):
+        model.transform(graph.target("author"))
+    with pytest.raises(InputError, match="expected nodes of type paper, found nodes of one type"):
+        model.transform(Graph.from_arrays([[0], [1]], np.ones((2, 7), np.float32)))
+
+
 def test_encoders_that_do_not_fit_the_types_are_refused():
     with pytest.raises(InputError, match="PathMean: expected a graph of several types of nodes"):
         DGI(8, preset="types").fit(typed_graph().others["author"])

@@ -86,7 +86,11 @@ class Fitted:
         return Recipe(self.model_.encoder, self.scaler_, hops, self._own_part(own, hops), turn)
 
     def _check_features(self, graph: Graph) -> None:
-        """Raise InputError for a graph whose nodes, of any type, have other features than in training."""
+        """Raise InputError for a graph whose nodes are of another type, or have other features than in training."""
+        if graph.kind != (kind := self.graph_.kind):
+            expected, found = (f"nodes of type {one}" if one else "nodes of one type" for one in (kind, graph.kind))
+            remedy = f"Turn it to that type: graph.target({kind!r})." if kind in graph.types else ""
+            raise InputError("graph", expected, found, remedy)
         check_feature_names("features", graph.feature_names, self.feature_names_)
         for kind, one in self.graph_.others.items() if graph.others else ():
             names = graph.target(kind).feature_names

@@ -79,6 +79,8 @@ def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:
             raise InputError("edges", 'frames by relation, as in ("author", "writes", "paper")', shorten(str(key)))
         check_names(f"edges[{key}]", ends)
         found[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")
+    if nodes is not None and not isinstance(nodes, Mapping):
+        raise InputError("nodes", 'frames by type, as in {"author": frame}', type(nodes).__name__)
     of_nodes = {kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()}
     return of_sources(of_nodes, found, columns.as_before("edges_as"))
 
