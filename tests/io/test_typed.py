@@ -140,6 +140,12 @@ def test_mistakes_are_named_with_file_line_and_column(
     told([name.partition("/")[0], message], read_graph, tmp_path, labels="field")
 
 
+def test_a_relation_has_one_table_however_it_is_spelt(tmp_path: Path) -> None:
+    write(tmp_path, **{"edges__paper.paper": CITES, "edges__paper.to.paper": CITES})
+    found = "one file paper.to.paper.*, found paper.paper.csv and paper.to.paper.csv"
+    told([str(tmp_path / "edges"), found], read_graph, tmp_path)
+
+
 @pytest.mark.parametrize("directed", [False, True])
 def test_an_npz_gives_back_the_graph_with_the_same_bytes(tmp_path: Path, directed: bool) -> None:
     edges = {"paper": [5, 5, 3], "author": ["ann", "ann", "ann"], "weight": [2, 0.5, 1]}
@@ -377,6 +383,8 @@ def test_frames_give_back_the_graph(graph: Graph) -> None:
     assert back.target("paper").feature_names == graph.target("paper").feature_names
     told(["edges", "author"], Graph.from_frames, {"author": edges["author", "writes", "paper"]})
     told(["nodes: expected frames by type"], Graph.from_frames, edges, venues)
+    twice = {("paper", "venue"): (frame := edges["author", "writes", "paper"]), ("paper", "to", "venue"): frame}
+    told(["edges: expected one frame for each relation, found two of paper to venue"], Graph.from_frames, twice)
     short = {(ends[0], ends[2]): frame for ends, frame in edges.items() if ends[1] == "to"}
     assert relations(Graph.from_frames(short)).keys() == {("paper", "to", "venue")}
 

@@ -78,6 +78,8 @@ def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:
         if len(ends) != 3:
             raise InputError("edges", 'frames by relation, as in ("author", "writes", "paper")', shorten(str(key)))
         check_names(f"edges[{key}]", ends)
+        if ends in found:
+            raise InputError("edges", "one frame for each relation", f"two of {' '.join(ends)}")
         found[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")
     if nodes is not None and not isinstance(nodes, Mapping):
         raise InputError("nodes", 'frames by type, as in {"author": frame}', type(nodes).__name__)

@@ -71,10 +71,7 @@ def of_folder(folder: Path, columns: Columns) -> Tables:
         f"one type of nodes, rather than the several of {folder}",
     )
     nodes = {kind: Source([path], columns) for (kind,), path in _files(folder / "nodes", EXTENSIONS).items()}
-    edges = {
-        (ends[0], RELATION, ends[-1]) if len(ends) == 2 else ends: Source([path], columns)
-        for ends, path in _files(folder / "edges", EXTENSIONS).items()
-    }
+    edges = {ends: Source([path], columns) for ends, path in _files(folder / "edges", EXTENSIONS).items()}
     matrices = {kind: path for (kind,), path in _files(folder / "features", MATRICES).items()}
     for kind in matrices.keys() - nodes.keys():
         raise InputError(str(matrices[kind]), f"a table nodes/{kind}.*, to whose rows they belong", "none")
@@ -82,7 +79,7 @@ def of_folder(folder: Path, columns: Columns) -> Tables:
 
 
 def _files(folder: Path, extensions: Iterable[str]) -> dict[Any, Path]:
-    """The files of a folder by the words of their names; none where there is no such folder."""
+    """The files of a folder by the words of their names, a relation's by three; none where there is no such folder."""
     found: dict[tuple[str, ...], Path] = {}
     counts = (2, 3) if folder.name == "edges" else (1,)
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -97,6 +94,7 @@ def _files(folder: Path, extensions: Iterable[str]) -> dict[Any, Path]:
                 "a name such as paper.writes.author or paper.author" if len(counts) == 2 else "the name of a type"
             )
             raise InputError(str(path), expected, shorten(".".join(words)), "Names have no dots.")
+        words = (words[0], RELATION, words[1]) if len(words) == 2 else words
         check_names(str(path), (words[0], words[1] if len(words) == 3 else RELATION, words[-1]))
         if words in found:
             raise InputError(str(folder), f"one file {'.'.join(words)}.*", f"{found[words].name} and {path.name}")
