@@ -201,7 +201,7 @@ REFUSED = {
         ["nodes.csv: ", "'y' where 'x' should be"],
     ),
     "no features": ({"nodes": {"id": ["m", "n"]}}, ["nodes.csv: ", 'feature columns "x", "y"']),
-    "no node table": ({"nodes": {}}, ["edges.csv, without a node table: ", "no column 'x'"]),
+    "no node table": ({"nodes": {}}, ["edges.csv: ", "a node table beside it", "only the edge table"]),
     "no new node": (
         {"edges": {"source": ["a"], "target": ["c"]}, "nodes": {}},
         ["edges.csv: ", "at least one new node"],

@@ -77,3 +77,21 @@ def test_what_new_nodes_may_not_say() -> None:
     told(["labels: ", "none where nodes are attached"], Graph.from_frames, *frames, labels="city", attach_to=graph)
     without = pd.DataFrame(NEW_PEOPLE).drop(columns="city")
     told(["nodes: ", '"city"', "a cell may be empty"], Graph.from_frames, frames[0], without, attach_to=graph)
+
+
+def test_a_whole_graph_like_an_earlier_one(tmp_path: Path) -> None:
+    graph = Graph.from_frames(pd.DataFrame(KNOWS), pd.DataFrame(PEOPLE).set_index("who"))
+    edges, nodes = pd.DataFrame({"from": ["x"], "to": ["y"]}), pd.DataFrame(NEW_PEOPLE)
+    later = Graph.from_frames(edges, nodes, like=graph)
+    grown = Graph.from_frames(pd.DataFrame(NEW_KNOWS), nodes, attach_to=graph)
+    np.testing.assert_array_equal(dense(later.table[:]), dense(grown.table[:])[4:])
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    read = read_graph(tmp_path, like=graph)
+    assert read.feature_names == later.feature_names == graph.feature_names
+    np.testing.assert_array_equal(dense(read.table[:]), dense(later.table[:]))
+    assert DGI(dim=4, epochs=2).fit(graph).transform(later).vectors.shape == (2, 4)
+    told(["columns: ", "those of another graph"], Graph.from_frames, edges, nodes, like=graph, columns={"age": "date"})
+    types = Graph.from_frames({("a", "b"): pd.DataFrame(KNOWS)}, {"a": pd.DataFrame(PEOPLE)})
+    again = Graph.from_frames({("a", "b"): edges}, {"a": nodes}, like=types)
+    assert again.target("a").feature_names == types.target("a").feature_names

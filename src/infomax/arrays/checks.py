@@ -190,7 +190,7 @@ def check_features(features: Any, n: int) -> Any:
     return values
 
 
-def check_feature_names(where: str, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
+def check_feature_names(where: str, found: tuple[str, ...], expected: tuple[str, ...], remedy: str = "") -> None:
     """Refuse feature columns that differ from the expected ones or their order; the message names the first."""
     if found == expected:
         return
@@ -202,7 +202,8 @@ def check_feature_names(where: str, found: tuple[str, ...], expected: tuple[str,
     else:
         at = next(i for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b)
         what = f"{found[at]!r} where {expected[at]!r} should be, at position {at}"
-    raise InputError(where, f"the {len(expected)} feature columns of the graph trained on, in their order", what)
+    wanted = f"the {len(expected)} feature columns of the graph trained on, in their order"
+    raise InputError(where, wanted, what, remedy)
 
 
 def check_groups(groups: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:

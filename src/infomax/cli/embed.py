@@ -151,11 +151,7 @@ def open_run(
         source = read_graph(graph, nodes, attach_to=source, **columns)
     elif graph is not None:
         try:
-            source = open_graph(
-                graph, labels, source.directed, columns,
-                features=model.feature_names_, earlier=source.table_columns, encoding=source.encoding, nodes=nodes,
-                types={kind: (one.feature_names, one.encoding) for kind, one in source.by_type().items()},
-            )  # fmt: skip
+            source = open_graph(graph, labels, source.directed, columns, nodes=nodes, like=source)
         except InputError as error:
             known = source.ids.tolist() if not source.table.mapped else []
             if error.found in map(shorten, known):  # an edge to a node of the run's graph

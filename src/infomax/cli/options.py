@@ -17,7 +17,6 @@ import typer
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
-    from infomax.arrays.encoding import Encoding
     from infomax.graphs.graph import Graph
 
 GRAPH, MACHINE = "Graph", "Machine"
@@ -223,26 +222,25 @@ def open_graph(
     features: tuple[str, ...] | None = None,
     earlier: Mapping[str, str] = MappingProxyType({}),
     nodes: str | None = None,
-    encoding: Encoding | None = None,
-    types: Mapping[str, tuple[tuple[str, ...], Encoding | None]] = MappingProxyType({}),
+    like: Graph | None = None,
 ) -> Graph:
-    """Read the graph that GRAPH and NODES name, with the columns that a person chose or the features of a model.
+    """Read the graph that GRAPH and NODES name, with the columns that a person chose, or as those of another graph.
 
-    Columns of an ``earlier`` graph are taken where tables have them, and features are made by its ``encoding``; those
-    of several ``types`` by theirs.
+    Columns of an ``earlier`` graph are taken where tables have them.
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.graphs.graph import Graph
+    from infomax.io.attach import like_known
     from infomax.io.columns import Columns
     from infomax.io.reading import read_record, with_labels
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name or nodes is not None:
         chosen = Columns.of(labels or (), **{"earlier": earlier, **columns})
-        if types:
-            chosen = chosen.like_types(types)
-        elif features is not None and "features" not in columns:
-            chosen = chosen.like(features, encoding)
+        if like is not None:
+            chosen = like_known(chosen, like)
+        elif features is not None:
+            chosen = chosen.like(features, None)
         graph = Graph.of(read_record(name, nodes, chosen, directed=directed))
     elif name.lower() not in DATASETS:
         raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")
@@ -250,7 +248,7 @@ def open_graph(
         raise InputError(f"--{next(iter(columns))}", "tables to choose columns of", f"the data set {name}")
     else:
         graph = with_labels(load_dataset(name), labels or (), f"{name} --labels {','.join(labels or ())}")
-    if features is None and directed is not None and graph.directed != directed:
+    if like is None and directed is not None and graph.directed != directed:
         found = f"a graph whose edges {'are directed' if graph.directed else 'run both ways'}"
         raise InputError(name, f"tables or GraphML, for --{'' if directed else 'un'}directed", found)
     return graph

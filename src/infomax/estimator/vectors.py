@@ -91,7 +91,8 @@ class Fitted:
             expected, found = (f"nodes of type {one}" if one else "nodes of one type" for one in (kind, graph.kind))
             remedy = f"Turn it to that type: graph.target({kind!r})." if kind in graph.types else ""
             raise InputError("graph", expected, found, remedy)
-        check_feature_names("features", graph.feature_names, self.feature_names_)
+        remedy = "Columns of a table are read as that graph's were with like=model.graph_ (read_graph, from_frames)."
+        check_feature_names("features", graph.feature_names, self.feature_names_, remedy)
         for kind, one in self.graph_.others.items() if graph.others else ():
             names = graph.target(kind).feature_names
             check_feature_names(f"features of nodes of type {kind}", names, one.feature_names)

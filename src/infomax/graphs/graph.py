@@ -162,6 +162,7 @@ class Graph(Record):
         directed: bool = False,
         features: Any = None,
         attach_to: Graph | None = None,
+        like: Graph | None = None,
         **columns: Any,
     ) -> Graph:
         """A graph from an edge frame and a node frame, of pandas, polars, pyarrow or whatever hands out Arrow data.
@@ -179,11 +180,12 @@ class Graph(Record):
             directed: keep the directions.
             features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
             attach_to: the graph to which the frames' nodes, which are new, are added, as in `infomax.read_graph`.
+            like: an earlier graph, by which columns become features.
             columns: labels, ignore, id, name, source, target, weight, groups, types, edge_type, node_type, edges_as and
                 columns, a mapping of names to kinds, as in `infomax.read_graph`.
         """
-        found = read_frames(edges, nodes, directed=directed, features=features, attach_to=attach_to, **columns)
-        return cls.of(found)
+        known = {"attach_to": attach_to, "like": like}
+        return cls.of(read_frames(edges, nodes, directed=directed, features=features, **known, **columns))
 
     def to_frames(self, kind: str = "pandas") -> tuple[Any, Any]:
         """The edges and the nodes as two frames of "pandas", "polars" or "arrow", which `from_frames` reads back.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from infomax.graphs.graph import Graph
+from infomax.io.attach import like_known
 from infomax.io.columns import Columns
 from infomax.io.reading import read_record
 
@@ -30,6 +31,7 @@ def read_graph(
     columns: Mapping[str, str] | Sequence[str] = (),
     directed: bool | None = None,
     attach_to: Graph | None = None,
+    like: Graph | None = None,
 ) -> Graph:
     """Read a graph from an edge table and a node table, a folder, an npz or a GraphML file.
 
@@ -90,9 +92,13 @@ def read_graph(
         directed: keep the directions; False: an edge runs both ways. None: as a GraphML file says; of tables, False.
             Not for an npz, which says so itself.
         attach_to: the graph that the tables' nodes are added to.
+        like: an earlier graph, by which columns become features, for a model that was fitted to it.
     """
     chosen = Columns.of(
         labels, features, ignore, types, columns, id=id, source=source, target=target, weight=weight, groups=groups,
         name=name, edge_type=edge_type, node_type=node_type, edges_as=edges_as,
     )  # fmt: skip
+    if like is not None:
+        chosen.refuse(("features", "kinds"), "none where features are those of another graph")
+        chosen = like_known(chosen, like)
     return Graph.of(read_record(edges, nodes, chosen, directed=directed, attach_to=attach_to))

@@ -28,16 +28,22 @@ Links = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 """Edges ``[E]`` of new nodes: the rows at their known ends, the numbers of the new nodes from 0 on, and weights."""
 
 
+def like_known(columns: Columns, known: Record) -> Columns:
+    """The choices by which tables are read as those of a known graph were: its columns, features and encodings."""
+    columns = dataclasses.replace(columns, earlier={**known.table_columns, **columns.earlier})
+    if known.types:
+        return columns.like_types({kind: (one.feature_names, one.encoding) for kind, one in known.by_type().items()})
+    return columns if columns.matrix else columns.like(known.feature_names, known.encoding)
+
+
 def as_known(columns: Columns, known: Record) -> Columns:
     """The choices by which tables of new nodes are read: those that were made and learnt for the known graph."""
-    if not known.types:
-        columns.refuse(("labels", "ignore", "groups", "kinds", *TYPES), "none where nodes are attached to a graph")
-        return dataclasses.replace(columns.like(known.feature_names, known.encoding), earlier=known.table_columns)
-    columns.refuse(("labels", "ignore", "groups", "kinds", "matrix"), "none where nodes are attached")
-    # Where only names were read of a type, its encoding does not tell their column: the usual one is taken.
-    earlier = {"name": "name", **known.table_columns, **columns.named()}
-    like = {kind: (one.feature_names, one.encoding) for kind, one in known.by_type().items()}
-    return dataclasses.replace(columns, earlier=earlier).like_types(like)
+    last = ("matrix",) if known.types else TYPES
+    columns.refuse(("labels", "ignore", "groups", "kinds", *last), "none where nodes are attached to a graph")
+    if known.types:
+        # Where only names were read of a type, its encoding does not tell their column: the usual one is taken.
+        columns = dataclasses.replace(columns, earlier={"name": "name", **known.table_columns, **columns.named()})
+    return like_known(columns, known)
 
 
 def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
@@ -53,7 +59,6 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
         raise InputError(str(edges.source.path), 'a column "weight", as edges of the known graph have weights', "none")
     mentioned = [*edges.source.ends, *edges.ids, *(nodes.ids if nodes else ())]
     position = find_ids(known.ids, mentioned)
-    where = f"{edges.source.path}, without a node table" if nodes is None else str(nodes.source.path)
     if nodes is None:
         unknown: Any = [identifier for identifier in edges.ids if str(identifier) not in position]
         nodes = NodeTable(edges.source, np.empty(0, np.int64), unknown)
@@ -63,8 +68,11 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
     listed = Listed(nodes, position, f"of the known graph, or listed in {nodes.source.path}")
     ends = find_rows(edges, listed, listed)
     known_are_made = nodes.features is None and made(known.feature_names)
+    if nodes.source is edges.source and not known_are_made:
+        expected, found = "a node table beside it, with the features of the new nodes", "only the edge table"
+        raise InputError(str(edges.source.path), expected, found)
     names = known.feature_names if known_are_made else tuple(nodes.feature_names)
-    check_feature_names(where, names, known.feature_names)
+    check_feature_names(str(nodes.source.path), names, known.feature_names)
     return _grow(known, ends, edges.weight, nodes)
 
 

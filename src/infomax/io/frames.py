@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, shorten
 from infomax.io import parquet, tables
-from infomax.io.attach import as_known, attach
+from infomax.io.attach import as_known, attach, like_known
 from infomax.io.attach_types import attach_types
 from infomax.io.columns import Columns
 from infomax.io.features import check_rows, matrix_names
@@ -27,11 +27,21 @@ from infomax.io.writing import arrow_edges, arrow_nodes
 
 
 def read_frames(
-    edges: Any, nodes: Any, *, directed: bool, features: Any, attach_to: Record | None = None, **columns: Any
+    edges: Any,
+    nodes: Any,
+    *,
+    directed: bool,
+    features: Any,
+    attach_to: Record | None = None,
+    like: Record | None = None,
+    **columns: Any,
 ) -> Record:
     """What `Graph.from_frames` returns."""
     matrix = features if hasattr(features, "shape") else None
     chosen = Columns.of(features=None if matrix is not None else features, **columns)
+    if like is not None:
+        chosen.refuse(("features", "kinds"), "none where features are those of another graph")
+        chosen = like_known(chosen, like)
     if attach_to is not None:
         chosen = as_known(chosen, attach_to)
         if isinstance(edges, Mapping) and not attach_to.types:
@@ -43,7 +53,7 @@ def read_frames(
         return read_types(found, directed=directed) if attach_to is None else attach_types(found, attach_to)
     node_table = None
     if nodes is None:
-        if attach_to is None:
+        if attach_to is None and like is None:
             chosen.refuse_without_nodes("that was given")
         if matrix is not None:
             raise InputError("features", "a node frame, to whose rows they belong", "none")

@@ -30,13 +30,15 @@ def id_twice(nodes: Source, column: str, identifier: Any, first: int, number: in
 
 def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed: str) -> InputError:
     """The error for an end of an edge, the row of this number, that is no node; ``listed`` says where nodes are."""
-    remedy = "Add a row for it there, or remove the edge."
+    remedy = (
+        "Add a row for it there, or remove the edge. Where ids are in another column: --id COLUMN (in Python: id=)."
+    )
     return InputError(edges.place(number, column), f"an id {listed}", shorten(identifier), remedy)
 
 
 def listed_in(nodes: Source, *, integers: bool) -> str:
     """Where an id should be listed."""
-    return f"listed in {nodes.path} ({_kind(integers)})"
+    return f'listed in {nodes.path} ({_kind(integers)} in column "{nodes.chosen.identifier}")'
 
 
 def _kind(integers: bool) -> str:
