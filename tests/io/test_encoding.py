@@ -29,6 +29,7 @@ from infomax.arrays.encoding import WIDTH, Column, Encoding
 from infomax.arrays.moments import Moments
 from infomax.arrays.sparsity import dense
 from infomax.arrays.survey import Survey
+from infomax.arrays.words import Words
 from infomax.errors import InputWarning
 from infomax.io import sources
 from infomax.io.prepare import prepare
@@ -229,7 +230,7 @@ def test_the_words_of_texts_are_those_that_a_plain_loop_finds(texts: list[str | 
         "".join(char if unicodedata.category(char)[0] in "LN" else " " for char in (text or "").lower()).split()
         for text in texts[first:]
     ]
-    words = cells.Words(pa.array(texts, pa.large_string())[first:])
+    words = Words(pa.array(texts, pa.large_string())[first:])
     codes, vocabulary = words.numbered
     found = [vocabulary[code].decode() for code in codes]
     assert [found[start:stop] for start, stop in itertools.pairwise(words.starts)] == expected

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
-from functools import cached_property, lru_cache
-from hashlib import blake2b
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from infomax.errors import shorten
 
@@ -69,39 +65,43 @@ def plain(values: Any) -> Any:
         return values.cast(pa.large_list(pa.float64() if numeric else pa.large_string()))
     if types.is_null(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         words = values.cast(pa.large_string())
-        starts, data = _utf8(words)
+        starts, data = utf8(words)
         if _OUTER[_letters(data, starts[:-1])].any() or _OUTER[_letters(data, starts[1:] - 1)].any():
             words = compute.utf8_trim_whitespace(words)
-            starts, _ = _utf8(words)
+            starts, _ = utf8(words)
         if np.diff(starts).min(initial=_LONGEST) < _LONGEST:
             words = compute.if_else(compute.is_in(words, pa.array(MISSING, pa.large_string())), None, words)
         return words
     raise UnreadableError(0, "a column of another type", f"type {kind}")
 
 
-def distinct(values: Any, repeated: bool = True) -> tuple[Any, Any]:
-    """The different cells of a column that is no list, plain; and which one ``[n]`` each row has, null for none.
+class Distinct(NamedTuple):
+    """The different cells of a column, plain; and which one ``[n]`` each row has, null for none."""
 
-    Where cells are not repeated, each counts as another one.
-    """
+    cells: Any
+    rows: Any
+
+
+def distinct(values: Any, repeated: bool = True) -> Distinct:
+    """The different cells of a column, in order of appearance; where they are not repeated each counts as another."""
     import pyarrow as pa
     from pyarrow import types
 
     if not repeated:
         words = plain(values)
         there = words.is_valid().to_numpy(zero_copy_only=False)
-        return words.drop_null(), pa.array(np.cumsum(there) - 1, mask=~there)
+        return Distinct(words.drop_null(), pa.array(np.cumsum(there) - 1, mask=~there))
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if not types.is_string(values.type) and not types.is_large_string(values.type):
         coded = plain(values).dictionary_encode()
-        return coded.dictionary, coded.indices
+        return Distinct(coded.dictionary, coded.indices)
     coded = values.dictionary_encode()
     words = plain(coded.dictionary)
-    if words.null_count or len(_utf8(words)[1]) < len(_utf8(coded.dictionary.cast(pa.large_string()))[1]):
+    if words.null_count or len(utf8(words)[1]) < len(utf8(coded.dictionary.cast(pa.large_string()))[1]):
         again = words.dictionary_encode()  # white space was removed, and two may be one
-        return again.dictionary, again.indices.take(coded.indices)
-    return words, coded.indices
+        return Distinct(again.dictionary, again.indices.take(coded.indices))
+    return Distinct(words, coded.indices)
 
 
 def shown(values: Any, row: int) -> str:
@@ -120,7 +120,7 @@ def texts(values: Any) -> Any:
     return compute.replace_substring_regex(values, r"^(-?\d+)\.0+$", r"\1") if _has_digits(values) else values
 
 
-def _utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Where each text begins and the last one ends ``[n + 1]`` among the bytes, and their bytes."""
     _, offsets, data = values.buffers()
     starts = np.frombuffer(offsets, np.int64)[values.offset :] if len(values) else np.zeros(1, np.int64)
@@ -135,7 +135,7 @@ def _letters(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint8
 
 def _has_digits(values: Any) -> bool:
     """Whether any text begins with a digit, a sign or a point: else it needs no search for numbers and times."""
-    starts, data = _utf8(values)
+    starts, data = utf8(values)
     return bool(_DIGITS[_letters(data, starts[:-1])].any())
 
 
@@ -184,7 +184,7 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
         return values, known & False
     if not types.is_large_string(values.type) or not _has_digits(values):
         return pa.nulls(len(values), when), known
-    lengths = np.diff(_utf8(values)[0])
+    lengths = np.diff(utf8(values)[0])
     if ((lengths == 10) | (lengths > 15) | ~known).all():  # pyarrow reads an hour alone as well, 2013-05-27 08
         with suppress(pa.ArrowInvalid):
             return values.cast(when), known & False
@@ -226,16 +226,11 @@ def hours(values: Any) -> NDArray[np.float64]:
     return at - np.floor(at)
 
 
-_LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(range(128, 256))
-_MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
-_LONG, _ALL = 64, cast(Any, slice(None))
-
-
 def matches(values: Any, pattern: str) -> NDArray[np.bool_]:
     """Which texts ``[n]`` a pattern fits that begins with a digit, a sign, or a mark of money."""
     from pyarrow import compute
 
-    starts, data = _utf8(values)
+    starts, data = utf8(values)
     if not _AMOUNTS[_letters(data, starts[:-1])].any():
         return np.zeros(len(values), bool)
     found: NDArray[np.bool_] = compute.match_substring_regex(values, pattern).to_numpy(zero_copy_only=False)
@@ -244,7 +239,7 @@ def matches(values: Any, pattern: str) -> NDArray[np.bool_]:
 
 def marked(values: Any, marks: bytes) -> NDArray[np.bool_]:
     """Which texts ``[n]`` hold one of the marks, each of one byte."""
-    starts, data = _utf8(values)
+    starts, data = utf8(values)
     found = data == marks[0]
     for mark in marks[1:]:
         found |= data == mark
@@ -253,98 +248,6 @@ def marked(values: Any, marks: bytes) -> NDArray[np.bool_]:
     return there
 
 
-class Words:
-    """The words of a plain column: of text in lower case, letters and digits; of lists their entries.
-
-    ``starts`` ``[n + 1]`` says where those of each row begin.
-    """
-
-    def __init__(self, values: Any) -> None:
-        import pyarrow as pa
-        from pyarrow import compute, types
-
-        if types.is_large_list(values.type):
-            lengths = compute.fill_null(compute.list_value_length(values), 0).to_numpy(zero_copy_only=False)
-            entries = compute.fill_null(values.flatten().cast(pa.large_string()), "").dictionary_encode()
-            codes, words = entries.indices.to_numpy(), [word.encode() for word in entries.dictionary.to_pylist()]
-            there = codes != (words.index(b"") if b"" in words else -1)
-            self.starts, self.numbered = sums(there)[sums(lengths)], (codes[there], words)
-            return
-        values = texts(values)
-        if _utf8(values)[1].max(initial=0) > 127:
-            odd = compute.fill_null(compute.invert(compute.string_is_ascii(values)), False)
-            small = compute.replace_substring_regex(compute.utf8_lower(values.filter(odd)), r"[^\pL\pN]+", " ")
-            values = compute.replace_with_mask(values, odd, small)
-        values = compute.fill_null(values, "")
-        starts = _utf8(values)[0] + np.arange(len(values) + 1)
-        # A space before each text, so that the words of two do not touch; and eight behind the last word.
-        together = pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
-        joined = compute.binary_join(together, pa.scalar(" ", pa.large_string()))
-        self.text = b" %b        " % _utf8(joined)[1].tobytes().translate(_LETTERS)
-        letters = np.frombuffer(self.text, np.uint8) != 32
-        borders = np.flatnonzero(letters[1:] != letters[:-1]) + 1
-        self.begins = np.ascontiguousarray(borders[::2])
-        self.lengths, self.starts = borders[1::2] - self.begins, np.searchsorted(self.begins, starts)
-
-    @cached_property
-    def numbered(self) -> tuple[NDArray[np.int32], list[bytes]]:
-        """The position ``[w]`` of each word in a vocabulary, and the vocabulary.
-
-        Eight bytes are one integer, which is found in a dictionary several times as fast as text is. So words are
-        numbered by their first eight bytes, those that go on by that number and the next eight, and so on.
-        """
-        import pyarrow as pa
-
-        text, begins, lengths = self.text, self.begins, self.lengths
-        eight = np.ndarray(len(text) - 7, "<u8", text, 0, (1,))
-        codes, words, rest = np.zeros(len(begins), np.int32), [b""], _ALL
-        for at in range(0, _LONG, 8):
-            masks = _MASKS.take(lengths[rest] - at, mode="clip")
-            pieces = pa.array(eight[begins[rest] + at] & masks).dictionary_encode()
-            known, pairs = pieces.dictionary.to_numpy().astype("<u8").view("S8").tolist(), pieces
-            if at:
-                both = codes[rest].astype(np.int64) << 32 | pieces.indices.to_numpy()
-                pairs = pa.array(both).dictionary_encode()
-                known = [words[pair >> 32] + known[pair & 0xFFFFFFFF] for pair in pairs.dictionary.to_pylist()]
-            codes[rest] = pairs.indices.to_numpy() + len(words)
-            words += known
-            rest = np.flatnonzero(lengths > at + 8)
-            if not len(rest):
-                break
-        codes[rest] = np.arange(len(words), len(words) + len(rest))  # the longest, each by itself
-        return codes, words + [text[begins[at] : begins[at] + lengths[at]] for at in rest]
-
-    @cached_property
-    def hashes(self) -> NDArray[np.uint32]:
-        """A hash (BLAKE2b) of each word of the vocabulary."""
-        return hashed(self.numbered[1])
-
-    def counted(self, counts: NDArray[np.int64]) -> dict[bytes, int]:
-        """How often each word is there, but for very long ones, if each row ``[n]`` is there so often."""
-        codes, words = self.numbered
-        weights = None if (counts == 1).all() else np.repeat(counts, np.diff(self.starts))
-        often = np.bincount(codes, weights, len(words)).astype(np.int64).tolist()
-        return {word: count for word, count in zip(words, often, strict=True) if count and len(word) <= _LONG}
-
-    def added(self, weights: NDArray[Any], columns: NDArray[Any], width: int) -> sparse.csr_array:
-        """The sums ``[n, width]`` of what each word of the vocabulary weighs, in the column that is its own."""
-        (codes, words), n = self.numbered, len(self.starts) - 1
-        short = np.int32 if len(codes) < 2**31 else np.int64  # scipy takes less time with short ones
-        starts, columns, each = self.starts.astype(short), columns.astype(short), np.arange(len(words) + 1, dtype=short)
-        found = sparse.csr_array((np.ones(len(codes), weights.dtype), codes, starts), shape=(n, len(words)))
-        return found @ sparse.csr_array((weights, columns, each), shape=(len(words), width))
-
-
 def sums(lengths: NDArray[Any]) -> NDArray[np.int64]:
     """Where each of so many entries ``[n]`` begin, and where the last end."""
     return np.concatenate([[0], np.cumsum(lengths)])
-
-
-def hashed(words: Iterable[bytes]) -> NDArray[np.uint32]:
-    """A hash (BLAKE2b) of each word ``[w]``."""
-    return np.frombuffer(b"".join(map(_hash, words)), "<u4")
-
-
-@lru_cache(1 << 18)
-def _hash(word: bytes) -> bytes:
-    return blake2b(word, digest_size=4).digest()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays import cells
+from infomax.arrays.words import Words, hashed
 from infomax.errors import InputError, shorten
 
 WIDTH = 256
@@ -85,7 +86,7 @@ class Column:
         if at >= len(words) or not words[at]:
             return self.features[at] if more else f"less of {self.features[at]}"
         # The sign of a word is told by its hash.
-        more = more == bool(cells.hashed([words[at].encode()])[0] >> 31)
+        more = more == bool(hashed([words[at].encode()])[0] >> 31)
         return f"{self.name}: {words[at]}" if more else f"less of {self.name}: {words[at]}"
 
     def encode(self, values: Any) -> list[Entries | sparse.csr_array]:
@@ -145,7 +146,7 @@ class Column:
         return block[rows.fill_null(len(when)).to_numpy()]  # type: ignore[no-any-return]
 
     def _text(self, values: Any) -> sparse.csr_array:
-        words = cells.Words(values)
+        words = Words(values)
         weight = np.log((1 + self.learnt["documents"]) / (1 + np.array(self.learnt["frequency"], np.float64))) + 1
         entries = weight[words.hashes % FINE] * np.where(words.hashes >> 31, 1, -1)
         block = words.added(entries, words.hashes % WIDTH, WIDTH)

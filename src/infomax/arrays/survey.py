@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from infomax.arrays import cells
 from infomax.arrays.encoding import EXPECTED, FEATURES, FINE, WIDTH, Column, Encoding, lists
 from infomax.arrays.moments import Moments
+from infomax.arrays.words import Words, hashed
 from infomax.errors import shorten
 
 DISTINCT = 100_000
@@ -54,7 +55,7 @@ class _Found:
         self.numbers, self.times = Moments(), Moments()
         self.whole, self.least, self.is_list = True, math.inf, False
         self.ranges = dict.fromkeys(("season", "weekday", "hour"), (math.inf, -math.inf))
-        self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[cells.Words, NDArray[np.int64]]]()
+        self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[Words, NDArray[np.int64]]]()
         self.vocabulary: Counter[bytes] | None = Counter()
         self.written = Counter[str]()
         self.bad: dict[str, tuple[str, str]] = {}
@@ -143,7 +144,7 @@ class _Found:
     def _words(self, values: Any, counts: NDArray[np.int64]) -> None:
         from pyarrow import types
 
-        words = cells.Words(values)
+        words = Words(values)
         self.documents += int(counts.sum())
         self.words += int(counts @ np.diff(words.starts))
         if types.is_large_string(values.type):
@@ -168,7 +169,7 @@ class _Found:
     def frequent(self) -> list[str]:
         """The most frequent word of each hashed column, "" where there is none; nothing where words are too many."""
         best, counted = dict[int, tuple[int, bytes]](), self.vocabulary or Counter()
-        for column, (word, count) in zip(cells.hashed(counted) % WIDTH, counted.items(), strict=True):
+        for column, (word, count) in zip(hashed(counted) % WIDTH, counted.items(), strict=True):
             best[column] = min((-count, word), best.get(column, (0, b"")))
         return [best.get(column, (0, b""))[1].decode() for column in range(WIDTH)] if best else []
 
