@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -28,6 +28,8 @@ class Table:
     """Features ``[N, F]`` in memory, a dense array or CSR; indexing by rows gives them, float32."""
 
     values: Features
+    scaler: Scaler | None = field(default=None, kw_only=True)
+    """What scales rows as they are read; those in memory are scaled already."""
     mapped: ClassVar[bool] = False
     """Whether rows are read from disk when they are asked for."""
 
@@ -101,7 +103,6 @@ class MappedTable(Table):
     mapped: ClassVar[bool] = True
     stored: Statistics | None = None
     """The statistics of the array as it is."""
-    scaler: Scaler | None = None
 
     def __getitem__(self, rows: Any) -> NDArray[np.float32]:
         take = isinstance(self.values, np.ndarray) and isinstance(rows, np.ndarray) and rows.dtype != bool
@@ -119,7 +120,7 @@ class MappedTable(Table):
 
     def scaled(self, scaler: Scaler) -> MappedTable:
         """The same rows, scaled as they are read."""
-        return MappedTable(self.values, self.stored, scaler)
+        return MappedTable(self.values, self.stored, scaler=scaler)
 
     def grown(self, rows: Features) -> MappedTable:
         """With rows of new nodes below."""

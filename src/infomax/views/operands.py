@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from infomax.arrays.integrity import refuse_not_finite
-from infomax.arrays.table import Features, MappedTable, Table
+from infomax.arrays.table import Features, Table
 from infomax.kernels import Backend, Place
 from infomax.kernels.host import row_product, transposed_product
 from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device
@@ -164,7 +164,7 @@ def _table(features: Table, backend: Backend, dtype: torch.dtype) -> tuple[Tenso
 
 def _blocks(features: Table, device: torch.device) -> Iterator[tuple[int, Tensor]]:
     """Yield blocks of dense features on a GPU, float32, each with its first row; mapped ones are scaled there."""
-    if isinstance(features, MappedTable) and is_mapped(features.values):
+    if features.mapped and is_mapped(features.values):
         scaler = features.scaler
         yield from ((start, scaled(block, scaler)) for start, block in read_blocks(features.values, device))
         return

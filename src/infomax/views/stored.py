@@ -14,7 +14,7 @@ from torch.nn.functional import embedding_bag
 from infomax import machine
 from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.scaling import Scaler
-from infomax.arrays.table import MappedTable, Table
+from infomax.arrays.table import Table
 from infomax.io.memory import BYTES
 from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
@@ -31,7 +31,7 @@ ROOM = 0.8
 class StoredTable:
     """A table ``[N, F]`` on disk whose rows are read when a batch needs them."""
 
-    def __init__(self, table: MappedTable) -> None:
+    def __init__(self, table: Table) -> None:
         self.table, self.raw = table, table.values
         self.scaler = table.scaler or Scaler("none")
         mapped: Any = getattr(self.raw, "base", None)
@@ -111,7 +111,7 @@ class StoredTable:
 
 def rows_of(table: Table, backend: Backend) -> Any:
     """A table whose rows batches gather: on the device, or for a CPU on disk if they are there."""
-    if isinstance(table, MappedTable) and backend.device.type == "cpu":
+    if table.mapped and backend.device.type == "cpu":
         return StoredTable(table)
     return to_gather(table, backend, dense_share=0, dense_bytes=DENSE_BYTES)
 
