@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from infomax.datasets.local_files import LocalFiles, input_errors, read_array, read_matrix
+from infomax.arrays.folder import map_array
+from infomax.datasets.local_files import LocalFiles, input_errors
 from infomax.graphs.graph import Graph
+from infomax.io.features import read_matrix
 from infomax.io.unite import unite
 
 SOURCE = "They are in the folder data of the repository liun-online/HeCo on GitHub."
@@ -58,8 +60,8 @@ def _read(name: str, features: Path, labels: Path, *others: Path) -> Graph:
     splits = {}
     for path in others[len(about.edges) :]:
         part, _, count = path.stem.partition("_")
-        splits[f"{_PARTS[part]}_{count}"] = np.isin(np.arange(n), read_array(path))
+        splits[f"{_PARTS[part]}_{count}"] = np.isin(np.arange(n), map_array(path, remedy=""))
     nodes: dict[str, dict[str, Any]] = {kind: {"ids": np.arange(size)} for kind, size in sizes.items()}
-    classes = read_array(labels).astype(np.int64)
+    classes = map_array(labels, remedy="").astype(np.int64)
     nodes[about.labelled] |= {"features": values, "labels": {"class": classes}, "splits": splits}
     return Graph.of(unite(nodes, links)).target(about.labelled)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from infomax.datasets.fetch import data_folders, data_path
 from infomax.errors import InputError
@@ -52,25 +51,6 @@ class LocalFiles:
         """The graph in the files that `find` returned."""
         with input_errors(paths[0].parent, "the files as they were published"):
             return self.layouts[tuple(path.name for path in paths)](*paths)
-
-
-def read_array(path: Path) -> NDArray[Any]:
-    """The array of an ``.npy``, memory-mapped: only the rows that are used are read."""
-    with input_errors(path, "an npy file of numbers"):
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        return array
-
-
-def read_arrays(path: Path, *keys: str) -> list[NDArray[Any]]:
-    """The arrays of an ``.npz`` that have these keys."""
-    with input_errors(path, f"an npz file with {', '.join(keys)}"), np.load(path, allow_pickle=False) as archive:
-        return [archive[key] for key in keys]
-
-
-def read_matrix(path: Path) -> sparse.sparray:
-    """A sparse matrix that scipy wrote."""
-    with input_errors(path, "an npz file of a sparse matrix, as scipy writes it"):
-        return sparse.load_npz(path)
 
 
 def read_json(path: Path) -> dict[str, Any]:

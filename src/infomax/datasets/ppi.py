@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.datasets.local_files import LocalFiles, read_array, read_arrays, read_json, read_links
+from infomax.arrays.folder import map_array
+from infomax.datasets.local_files import LocalFiles, read_json, read_links
 from infomax.graphs.graph import Graph
+from infomax.io.archive import read_arrays
 
 FEATURES, FUNCTIONS = 50, 121
 
@@ -27,15 +29,15 @@ def _read_rebuilt(path: Path) -> Graph:
     The labels of 714 nodes are not known. Neither are the features of 402 training nodes; only the number of ones
     per column among them is. Each of these nodes gets the mean, so that every column keeps its mean.
     """
-    edges, tissue, split, gene, names = read_arrays(path, "edges", "tissue", "split", "gene", "tissue_names")
-    packed, known, ones = read_arrays(path, "feats", "feat_known", "train_feature_ones_total")
-    features = np.unpackbits(packed, axis=1, count=FEATURES).astype(np.float32)
-    features[~known] = (ones - features[split == 0].sum(axis=0)) / max(np.count_nonzero(~known), 1)
-    packed, known = read_arrays(path, "labels", "label_known")
-    functions = np.unpackbits(packed, axis=1, count=FUNCTIONS).astype(np.int8)
-    functions[~known] = -1
-    ids = [f"{names[place]}/{number}" for place, number in zip(tissue, gene, strict=True)]
-    return _graph(edges, features, functions, tissue, split, ids=ids)
+    arrays = read_arrays(path)
+    tissue, split, names, unknown = arrays["tissue"], arrays["split"], arrays["tissue_names"], ~arrays["feat_known"]
+    features = np.unpackbits(arrays["feats"], axis=1, count=FEATURES).astype(np.float32)
+    missing = arrays["train_feature_ones_total"] - features[split == 0].sum(axis=0)
+    features[unknown] = missing / max(np.count_nonzero(unknown), 1)
+    functions = np.unpackbits(arrays["labels"], axis=1, count=FUNCTIONS).astype(np.int8)
+    functions[~arrays["label_known"]] = -1
+    ids = [f"{names[place]}/{number}" for place, number in zip(tissue, arrays["gene"], strict=True)]
+    return _graph(arrays["edges"], features, functions, tissue, split, ids=ids)
 
 
 def _read_archive(*paths: Path) -> Graph:
@@ -44,7 +46,7 @@ def _read_archive(*paths: Path) -> Graph:
     The features of the archive are standardised. A column still has two values, and the larger stands for 1, so they
     are turned back into 0 and 1: a model trained on one form can then embed the other.
     """
-    columns = [[read_array(path) for path in paths[part::4]] for part in (1, 2, 3)]
+    columns = [[map_array(path, remedy="") for path in paths[part::4]] for part in (1, 2, 3)]
     sizes = [len(features) for features in columns[0]]
     starts = np.cumsum([0, *sizes[:-1]])
     edges = [read_links(read_json(path)["links"]) + start for path, start in zip(paths[::4], starts, strict=True)]

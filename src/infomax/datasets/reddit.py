@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.datasets.local_files import LocalFiles, read_array, read_arrays, read_json, read_links, read_matrix
+from infomax.datasets.local_files import LocalFiles, input_errors, read_json, read_links
 from infomax.graphs.graph import Graph
+from infomax.io.features import read_matrix
 
 _SOURCE = (
     "The first four are GraphSAINT's: torch_geometric.datasets.Reddit2(FOLDER) leaves them in FOLDER/raw. The next "
@@ -25,7 +26,7 @@ _SOURCE = (
 
 def _read_reddit2(adjacency: Path, features: Path, class_map: Path, role: Path) -> Graph:
     """PyG's Reddit2, as GraphSAINT published it: 232,965 posts."""
-    values, communities, rows = read_array(features), read_json(class_map), read_json(role)
+    values, communities, rows = read_matrix(features), read_json(class_map), read_json(role)
     n = len(values)
     community = [communities[str(row)] for row in range(n)]
     masks = [np.isin(np.arange(n), rows[part]) for part in ("tr", "va", "te")]
@@ -38,14 +39,15 @@ def _read_graphsage(graph: Path, features: Path, id_map: Path, class_map: Path) 
     nodes, edges = content["nodes"], read_links(content["links"])  # a link's ends are positions in that list
     ids = [str(node["id"]) for node in nodes]
     validation, test = (np.array([node[part] for node in nodes], dtype=bool) for part in ("val", "test"))
-    values = read_array(features)[[rows[identifier] for identifier in ids]]
+    values = read_matrix(features)[[rows[identifier] for identifier in ids]]
     community = [communities[identifier] for identifier in ids]
     return Graph.from_arrays(edges, values, ids=ids, **_columns(community, ~validation & ~test, validation, test))
 
 
 def _read_reddit(adjacency: Path, data: Path) -> Graph:
     """PyG's and DGL's Reddit: 232,965 posts, 57 million edges."""
-    features, community, part = read_arrays(data, "feature", "label", "node_types")
+    with input_errors(data, "an npz file with feature, label and node_types"), np.load(data) as archive:
+        features, community, part = (archive[key] for key in ("feature", "label", "node_types"))
     masks = [part == number for number in (1, 2, 3)]
     return Graph.from_scipy(read_matrix(adjacency), features, binary=True, **_columns(community, *masks))
 
