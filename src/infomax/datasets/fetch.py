@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from infomax.arrays.hashes import file_hash
 from infomax.errors import InputError
 from infomax.io.atomic import locked
 from infomax.progress import Progress, silent
@@ -85,9 +85,7 @@ def check(path: Path, file: PublicFile) -> None:
     """Refuse a file of any other size or SHA-256."""
     found = f"{path.stat().st_size:,} bytes"
     if path.stat().st_size == file.size:
-        with path.open("rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
-        if digest == file.sha256:
+        if (digest := file_hash(path)) == file.sha256:
             return
         found = f"SHA-256 {digest}"
     expected = f"{file.size:,} bytes with SHA-256 {file.sha256}"

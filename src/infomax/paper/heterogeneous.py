@@ -15,6 +15,7 @@ from infomax.estimator import DGI
 from infomax.evaluation.probes import score_splits, validated_probe
 from infomax.evaluation.splits import PARTS, encode_labels
 from infomax.graphs.graph import Graph
+from infomax.io.unite import union
 from infomax.kernels.device import choose_device
 from infomax.parts.encoders import GCN, PathMean
 from infomax.progress import Progress, silent
@@ -69,9 +70,6 @@ def score_types(dataset: str, *, runs: int = 10, device: str = "auto", progress:
 def flattened(graph: Graph) -> Graph:
     """All nodes of a graph of several types as one type, those of its own type first; others' features are zero."""
     sizes = {kind: graph.target(kind).num_nodes for kind in sorted(graph.types, key=graph.kind.__ne__)}
-    grid = {kind: {other: sparse.csr_array((n, m)) for other, m in sizes.items()} for kind, n in sizes.items()}
-    for relation in graph.relations:
-        grid[relation.source][relation.target] += relation.matrix()
     others = sparse.csr_array((sum(sizes.values()) - graph.num_nodes, graph.num_features), dtype=np.float32)
     features = sparse.vstack([sparse.csr_array(graph.features), others], format="csr")
-    return Graph.from_scipy(sparse.block_array([list(row.values()) for row in grid.values()], format="csr"), features)
+    return Graph.from_scipy(union(graph.relations, sizes), features)
