@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from sample_graphs import random_graph
+from sample_graphs import random_graph, typed_graph
 
 from infomax import DGI, Graph
 from infomax.analysis import pictures
@@ -36,6 +36,7 @@ REGIMES = {
     "flips": (GRAPH, replace(SMALL, corruption=partial(flip_edges, rho=0.3))),
     "patches": (GRAPH, replace(PRESETS["patches"], dim=4, epochs=1, views=PATCHES)),
     "many": (many_graphs(), replace(PRESETS["many-graphs"], dim=8, epochs=2)),
+    "types": (typed_graph(), replace(PRESETS["types"], dim=8, epochs=2)),
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -141,8 +140,7 @@ def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE, rows: NDArray[
     """
     graph, preset, device = model.graph_.seen(), model.preset_, choose_device(model.device)
     parts = model.model_.to(device)
-    scaled = dataclasses.replace(graph, table=graph.table.scaled(model.scaler_))
-    views = preset.views(scaled, parts.encoder.rule, preset.corruption, device)
+    views = preset.views(graph.scaled(model.scaler_), parts.encoder.rule, preset.corruption, device)
     views.prepare(parts.encoder.depth)
     if rows is not None:
         views.choose(torch.from_numpy(rows).to(device))
