@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
@@ -19,7 +18,7 @@ from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
 from infomax.paper.baselines import shared
-from infomax.views.operands import Operand, operand
+from infomax.views.propagation import NEIGHBOURS, Propagation
 from infomax.views.sampling import Neighbours, by_level, sample_patches
 
 
@@ -77,7 +76,7 @@ class AveragePooling(nn.Module):
         self.head = glorot((settings.dim, outputs), generator=generator)
         self.offset = nn.Parameter(torch.zeros(outputs))
 
-    def over_graph(self, h: Tensor, mean: Operand, drop: shared.Drop) -> Tensor:
+    def over_graph(self, h: Tensor, mean: Propagation, drop: shared.Drop) -> Tensor:
         """Logits ``[N, C]`` from features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours."""
         for layer in self.layers:
             h = drop(layer(h, mean @ layer.messages(h)))
@@ -97,11 +96,9 @@ Batches: TypeAlias = Callable[[AveragePooling, shared.Drop, torch.Generator], It
 """One epoch: yields the logits of some labelled nodes and their codes."""
 
 
-def whole(graph: Graph, device: torch.device) -> tuple[Tensor, Operand]:
+def whole(graph: Graph, device: torch.device) -> tuple[Tensor, Propagation]:
     """A graph's features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours (0 if there are none)."""
-    degree = np.asarray(graph.adjacency.sum(axis=1))
-    mean = sparse.diags_array(1 / np.maximum(degree, 1)) @ graph.adjacency
-    return torch.from_numpy(graph.features).to(device), operand(sparse.csr_array(mean), device)
+    return torch.from_numpy(graph.features).to(device), Propagation.of(graph, NEIGHBOURS, device)
 
 
 def graph_by_graph(graph: Graph, codes: Tensor, device: torch.device) -> Batches:
@@ -169,7 +166,7 @@ def average_pooling(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings | None = None
 ) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph."""
-    scaled, targets = shared.rescaled(graph, "columns"), shared.training_codes(graph, codes, device)
+    scaled, targets = graph.scaled(graph.scaler("columns")), shared.training_codes(graph, codes, device)
     settings = settings or (ONE_GRAPH if graph.groups is None else MANY_GRAPHS)
     everything = whole(scaled, device)
     held_out = graph.splits["validation"] & known(codes)

@@ -93,7 +93,7 @@ def fastgcn(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = REDDIT
 ) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph, without sampling."""
-    scaled, targets = shared.rescaled(graph, "columns"), shared.training_codes(graph, codes, device)
+    scaled, targets = graph.scaled(graph.scaler("columns")), shared.training_codes(graph, codes, device)
     model = train(scaled.seen(), targets, settings, seed, device)
     with torch.no_grad():
         return shared.decide(model(*gcn.whole(scaled, device)), codes)

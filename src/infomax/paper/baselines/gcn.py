@@ -127,7 +127,7 @@ def whole(graph: Graph, device: torch.device) -> tuple[Operand, Propagation]:
 
 def gcn(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = KIPF) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; trained on the seen nodes, then run over the whole graph."""
-    scaled, targets = shared.rescaled(graph, settings.scale), shared.training_codes(graph, codes, device)
+    scaled, targets = graph.scaled(graph.scaler(settings.scale)), shared.training_codes(graph, codes, device)
     everything = whole(scaled, device)
     held_out = np.flatnonzero(graph.splits["validation"] & known(codes))
     rows, checks = (torch.from_numpy(values).to(device) for values in (held_out, codes[held_out]))

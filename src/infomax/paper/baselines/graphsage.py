@@ -177,7 +177,7 @@ def graphsage(
     aggregator: str, graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
 ) -> NDArray[np.float32]:
     """Learn vectors ``[N, 2 dim]``; the codes are not used."""
-    scaled = shared.rescaled(graph, "columns")
+    scaled = graph.scaled(graph.scaler("columns"))
     return vectors(train(aggregator, scaled.seen(), settings, seed, device), scaled, settings, seed, device)
 
 

@@ -1,8 +1,7 @@
-"""What the baselines share: scaling, dropout, and the loss for one label or several labels per node."""
+"""What the baselines share: dropout, and the loss for one label or several labels per node."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -12,15 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from infomax.arrays.scaling import Scale
 from infomax.graphs.graph import Graph
 
 Drop = Callable[[Tensor], Tensor]
-
-
-def rescaled(graph: Graph, scale: Scale) -> Graph:
-    """The graph with scaled features; the scaler is fitted to the nodes that training sees."""
-    return dataclasses.replace(graph, table=graph.table.scaled(graph.scaler(scale)))
 
 
 def dropout(rate: float, generator: torch.Generator) -> Drop:
