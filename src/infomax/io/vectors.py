@@ -31,6 +31,8 @@ COLUMNS = Columns(earlier={"name": "name"}, learns=False)
 """Of a table of vectors: names, where it has a column of that name."""
 
 TEXT = (".csv", ".tsv", ".kv")
+_ROWS = 1 << 14
+"""Rows of a parquet file that are read at once."""
 # The numbers hardly repeat, so a dictionary or compression would save little.
 _PLAIN = {"use_dictionary": False, "compression": "none", "write_statistics": ["id"], "write_page_checksum": True}
 
@@ -131,12 +133,18 @@ def model_of(path: Path) -> str:
 
 def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
     with parquet.opened(path) as file:
-        check_columns(file.schema_arrow, path)
-        data = file.read(columns=["id", "vector", *({"name"} & set(file.schema_arrow.names))])
+        kind = check_columns(file.schema_arrow, path)[1]
+        data = file.read(columns=["id", *({"name"} & set(file.schema_arrow.names))])
         block = parquet.ArrowBlock(path, data)
-        flat = block.filled("vector").combine_chunks().flatten()
-        vectors = flat.to_numpy(zero_copy_only=False).reshape(len(data), data["vector"].type.list_size)
         ids, names = block.ids("id"), block.node_names("name") if "name" in data.column_names else None
+        number = np.dtype(kind.value_type.to_pandas_dtype()).kind in "fiu"
+        vectors, first = np.empty((len(data), kind.list_size), np.float32 if number else object), 0
+        for batch in file.iter_batches(_ROWS, columns=["vector"]):  # at once it would take three times the memory
+            last = first + len(batch)
+            values = parquet.ArrowBlock(path, batch, numbers=np.arange(first + 1, last + 1)).filled("vector").flatten()
+            rows = values.to_numpy(zero_copy_only=False).reshape(len(batch), kind.list_size)
+            vectors[first:last] = finite(path, rows, first, copy=None) if number else rows
+            first = last
         return ids.to_numpy() if str(ids.type) == "int64" else ids.to_pylist(), vectors, names
 
 
