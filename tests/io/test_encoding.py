@@ -553,3 +553,32 @@ def test_a_slip_of_a_name_is_told(said: dict[str, Any], meant: str) -> None:
     edges = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
     nodes = pd.DataFrame({"id": [0, 1, 2], "city": ["Rome", "Oslo", "Rome"]})
     told([meant], Graph.from_frames, edges, nodes, **said)
+
+
+def test_words_that_were_kept_make_the_same_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [None if row % 7 == 0 else f"a text of the row {row - row % 3} and some more words" for row in range(60)]
+    texts += [None if at % 10 == 0 else f"{at} again" for at in range(40)]
+    table = pa.table({"notes": texts, "size": range(100)})
+    looked = Survey(table.column_names, {})
+    parts = table.slice(0, 60), table.slice(60)
+    for part in parts:
+        looked.add(part, lambda row, name: name)
+    encoding, _ = looked.finish()
+    assert [column.kind for column in encoding.columns] == ["text", "number"]
+    expected = [encoding.transform(part).toarray() for part in parts]
+    kept = looked.kept
+    assert [len(one.values) for one in kept["notes"]] == [40]  # in the first part most cells are repeated or missing
+    monkeypatch.setattr("infomax.arrays.encoding.Words", None)
+    np.testing.assert_array_equal(encoding.transform(parts[1], kept).toarray(), expected[1])
+    with pytest.raises(TypeError):  # which is not kept
+        encoding.transform(parts[0], kept)
+
+
+def test_nothing_is_kept_beyond_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "KEPT", 1)
+    table = pa.table({"notes": [f"a text of the row {row} and more" for row in range(20)]})
+    looked = Survey(["notes"], {})
+    for first in (0, 10):
+        looked.add(table.slice(first, 10), lambda row, name: name)
+    looked.finish()
+    assert [len(one.values) for one in looked.kept["notes"]] == [10]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays import cells
-from infomax.arrays.words import Words, hashed
+from infomax.arrays.words import Kept, Words, hashed
 from infomax.errors import InputError, shorten
 
 WIDTH = 256
@@ -89,16 +90,22 @@ class Column:
         more = more == bool(hashed([words[at].encode()])[0] >> 31)
         return f"{self.name}: {words[at]}" if more else f"less of {self.name}: {words[at]}"
 
-    def encode(self, values: Any) -> list[Entries | sparse.csr_array]:
-        """The features ``[n, .]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind."""
+    def encode(self, values: Any, kept: Sequence[Kept] = ()) -> list[Entries | sparse.csr_array]:
+        """The features ``[n, .]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind.
+
+        Words of texts are taken from those that are ``kept``, if these rows are among them.
+        """
         if self.kind in ("category", "date"):
             # Each different cell once; of dates only where some of them tell that it pays.
             some = cells.plain(values[:_SOME])
             distinct, rows = cells.distinct(values, self.kind == "category" or 2 * len(some.unique()) < len(some))
             block = getattr(self, f"_{self.kind}")(distinct, rows)
+        elif seen := next((one for one in kept if one.values.equals(values)), None):
+            rows = seen.distinct.rows
+            block = _of_rows(self._text(seen.words), rows)
         else:
             rows = cells.plain(values)
-            block = getattr(self, f"_{self.kind}")(rows)
+            block = getattr(self, f"_{self.kind}")(Words(rows) if self.kind in ("text", "tokens") else rows)
         unknown = [Entries(rows.is_null().to_numpy(zero_copy_only=False)[:, None])] * (self.missing > 0)
         return [Entries(block) if isinstance(block, np.ndarray) else block, *unknown]
 
@@ -145,8 +152,7 @@ class Column:
         block[:-1] = np.column_stack(found or [np.empty((len(when), 0))]) / np.sqrt(max(1, len(parts)))
         return block[rows.fill_null(len(when)).to_numpy()]  # type: ignore[no-any-return]
 
-    def _text(self, values: Any) -> sparse.csr_array:
-        words = Words(values)
+    def _text(self, words: Words) -> sparse.csr_array:
         weight = np.log((1 + self.learnt["documents"]) / (1 + np.array(self.learnt["frequency"], np.float64))) + 1
         entries = weight[words.hashes % FINE] * np.where(words.hashes >> 31, 1, -1)
         block = words.added(entries, words.hashes % WIDTH, WIDTH)
@@ -195,6 +201,15 @@ class Entries(NamedTuple):
     width: int = 0
 
 
+def _of_rows(block: sparse.csr_array, rows: Any) -> sparse.csr_array:
+    """The rows ``[n]`` of a block, in which a null is a row of zeros."""
+    if len(rows) == block.shape[0] and not rows.null_count:
+        return block  # all of them differ, so they are in order
+    starts = np.append(block.indptr, block.indptr[-1])
+    wider = sparse.csr_array((block.data, block.indices, starts), shape=(block.shape[0] + 1, block.shape[1]))
+    return wider[rows.fill_null(block.shape[0]).to_numpy()]
+
+
 def _sparse(blocks: Sequence[Entries]) -> sparse.csr_array:
     """Blocks beside each other as CSR; scipy takes several times as long."""
     n, sizes = len(blocks[0].values), [block.values.shape[1] for block in blocks]
@@ -237,8 +252,11 @@ class Encoding:
             at -= len(column.features)
         raise IndexError(at)
 
-    def transform(self, table: Any) -> sparse.csr_array:
-        """The features ``[n, F]`` of rows of a pyarrow table; each row depends on that row alone."""
+    def transform(self, table: Any, kept: Mapping[str, Sequence[Kept]] = MappingProxyType({})) -> sparse.csr_array:
+        """The features ``[n, F]`` of rows of a pyarrow table; each row depends on that row alone.
+
+        ``kept`` is what a `Survey` has of these rows, or of others.
+        """
         known = set(table.column_names if hasattr(table, "column_names") else table)
         if missing := [column.name for column in self.used if column.name not in known]:
             remedy = "Add them, or train without them: --column NAME=ignore."
@@ -246,7 +264,7 @@ class Encoding:
         blocks = []
         for column in self.used:
             try:
-                blocks += column.encode(table[column.name])
+                blocks += column.encode(table[column.name], kept.get(column.name, ()))
             except cells.UnreadableError as error:
                 error.column = column.name
                 raise

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from infomax.arrays import cells
 from infomax.arrays.encoding import EXPECTED, FEATURES, FINE, WIDTH, Column, Encoding, lists
 from infomax.arrays.moments import Moments
-from infomax.arrays.words import Words, hashed
+from infomax.arrays.words import Kept, Words, hashed
 from infomax.errors import shorten
 
 DISTINCT = 100_000
@@ -24,6 +24,8 @@ RARE = 1000
 """A category's value has its own column if one row in so many has it, and two rows have; so columns are no more."""
 WORDS = 1 << 18
 """Different words that are counted, to tell what a hashed column holds; of a text with more that is not told."""
+KEPT = 1 << 26
+"""Bytes of texts whose words are kept after they were counted, so that the features need not find them again."""
 LONG = 6
 """Mean number of words from which text is never a category or a name."""
 _WRITTEN = {
@@ -58,13 +60,14 @@ class _Found:
         self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[Words, NDArray[np.int64]]]()
         self.vocabulary: Counter[bytes] | None = Counter()
         self.written = Counter[str]()
+        self.kept = list[Kept]()
         self.bad: dict[str, tuple[str, str]] = {}
 
-    def add(self, values: Any, place: Callable[[int], str]) -> None:
-        """Look at some rows of the column; ``place`` names the place of one."""
+    def add(self, values: Any, place: Callable[[int], str], keeps: bool) -> None:
+        """Look at some rows of the column; ``place`` names the place of one. If it ``keeps`` them, see `KEPT`."""
         is_list = "list" in str(values.type)
         try:
-            distinct, rows = cells.distinct(values, not is_list and self.counts is not None)
+            distinct, rows = found = cells.distinct(values, not is_list and self.counts is not None)
         except cells.UnreadableError as error:
             self.bad.setdefault("type", (place(0), str(error.found)))
             return
@@ -87,7 +90,9 @@ class _Found:
         rest = self._times(distinct, counts, rest)
         remember("date", rest)
         if rest.any():
-            self._words(distinct if rest.all() else distinct.filter(rest), counts[rest])
+            words = self._words(distinct if rest.all() else distinct.filter(rest), counts[rest])
+            if keeps and rest.all() and 2 * len(distinct) > len(values):
+                self.kept.append(Kept(values, found, words))
 
     def _count(self, distinct: Any, counts: NDArray[np.int64]) -> None:
         if self.counts is None or (len(distinct) > DISTINCT and self.kind != "category"):
@@ -141,7 +146,7 @@ class _Found:
                 self.ranges[name] = min(low, float(part.min())), max(high, float(part.max()))
         return rest & bad
 
-    def _words(self, values: Any, counts: NDArray[np.int64]) -> None:
+    def _words(self, values: Any, counts: NDArray[np.int64]) -> Words:
         from pyarrow import types
 
         words = Words(values)
@@ -154,6 +159,7 @@ class _Found:
         self.waiting.append((words, counts))
         if self.counts is None or self.is_list or sum(words.starts[-1] for words, _ in self.waiting) > DISTINCT:
             self.weigh()
+        return words
 
     def weigh(self) -> None:
         """Count the texts that have a word, of each word: hashing takes long, and only text needs it."""
@@ -309,7 +315,13 @@ class Survey:
     def add(self, table: Any, place: Callable[[int, str], str]) -> None:
         """Look at some rows of a pyarrow table; ``place`` names the place of a row and a column."""
         for name, found in self.found.items():
-            found.add(table[name], lambda row, name=name: place(row, name))  # type: ignore[misc]
+            keeps = sum(one.values.nbytes for other in self.found.values() for one in other.kept) < KEPT
+            found.add(table[name], lambda row, name=name: place(row, name), keeps)  # type: ignore[misc]
+
+    @property
+    def kept(self) -> dict[str, list[Kept]]:
+        """The words that were found, of columns that are text."""
+        return {name: found.kept for name, found in self.found.items() if found.frequency.any()}
 
     def finish(self) -> tuple[Encoding, list[Fault]]:
         """The encoding, and the faults, one per column."""

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.cells import sums, texts, utf8
+from infomax.arrays.cells import Distinct, sums, texts, utf8
 
 _LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(range(128, 256))
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 _LONG, _ALL = 64, cast(Any, slice(None))
+
+
+class Kept(NamedTuple):
+    """Some rows of a column as they came, their different cells, and the words of these."""
+
+    values: Any
+    distinct: Distinct
+    words: Words
 
 
 class Words:

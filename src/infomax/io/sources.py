@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from infomax.arrays.cells import UnreadableError
 from infomax.arrays.parquet_columns import readable
 from infomax.arrays.survey import Survey
+from infomax.arrays.words import Kept
 from infomax.errors import InputError, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
@@ -133,6 +134,8 @@ class Source:
     """Whether the ends of edges are of two types: their ids may be of two kinds."""
     integers: list[bool] = field(default_factory=list)
     """Whether the ids at each end of edges are integers, of a table that is no text."""
+    kept: dict[str, list[Kept]] = field(default_factory=dict)
+    """Words that were found when an encoding was learnt, for the features of the same rows."""
     only: tuple[str, str] | None = None
     """A column and the word in it of the rows that are read; None: all are."""
 
@@ -193,6 +196,7 @@ class Source:
             with self.readable(block.path):
                 nodes = self._nodes(first, block)
             yield nodes
+        self.kept = {}
 
     def _nodes(self, first: int, block: Block) -> NodeTable:
         chosen = self.chosen
@@ -219,7 +223,7 @@ class Source:
                 raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", _INSTALL)
             return block.features(self.widths, remedy)
         try:
-            return columns.encoding.transform(block.arrow())
+            return columns.encoding.transform(block.arrow(), self.kept)
         except UnreadableError as error:
             raise InputError(block.place(error.row, error.column), error.expected, error.found) from None
 
@@ -228,7 +232,9 @@ class Source:
         columns = self.columns
         if not columns.learns or columns.encoding is not None or find_spec("pyarrow") is None:
             return False
-        self.columns = learnt(columns, self._survey(), self.path, self.names)
+        survey = self._survey()
+        self.columns = learnt(columns, survey, self.path, self.names)
+        self.kept = survey.kept
         return True
 
     def _survey(self) -> Survey:
