@@ -269,6 +269,16 @@ def test_an_interrupted_run_goes_on_with_the_types_that_lack(folder, tmp_path, r
         assert all(bool((there[name] == anew[name]).all()) for name in there)
 
 
+def test_a_type_named_as_a_target_is_told_the_option(folder, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    edges = other / "edges" / "paper.by.author.csv"
+    edges.write_text(edges.read_text().replace("source,target", "paper,author"))
+    outcome = infomax("train", other, "--out", tmp_path / "run", "--target", "paper")
+    assert "--target: expected a column of the edge tables, found the type paper." in said(outcome)
+    assert "To train this type alone: --type paper." in said(outcome)
+
+
 def test_options_for_several_types_need_them(tmp_path):
     result = infomax("train", "debian", "--out", str(tmp_path / "run"), "--type", "paper")
     assert "a graph of several types of nodes" in said(result)

@@ -170,6 +170,9 @@ def train(
                 show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
             if not source.kind and (method.type or method.paths or method.hops):
                 raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
+            if (kind := columns.get("target")) in source.types and not columns.get("source"):
+                remedy = f"To train this type alone: --type {kind}."
+                raise InputError("--target", "a column of the edge tables", f"the type {kind}", remedy)
             targets = {kind: source.target(kind) for kind in method.type or source.types} or {"": source}
             for kind, one in targets.items() if source.kind else ():
                 _refuse(out / kind, ranks.rank, resume)
