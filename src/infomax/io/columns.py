@@ -219,10 +219,7 @@ class Columns:
             if missing := [name for name in wanted if name not in names]:
                 there, remedy = f"the columns {listed(names)}", meant(missing[0], names)
                 raise InputError(str(path), f"a column {listed(missing)}, {use}", there, remedy)
-        kept = [name for name in names if name not in self.ignore]
-        if not kept:
-            raise InputError(str(path), "a column of ids", "none that is not ignored")
-        identifier = self.find(path, kept, "id") or kept[0]
+        kept, identifier = [name for name in names if name not in self.ignore], self.identifier(path, names)
         others = dict.fromkeys(name for name in kept if name != identifier)
         labels = {name: _label(path, others, name) for name in self.labels}
         taken = {*labels.values()}
@@ -243,6 +240,13 @@ class Columns:
         else:
             features = self._features_there(path, others)
         return found._replace(features=[name for name in others if name in features])
+
+    def identifier(self, path: Path, names: Sequence[str]) -> str:
+        """The column of ids of a node table."""
+        kept = [name for name in names if name not in self.ignore]
+        if not kept:
+            raise InputError(str(path), "a column of ids", "none that is not ignored")
+        return self.find(path, kept, "id") or kept[0]
 
     def name_among(self, names: Collection[str]) -> str | None:
         """The column of names: as named, else one that is marked as such, or an earlier one."""

@@ -38,7 +38,8 @@ def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed:
 
 def listed_in(nodes: Source, *, integers: bool) -> str:
     """Where an id should be listed."""
-    return f'listed in {nodes.path} ({_kind(integers)} in column "{nodes.chosen.identifier}")'
+    column = nodes.columns.identifier(nodes.path, nodes.names or nodes.header())
+    return f'listed in {nodes.path} ({_kind(integers)} in column "{column}")'
 
 
 def _kind(integers: bool) -> str:
