@@ -93,5 +93,5 @@ def test_positions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) 
     edges = np.array([[0, 1, 2], [1, 2, 3]])
     monkeypatch.setattr("infomax.machine.free_bytes", lambda: 10_000)
     assert Graph.from_arrays(edges, "degrees").num_features == 32
-    with pytest.raises(InputError, match=r"24.6 kB free, to make positions of 4 nodes, found 10.0 kB. Take --features"):
+    with pytest.raises(InputError, match=r"24.7 kB free, to make positions of 4 nodes, found 10.0 kB. Take --features"):
         Graph.from_arrays(edges, "positions")

@@ -54,8 +54,8 @@ def make(kind: Kind, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None)
 
 
 def positions_bytes(edges: Adjacency) -> int:
-    """Estimate the peak bytes of making positions in memory: three tables, and three of the rows of some edges."""
-    return 3 * 4 * WIDTH * (edges.n + min(edges.n, ENTRIES))
+    """Estimate the peak bytes of making positions in memory: three tables, three of the rows of some edges, P."""
+    return 3 * 4 * WIDTH * (edges.n + min(edges.n, ENTRIES)) + 24 * edges.nnz * (1 + edges.directed)
 
 
 def degree_features(degrees: NDArray[np.int64]) -> sparse.csr_array:

@@ -6,7 +6,7 @@ their neighbours' rows, so that nodes with common neighbours become alike; see `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -56,8 +56,9 @@ def fill_positions(
     for rows in _rows(total):
         now[rows], total[rows] = signs(ids[rows].tolist()), 0
     strength = _strength(edges, seen)
+    made = None if isinstance(now, np.memmap) else list(_parts(edges, strength, seen))  # in memory once for all hops
     for hop in range(1, LAST + 1):
-        _pass_on(edges, strength, now, then, seen)
+        _pass_on(made or _parts(edges, strength, seen), now, then)
         now, then = then, now
         if hop >= FIRST:
             for rows in _rows(total):
@@ -67,7 +68,7 @@ def fill_positions(
     if seen is not None and not seen.all():
         strength = _strength(edges, None)
         for _ in range(ROUNDS):
-            _pass_on(edges, strength, total, then, None)
+            _pass_on(_parts(edges, strength, None), total, then)
             for rows in _rows(total):
                 total[rows] = np.where(seen[rows, None], total[rows], unit(then[rows]))
 
@@ -140,22 +141,30 @@ def _strength(edges: Adjacency, seen: NDArray[np.bool_] | None) -> NDArray[np.fl
     return np.where(total > 0, total, 1)
 
 
-def _pass_on(
-    edges: Adjacency, strength: NDArray[np.float64], x: Rows, out: Rows, seen: NDArray[np.bool_] | None
-) -> None:
-    """Write P x to ``out``, where P = D^-1 A over the edges among seen nodes, in both directions."""
+def _pass_on(parts: Iterable[tuple[Any, Any, sparse.csr_array]], x: Rows, out: Rows) -> None:
+    """Write P x to ``out``, by the `_parts` of P."""
     for rows in _rows(out):
         out[rows] = 0
+    for receivers, senders, block in parts:
+        out[receivers] += block @ x[senders]
+
+
+def _parts(
+    edges: Adjacency, strength: NDArray[np.float64], seen: NDArray[np.bool_] | None
+) -> Iterator[tuple[Any, Any, sparse.csr_array]]:
+    """P = D^-1 A over the edges among seen nodes, in both directions, as parts to add: receivers, senders, a block."""
     for owner, sender, weight in _entries(edges, seen):
-        _add(out, x, owner, sender, weight / strength[owner])
+        yield _part(owner, sender, weight / strength[owner])
         if edges.directed:
-            _add(out, x, sender, owner, weight / strength[sender])
+            yield _part(sender, owner, weight / strength[sender])
 
 
-def _add(
-    out: Rows, x: Rows, receiver: NDArray[np.int64], sender: NDArray[np.int64], weight: NDArray[np.float64]
-) -> None:
-    """Add the rows that are sent, times their weights; each row is read and written once."""
+def _part(
+    receiver: NDArray[np.int64], sender: NDArray[np.int64], weight: NDArray[np.float64]
+) -> tuple[Any, Any, sparse.csr_array]:
+    """Each receiver and each sender once, and the weights between them; each row is then read and written once."""
     (to, rows), (of, columns) = (np.unique(ends, return_inverse=True) for ends in (receiver, sender))
     block = sparse.csr_array((weight.astype(np.float32), (rows, columns)), shape=(len(to), len(of)))
-    out[to] += block @ x[of]
+    # A range of rows need not be copied.
+    first, second = (slice(at[0], at[-1] + 1) if len(at) and at[-1] - at[0] + 1 == len(at) else at for at in (to, of))
+    return first, second, block
