@@ -35,6 +35,16 @@ def followed(things: Iterable[T], progress: Progress, note: str, total: int, eve
         yield thing
 
 
+def part(progress: Progress, first: int, length: int, name: str, whole: int) -> Progress:
+    """The progress of a part of the work, such as a row of a table: it is ``length`` of ``whole`` steps."""
+
+    def within(done: int, note: str = "", total: int | None = None) -> None:
+        progress(first + length * done // (total or 1), name, whole)
+
+    within(0)
+    return within
+
+
 def progress_bar(console: Console) -> rich.Progress:
     """A bar with the number of things done, the time and a note, which leaves nothing behind on a terminal."""
     from rich import progress

@@ -15,6 +15,7 @@ from infomax.analysis.style import COLOURS, GREY, INK, PALE, PAPER, SEQUENTIAL, 
 from infomax.analysis.tsne import affinities, descend
 from infomax.errors import InputError, library, visible
 from infomax.io.atomic import replacing
+from infomax.progress import Progress, silent
 
 COMPONENTS = 50
 ROUNDING = 1e-6
@@ -29,7 +30,7 @@ def sample_rows(n: int, size: int, seed: int) -> NDArray[np.int64]:
     return np.sort(rows)
 
 
-def tsne(vectors: Any, *, seed: int) -> NDArray[np.float32]:
+def tsne(vectors: Any, *, seed: int, progress: Progress = silent) -> NDArray[np.float32]:
     """t-SNE of ``[n, d]`` vectors (dense or CSR) in the plane ``[n, 2]``, from their first 50 principal components.
 
     It starts from the first two components, which keeps distant groups apart.
@@ -40,11 +41,14 @@ def tsne(vectors: Any, *, seed: int) -> NDArray[np.float32]:
     # The perplexity must be below a third of the number of points.
     edges = affinities(components, min(PERPLEXITY, (len(components) - 1) / 3))
     start = (components[:, :2] / components[:, 0].std()).astype(np.float32)
-    return descend(start, edges, EARLY, LATE, fine=True)
+    return descend(start, edges, EARLY, LATE, fine=True, progress=progress)
 
 
-def umap(vectors: Any, *, seed: int) -> NDArray[np.float32]:
-    """UMAP of ``[n, d]`` vectors in the plane ``[n, 2]``, from the same components and the same start as `tsne`."""
+def umap(vectors: Any, *, seed: int, progress: Progress = silent) -> NDArray[np.float32]:
+    """UMAP of ``[n, d]`` vectors in the plane ``[n, 2]``, from the same components and the same start as `tsne`.
+
+    It tells no progress.
+    """
     package, components = umap_library(), _principal(vectors, seed)
     if not components.any():
         return components[:, :2]

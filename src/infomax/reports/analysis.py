@@ -24,7 +24,8 @@ from infomax.estimator import DGI
 from infomax.evaluation.probes import choose_probe, score_splits
 from infomax.evaluation.splits import Splits, encode_labels
 from infomax.kernels.device import choose_device
-from infomax.progress import Progress, silent
+from infomax.progress import Progress, followed, silent
+from infomax.progress import part as part_of
 from infomax.reports.comparison import mean_over, untrained
 from infomax.training.verdict import words
 from infomax.version import __version__
@@ -43,6 +44,7 @@ def write_analysis(
     title: str,
     drawn: str = "",
     more: Iterable[Chapter] = (),
+    progress: Progress = silent,
     **options: Any,
 ) -> dict[str, dict[str, Any]]:
     """Write the report of `analyse` into a folder, then ``more`` chapters; return chapter -> numbers.
@@ -58,8 +60,8 @@ def write_analysis(
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )
     # All chapters are made before the first is written, so that an interruption leaves no half of a report.
-    chapters = [*analyse(model, labels, splits, **options), *more]
-    write_report(folder, title, lead, chapters)
+    chapters = [*analyse(model, labels, splits, progress=progress, **options), *more]
+    write_report(folder, title, lead, followed(chapters, progress, "drawing", len(chapters), every=1))
     return {chapter.name: chapter.numbers for chapter in chapters}
 
 
@@ -109,8 +111,8 @@ def analyse(
     method, place = ("UMAP", umap) if projection == "umap" else ("t-SNE", tsne)
     points = {}
     for done, (name, vectors) in enumerate({**sources, "the negative sample": pairs.negatives}.items()):
-        progress(PROJECTION * done, f"{method} of {name}", total)
-        points[name] = place(vectors, seed=seed)
+        here = part_of(progress, PROJECTION * done, PROJECTION, f"{method} of {name}", total)
+        points[name] = place(vectors, seed=seed, progress=here)
     negative_points = points.pop("the negative sample")
     yield projections(points, None if groups is None else groups[nodes], method=method)
     called = None if graph.node_names is None else graph.called(some)

@@ -24,7 +24,10 @@ from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
 from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
 from infomax.presets import HOPS
-from infomax.progress import Progress, silent
+from infomax.progress import Progress, part, silent
+
+ROW = 100
+"""Steps of the progress that a row of the comparison is."""
 
 
 def compare(
@@ -51,16 +54,16 @@ def compare(
     rows: list[Row] = []
     began = time.perf_counter()
     tried = variants(model, smooth) if choose else {}
-    kinds = raw + (len(tried) + 1 if tried else 4 if smooth else 2)
-    progress(0, "vectors", kinds)
+    total = ROW * (raw + (len(tried) + 1 if tried else 4 if smooth else 2))
+    progress(0, "vectors", total)
     for method, vectors in encoders(model, smooth, nodes, tried):
-        progress(len(rows), method, kinds)
-        row = vectors_row(method, vectors, codes, splits, probe, began, validated=method in tried, device=device)
+        how: dict[str, Any] = {"device": device, "progress": part(progress, ROW * len(rows), ROW, method, total)}
+        row = vectors_row(method, vectors, codes, splits, probe, began, validated=method in tried, **how)
         rows, began = [*rows, row], time.perf_counter()
     if raw:
-        progress(len(rows), "Raw features", kinds)
-        scale, metric = model.preset_.scale, rows[0].metric
-        rows.append(raw_features(graph, codes, splits, probe, scale, device, rows=nodes, metric=metric))
+        scale, how = model.preset_.scale, {"rows": nodes, "metric": rows[0].metric}
+        how["progress"] = part(progress, ROW * len(rows), ROW, "Raw features", total)
+        rows.append(raw_features(graph, codes, splits, probe, scale, device, **how))
     return [*rows, majority(codes, splits)]
 
 
@@ -190,6 +193,7 @@ def raw_features(
     rows: NDArray[np.int64] | None = None,
     paper: Printed | None = None,
     metric: str = "accuracy",
+    progress: Progress = silent,
 ) -> Row:
     """Score the scaled features: one score per initialisation of the probe, each a mean over splits.
 
@@ -197,7 +201,7 @@ def raw_features(
     """
     began = time.perf_counter()
     features = graph.table.scaled(graph.scaler(scale))[slice(None) if rows is None else rows]
-    scores = score_splits(probe, features, codes, splits, device=device)
+    scores = score_splits(probe, features, codes, splits, device=device, progress=progress)
     return _row("Raw features", scores, began, np.mean([score.values for score in scores], axis=0), metric, paper)
 
 
