@@ -47,8 +47,22 @@ def test_groups_within_groups_are_found():
 
 
 def test_the_choice_is_a_peak_and_the_furthest_above_what_is_expected():
-    found = {2: (0.99, 0.0), 3: (0.5, 0.9), 4: (0.8, 0.5), 5: (0.7, 0.1), 6: (0.6, 0.0)}
+    found = {2: (0.99, 0.8), 3: (0.5, 0.9), 4: (0.8, 0.5), 5: (0.7, 0.1), 6: (0.6, 0.0)}
     assert best_k({k: Stability(*pair) for k, pair in found.items()}) == 4
+
+
+def test_what_is_expected_falls_with_the_number_of_clusters():
+    """Where what was measured does not fall, its mean is the nearest that does."""
+    measured = {2: 0.9, 3: 0.2, 4: 0.6, 5: 0.3, 6: 0.1}
+    assert clustering.levels({k: Stability(1.0, one) for k, one in measured.items()}) == pytest.approx(
+        {2: 0.9, 3: 0.4, 4: 0.4, 5: 0.3, 6: 0.1}
+    )
+
+
+@pytest.mark.parametrize(("errors", "chosen"), [((0.0, 0.0), 5), ((0.03, 0.03), 5), ((0.03, 0.05), 3), ((0.06, 0), 3)])
+def test_of_numbers_that_cannot_be_told_apart_the_highest_peak_is_chosen(errors, chosen):
+    found = {2: (0.6, 0.5, 0.0), 3: (0.85, 0.3, errors[0]), 4: (0.6, 0.3, 0.0), 5: (0.8, 0.2, errors[1])}
+    assert best_k({k: Stability(*each) for k, each in found.items()}) == chosen
 
 
 @pytest.mark.parametrize(("growth", "tried"), [((1, 2, 3, 4, 2, 5), [2, 3, 4, 5, 6]), ((5, 4, 3, 2, 1, 9), [2, 3, 4])])

@@ -115,13 +115,16 @@ def _show_choice(scores: dict[int, Stability], chosen: int) -> None:
     if not scores:  # the number was given, or too few vectors differ
         return
     rows, level, above = [], levels(scores), peaks(scores)
-    for k, (found, _) in scores.items():
+    for k, (found, *_) in scores.items():
         peak = f"{above[k]:5.2f} {round(40 * max(0.0, above[k])) * '█'}" if k in above else ""
         rows.append((k, f"{found:.2f}", f"{level[k]:.2f}", peak, "chosen" if k == chosen else ""))
     columns = ("k", "agreement", "without groups", "a peak's difference", "")
     show.table("How many clusters: agreement (ARI) of k-means on two halves of a sample", columns, rows)
     if chosen == max(scores):
         show.out.print(f"No more than {chosen} were tried, and that is the best: there may be more groups.")
+    show.out.print(
+        "Chosen: of the peaks with the largest difference, up to a standard error, that of the highest agreement."
+    )
     show.out.print("Other peaks of the agreement are divisions worth a look, too: -k sets the number.")
 
 

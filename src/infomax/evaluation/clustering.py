@@ -17,8 +17,9 @@ from infomax.progress import Progress, silent
 KS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 ALWAYS = 30
 """Numbers of clusters up to here are all tried; each further one only if the one before it was the best so far."""
-SAMPLE, WIDTH, REPEATS, STARTS = 2500, 32, 4, 2
-"""Vectors, and principal components of them, in which numbers of clusters are compared; how often; starts of each."""
+SAMPLE, WIDTH, REPEATS, STARTS = 2500, 32, 40, 2
+"""Vectors, and principal components of them, in which numbers of clusters are compared; how often, times the number
+of clusters, since few clusters vary more and take less time; starts of each."""
 FIRST, FITTED = 5_000, 50_000
 """As many vectors find where k-means starts, and as many move its centres; then all are assigned to them."""
 
@@ -30,6 +31,8 @@ class Stability(NamedTuple):
     """Of the vectors."""
     expected: float
     """Of a normal distribution with the same covariance, which has no clusters."""
+    error: float = 0.0
+    """The standard error of their difference."""
 
 
 def cluster(
@@ -69,11 +72,14 @@ def choose_k(
     # The main directions suffice, and are ten times as fast.
     sample -= sample.mean(axis=0)
     sample = sample @ np.linalg.eigh(sample.T @ sample)[1][:, : -WIDTH - 1 : -1]
-    clouds = np.stack([sample, sample.std(axis=0) * generator.normal(size=sample.shape)]).astype(np.float32)
+    clouds = np.empty((1 + REPEATS // ks[0], *sample.shape), np.float32)
+    clouds[0] = sample
+    for cloud in clouds[1:]:
+        cloud[:] = sample.std(axis=0) * generator.normal(size=sample.shape)
     scores: dict[int, Stability] = {}
     with threadpool_limits(1):  # threads would wait for each other, the samples are so small
         for k in ks:
-            if k > ALWAYS and best_k(scores) < max(scores):
+            if k > ALWAYS and _highest(peaks(scores)) < max(scores):
                 break
             progress(len(scores), f"{k} clusters", len(ks))
             scores[k] = _stability(clouds, k, generator)
@@ -81,16 +87,22 @@ def choose_k(
 
 
 def _stability(clouds: NDArray[np.float32], k: int, generator: np.random.Generator) -> Stability:
-    """Divide each of ``[2, n, d]`` into halves, let k-means of each half assign all of it, and compare; the mean."""
-    half = clouds.shape[1] // 2
-    orders = [generator.permutation(clouds.shape[1])[: 2 * half].reshape(2, half) for _ in range(len(clouds) * REPEATS)]
-    owner = np.repeat(np.arange(len(clouds)), 2 * REPEATS)
+    """Divide sets of points into halves, let k-means of each half assign all of a set, and compare; the means.
+
+    The first of the clouds ``[1 + R, n, d]`` are the vectors, which are divided again and again; of the others, which
+    have no clusters, each is divided once.
+    """
+    repeats, half = max(2, REPEATS // k), clouds.shape[1] // 2
+    owner = np.repeat(np.concatenate([np.zeros(repeats, np.int64), np.arange(1, 1 + repeats)]), 2)
+    orders = [generator.permutation(clouds.shape[1])[: 2 * half].reshape(2, half) for _ in owner[::2]]
     halves = clouds[owner[:, None], np.concatenate(orders)]
     tried = np.repeat(halves, STARTS, axis=0)
     centres, distances = kmeans(tried, starts(tried, k, generator))
     best = distances.reshape(-1, STARTS).argmin(axis=1) + STARTS * np.arange(len(halves))
-    codes = nearest_centres(clouds[owner], centres[best])[0].reshape(len(clouds), REPEATS, 2, -1)
-    return Stability(*(float(np.mean([_rand(one, other, k) for one, other in pairs])) for pairs in codes))
+    codes = nearest_centres(clouds[owner], centres[best])[0].reshape(2 * repeats, 2, -1)
+    agreed = np.array([_rand(one, other, k) for one, other in codes]).reshape(2, repeats)
+    found, expected = agreed.mean(axis=1).tolist()
+    return Stability(found, expected, float(np.sqrt(agreed.var(axis=1, ddof=1).sum() / repeats)))
 
 
 def _rand(one: NDArray[np.int64], other: NDArray[np.int64], k: int) -> float:
@@ -104,9 +116,11 @@ def _rand(one: NDArray[np.int64], other: NDArray[np.int64], k: int) -> float:
 
 
 def levels(scores: Mapping[int, Stability]) -> dict[int, float]:
-    """The stability to be expected without clusters: the most of k or more clusters, as it varies much for small k."""
-    highest = np.maximum.accumulate([each.expected for each in scores.values()][::-1])[::-1]
-    return dict(zip(scores, highest.tolist(), strict=True))
+    """The stability to be expected without clusters: a curve that falls with k, as near as can be to what was found."""
+    from scipy.optimize import isotonic_regression
+
+    falling = isotonic_regression([each.expected for each in scores.values()], increasing=False).x
+    return dict(zip(scores, falling.tolist(), strict=True))
 
 
 def peaks(scores: Mapping[int, Stability]) -> dict[int, float]:
@@ -116,14 +130,22 @@ def peaks(scores: Mapping[int, Stability]) -> dict[int, float]:
     return {k: here - level[k] for k, before, here, after in rows if before <= here >= after}
 
 
+def _highest(above: Mapping[int, float]) -> int:
+    return max(above, key=lambda k: (above[k], k))
+
+
 def best_k(scores: Mapping[int, Stability]) -> int:
     """The number of clusters to take: of the `peaks` of the stability the one furthest above what is expected.
 
-    The highest peak would often be the coarsest division: any long cloud can be cut in two in the same way again. 1
-    where no number could be tried.
+    Of those that are as far above it, up to a standard error, the highest peak is taken. The highest of all would often
+    be the coarsest division: any long cloud can be cut in two in the same way again. 1 where no number could be tried.
     """
     above = peaks(scores)
-    return max(above, key=lambda k: (above[k], k), default=1)
+    if not above:
+        return 1
+    best = _highest(above)
+    as_far = [k for k in above if above[k] >= above[best] - np.hypot(scores[best].error, scores[k].error)]
+    return max(as_far, key=lambda k: (scores[k].found, k))
 
 
 def distinctive(features: Any, clusters: NDArray[Any], *, top: int) -> list[list[tuple[int, float]]]:
