@@ -111,9 +111,9 @@ def test_a_colour_that_no_node_has_is_refused(color):
     graph = Graph.from_arrays([[0], [1]], np.eye(2), feature_names=["v[0]", "v"], labels={"kind": ["a", "b"]})
     told = f'color: expected one of kind, community, degree, or a feature, found "{re.escape(color)}"'
     with pytest.raises(InputError, match=told):
-        check_color(graph, color)
+        check_color([graph], color)
     for good in (None, "kind", "community", "degree", "v"):
-        check_color(graph, good)
+        check_color([graph], good)
         assert good is None or good in node_columns(graph, np.zeros(2, int), good)
 
 
@@ -140,7 +140,7 @@ def test_columns_of_the_table_are_colours_as_they_stood_there():
     }
     nodes = pandas.DataFrame(told)
     graph = Graph.from_frames(pandas.DataFrame({"source": range(n - 1), "target": range(1, n)}), nodes)
-    check_color(graph, "city")
+    check_color([graph], "city")
     columns = node_columns(graph, np.zeros(n, int))
     rest = ["the rest"] + [city or "" for city in told["city"][1:]]
     assert columns["city"].tolist() == rest

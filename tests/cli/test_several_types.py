@@ -239,9 +239,22 @@ def test_a_type_of_a_run_is_named_by_an_option(run, tmp_path, command, words):
 
 @pytest.mark.parametrize("command", ["map", "cluster", "neighbours", "analyse", "embed"])
 def test_a_type_that_is_not_there_is_refused(run, command):
-    outcome = infomax(command, str(run), "--type", "subject", "--out", str(run.parent / "out.csv"))
+    out = run.parent / ("out.html" if command == "map" else "out.csv")
+    outcome = infomax(command, str(run), "--type", "subject", "--out", str(out))
     assert outcome.code == 2
     assert "--type: expected one of author, paper, venue, found subject" in said(outcome)
+
+
+def test_a_colour_that_no_type_has_is_refused_before_the_work(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(DGI, "transform", None)
+    outcome = infomax("map", run, "--out", tmp_path / "map.html", "--color", "topik")
+    assert "color: expected one of type, " in said(outcome)
+    assert 'found "topik". Did you mean "topic"?' in said(outcome)
+
+
+def test_a_map_is_a_page(run, tmp_path):
+    outcome = infomax("map", run, "--out", tmp_path / "map.png")
+    assert (outcome.code, "--out: expected a name that ends in .html" in said(outcome)) == (2, True)
 
 
 def test_a_run_of_one_type_has_no_others(run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, threaded, writable
 from infomax.cli.runs import RunOfTypes, of_type, sampled_rows
-from infomax.errors import InputError, meant, shorten
+from infomax.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,13 +24,20 @@ SAMPLE = 20_000
 """Nodes that the map of a graph folder shows."""
 
 
+def _page(path: Path) -> Path | None:
+    """Check that a page can be written to a file, before the work is done."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError("--out", "a name that ends in .html", str(path), "Pictures are made by infomax analyse.")
+    return writable(path)
+
+
 @app.command("map")
 @threaded
 @of_type
 def draw_map(
     run: RunOfTypes,
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", callback=writable, help="The HTML file to write.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", callback=_page, help="The HTML file to write.")],
     color: Annotated[
         str | None,
         typer.Option(
@@ -58,9 +66,9 @@ def draw_map(
 
     began, types = time.monotonic(), types_of(run)
     with show.Steps("map", None) as steps:
-        parts = {kind: _part(run / kind, color, seed, device, steps, several=bool(types)) for kind in types or [""]}
+        parts = {kind: _part(run / kind, types, color, seed, device, steps) for kind in types or [""]}
         drawn = "; ".join(f"{kind}: {part.drawn}" if kind else part.drawn for kind, part in parts.items())
-        whole = _together(parts, color) if types else parts[""]
+        whole = _together(parts) if types else parts[""]
         note = "; neighbours are among these" if any(part.sampled for part in parts.values()) else ""
         if types:
             note += ". Each type has a picture of its own: places and cosines of two types cannot be compared."
@@ -94,7 +102,7 @@ class _Part:
     sampled: bool = False
 
 
-def _part(run: Path, color: str | None, seed: int, device: str, steps: show.Steps, *, several: bool) -> _Part:
+def _part(run: Path, types: Sequence[str], color: str | None, seed: int, device: str, steps: show.Steps) -> _Part:
     """The nodes of a run, or a sample of them, with their communities."""
     from infomax.analysis.map import check_color, node_columns
     from infomax.estimator import DGI
@@ -102,8 +110,7 @@ def _part(run: Path, color: str | None, seed: int, device: str, steps: show.Step
 
     model = DGI.load(run, device=device)
     graph = model.graph_
-    if not several:
-        check_color(graph, color)
+    check_color([graph.target(kind) for kind in types] or [graph], color)
     rows = sampled_rows(model, SAMPLE, seed)
     found = model.transform(model.graph_, rows=rows)
     drawn = f"{len(found):,} nodes"
@@ -115,13 +122,11 @@ def _part(run: Path, color: str | None, seed: int, device: str, steps: show.Step
     return _Part(found.ids, found.vectors, columns, found.node_names, drawn, rows is not None)
 
 
-def _together(parts: dict[str, _Part], color: str | None) -> _Part:
+def _together(parts: dict[str, _Part]) -> _Part:
     """The nodes of all types: ids such as paper:5, the type as the first column, others empty where a type has none."""
     import numpy as np
 
     heads = dict.fromkeys(name for part in parts.values() for name in part.columns)
-    if color is not None and color not in ("type", *heads):
-        raise InputError("color", f"one of type, {', '.join(heads)}, or a feature", shorten(color), meant(color, heads))
     columns = {"type": np.concatenate([np.full(len(part.ids), kind, object) for kind, part in parts.items()])}
     for name in heads:
         cells = [part.columns.get(name) for part in parts.values()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,17 @@ Columns = Mapping[str, NDArray[Any]]
 """Name -> ``[N]``: text objects ("" = unknown), or numbers (NaN = unknown)."""
 
 
-def check_color(graph: Graph, color: str | None) -> None:
-    """Refuse a column that `node_columns` does not give."""
-    kept = {"split": graph.splits, "graph": graph.groups is not None}
-    columns = [*graph.labels, "community", *(name for name, there in kept.items() if there), "degree"]
-    columns += [column.name for column in _readable(graph)]
-    if color is not None and color not in (*columns, *graph.feature_names):
-        remedy = meant(color, (*columns, *graph.feature_names))
-        raise InputError("color", f"one of {', '.join(columns)}, or a feature", shorten(color), remedy)
+def check_color(graphs: Sequence[Graph], color: str | None) -> None:
+    """Refuse a column that `node_columns` gives for none of the graphs, each of one type of nodes if several."""
+    columns = ["type"] * (len(graphs) > 1)
+    for graph in graphs:
+        kept = {"split": graph.splits, "graph": graph.groups is not None}
+        columns += [*graph.labels, "community", *(name for name, there in kept.items() if there), "degree"]
+        columns += [column.name for column in _readable(graph)]
+    known = [*columns, *(name for graph in graphs for name in graph.feature_names)]
+    if color is not None and color not in known:
+        expected = f"one of {', '.join(dict.fromkeys(columns))}, or a feature"
+        raise InputError("color", expected, shorten(color), meant(color, known))
 
 
 def node_columns(
