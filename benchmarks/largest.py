@@ -95,7 +95,7 @@ def train(stages: Stages, graph: Graph, settings: argparse.Namespace) -> tuple[D
     loss = stages.run("train", settings.steps * size, lambda: ours.train(settings.steps))
     model = DGI(preset=problem.preset, device=settings.device)
     model.preset_, model.model_, model.scaler_ = problem.preset, ours.training.model, problem.scaler
-    model.feature_names_ = graph.feature_names
+    model.graph_, model.feature_names_ = graph, graph.feature_names
     return model, loss
 
 

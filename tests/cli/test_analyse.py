@@ -66,7 +66,7 @@ def test_analyse_gives_the_number_that_evaluate_gives(split, tmp_path, monkeypat
     graph = Graph.from_scipy(graph.adjacency, graph.features, labels={"class": labels}, splits=splits)
     DGI(4, epochs=3).fit(graph).save(tmp_path / "run")
     monkeypatch.setattr("infomax.evaluation.probes.COSTS", (1.0, 10.0))
-    monkeypatch.setattr(analysis, "tsne", lambda vectors, seed: np.zeros((vectors.shape[0], 2)))
+    monkeypatch.setattr(analysis, "tsne", lambda vectors, seed, progress: np.zeros((vectors.shape[0], 2)))
     monkeypatch.setattr(analysis, "write_report", lambda *page: told.update({one.name: one for one in page[-1]}))
     assert infomax("analyse", tmp_path / "run", "--out", tmp_path / "report").code == 0
     assert infomax("evaluate", tmp_path / "run", "--json", tmp_path / "scores.json").code == 0
