@@ -127,7 +127,7 @@ MISTAKES = {
     "one file": "embed: expected a graph folder and a folder of parts",
     "whole graph": "the preset batches or patches, found WholeGraph, which runs in one process",
     "small batch": "batch: expected 2 nodes or more, one for each process, found 1",
-    "option": "--batch",
+    "option": "Invalid value for '--batch'",
     "device": "--device: expected auto, cpu or cuda with several processes, found cuda:0",
 }
 
