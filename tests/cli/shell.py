@@ -44,8 +44,8 @@ def infomax(*words: object) -> Outcome:
     raise AssertionError("main returned without an exit code")
 
 
-def refused(outcome: Outcome, *parts: str) -> None:
-    """Assert exit code 2 and one message that has all of these parts, and no traceback."""
+def refused(outcome: Outcome, *parts: str | tuple[str, ...]) -> None:
+    """Assert exit code 2 and one message that has all of these parts, of a tuple one of them, and no traceback."""
     code, _, err = outcome
     assert code == 2, err
     messages = [line for line in err.splitlines() if line.startswith("infomax: ")]
@@ -53,7 +53,7 @@ def refused(outcome: Outcome, *parts: str) -> None:
     assert err.endswith(messages[0] + "\n"), err
     assert "Traceback" not in err
     for part in parts:
-        assert part in messages[0], (part, messages[0])
+        assert any(words in messages[0] for words in ((part,) if isinstance(part, str) else part)), (part, messages[0])
 
 
 def write_table(path: Path, rows: Sequence[Sequence[object]]) -> Path:

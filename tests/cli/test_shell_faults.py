@@ -20,6 +20,8 @@ from infomax.kernels import room
 
 EDGES = "source,target\na,b\nb,c\n"
 NODES = "id,x,kind\na,1,red\nb,2,blue\nc,3,red\n"
+# In the words of today's typer, or of an earlier one.
+LOW, HIGH = ("greater than or equal to 0", "0<=x"), ("less than or equal to 4294967295", "x<=4294967295")
 
 
 def nodes(*rows: str) -> str:
@@ -199,10 +201,10 @@ def test_a_place_that_cannot_be_written(folder, run, blocked):
         ("evaluate RUN --dataset debian", ["none of them among"]),
         ("neighbours RUN zebra", ["node", '"zebra"']),
         ("neighbours nowhere zebra", ["nowhere", "a run folder"]),
-        ("cluster RUN --seed -1", ["--seed", "greater than or equal to 0"]),
-        ("cluster RUN --seed 4294967296", ["--seed", "less than or equal to 4294967295"]),
-        ("map RUN --out m.html --seed -1", ["--seed", "greater than or equal to 0"]),
-        ("map RUN --out m.html --seed 4294967296", ["--seed", "less than or equal to 4294967295"]),
+        ("cluster RUN --seed -1", ["--seed", LOW]),
+        ("cluster RUN --seed 4294967296", ["--seed", HIGH]),
+        ("map RUN --out m.html --seed -1", ["--seed", LOW]),
+        ("map RUN --out m.html --seed 4294967296", ["--seed", HIGH]),
         ("reproduce", ["Missing command. See: infomax reproduce --help"]),
         ("reproduce coar", ["No such command 'coar'. Did you mean 'cora'?"]),
         ("reproduce Cora --methods DGI", ["No such option: --methods", "infomax reproduce cora --help"]),

@@ -166,7 +166,7 @@ def test_the_version_is_printed():
         ("train", ["Missing argument 'GRAPH'", "infomax train --help"]),
         ("train graph", ["Missing option '--out'"]),
         ("train graph --out run --dimension 8", ["No such option: --dimension"]),
-        ("train graph --out run --dim wide", ["--dim", "integer"]),
+        ("train graph --out run --dim wide", ["--dim", "valid int"]),
         ("train graph --out", ["'--out' requires an argument"]),
         ("neighbours run node -k 0", ["-k", "1"]),
     ],
