@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,14 +58,20 @@ def update(
         runs.refuse_model(out)
     if vectors is not None and vectors.suffix.lower() == ".npy":
         raise InputError(str(vectors), "vectors with their ids", "an .npy, which holds none", "Embed to .parquet.")
-    before = runs.vectors_of_run(run) if vectors is None else Embeddings.read(vectors)
-    model, later = open_run(run, graph, columns, labels)
-    model.device = device
-    if before is None and not train:
-        show.log.print(f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote.")
-    told = "Go on with the same command and --resume."
-    with show.training_progress("epochs", told) if train else nullcontext(False) as progress:
-        found = model.update(later, before, train=train, align=align, run=out, progress=progress)
+    with show.Steps("update", 3) as steps:
+        steps.at(0, "reading the vectors")
+        before = runs.vectors_of_run(run) if vectors is None else Embeddings.read(vectors)
+        steps.at(1, "reading the graphs")
+        model, later = open_run(run, graph, columns, labels)
+        model.device = device
+        if before is None and not train:
+            show.log.print(f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote.")
+        if not train:
+            steps.at(2, "computing and writing vectors")
+            found = model.update(later, before, align=align, run=out)
+    if train:
+        with show.training_progress("epochs", "Go on with the same command and --resume.") as progress:
+            found = model.update(later, before, train=True, align=align, run=out, progress=progress)
     show.out.print(f"{found.changes}.")
     show.out.print(f"{found.computed:,} of {len(found.embeddings):,} vectors were computed.")
     show.wrote(f"{out}/", began)
