@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,11 +46,10 @@ class Moments:
                 first += whole << at
                 second += ((high << 24) + low) << 2 * at
             unit = _LEAST + 24
-            mean, square = Fraction(first, n << unit), Fraction(second, n << 2 * unit)
-            centre = Fraction(0) if self.zeros[column] > SPARSE * n else mean
-            variance = square - mean * mean if centre else square
+            first = 0 if self.zeros[column] > SPARSE * n else first
+            squares, spread = n * second, n * second - first * first  # of n^2 2^2u, whole numbers
             # A column that is constant to float32 precision is centred only.
-            constant = variance <= square / 10**13
-            centres.append(float(centre))
-            deviations.append(1.0 if constant else math.sqrt(variance))
+            constant = spread * 10**13 <= squares
+            centres.append(first / (n << unit))
+            deviations.append(1.0 if constant else math.sqrt(spread / (n * n << 2 * unit)))
         return {"centre": centres, "deviation": deviations}
