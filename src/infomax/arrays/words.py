@@ -48,16 +48,17 @@ class Words:
             odd = compute.fill_null(compute.invert(compute.string_is_ascii(values)), False)
             small = compute.replace_substring_regex(compute.utf8_lower(values.filter(odd)), r"[^\pL\pN]+", " ")
             values = compute.replace_with_mask(values, odd, small)
-        values = compute.fill_null(values, "")
+        values = compute.fill_null(values, "") if values.null_count else values
         starts = utf8(values)[0] + np.arange(len(values) + 1)
         # A space before each text, so that the words of two do not touch; and eight behind the last word.
         together = pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
         joined = compute.binary_join(together, pa.scalar(" ", pa.large_string()))
-        self.text = b" %b        " % utf8(joined)[1].tobytes().translate(_LETTERS)
-        letters = np.frombuffer(self.text, np.uint8) != 32
-        borders = np.flatnonzero(letters[1:] != letters[:-1]) + 1
-        self.begins = np.ascontiguousarray(borders[::2])
-        self.lengths, self.starts = borders[1::2] - self.begins, np.searchsorted(self.begins, starts)
+        self.text = b"".join((b" ", utf8(joined)[1].data, b" " * 8)).translate(_LETTERS)
+        spaces = np.flatnonzero(np.frombuffer(self.text, np.uint8)[:-7] == 32)
+        begins, lengths = spaces[:-1] + 1, np.diff(spaces) - 1
+        there = lengths > 0
+        self.begins, self.lengths = (begins, lengths) if there.all() else (begins[there], lengths[there])
+        self.starts = np.searchsorted(self.begins, starts)
 
     @cached_property
     def numbered(self) -> tuple[NDArray[np.int32], list[bytes]]:
@@ -69,11 +70,11 @@ class Words:
         import pyarrow as pa
 
         text, begins, lengths = self.text, self.begins, self.lengths
-        eight = np.ndarray(len(text) - 7, "<u8", text, 0, (1,))
         codes, words, rest = np.zeros(len(begins), np.int32), [b""], _ALL
         for at in range(0, _LONG, 8):
-            masks = _MASKS.take(lengths[rest] - at, mode="clip")
-            pieces = pa.array(eight[begins[rest] + at] & masks).dictionary_encode()
+            eight = np.ndarray(len(text) - 7 - at, "S8", text, at, (1,))[begins[rest]].view("<u8")
+            masks = _MASKS.take(np.arange(at + 9) - at, mode="clip").take(lengths[rest], mode="clip")
+            pieces = pa.array(eight & masks).dictionary_encode()
             known, pairs = pieces.dictionary.to_numpy().astype("<u8").view("S8").tolist(), pieces
             if at:
                 both = codes[rest].astype(np.int64) << 32 | pieces.indices.to_numpy()
