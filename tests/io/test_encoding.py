@@ -558,20 +558,21 @@ def test_a_slip_of_a_name_is_told(said: dict[str, Any], meant: str) -> None:
 def test_words_that_were_kept_make_the_same_features(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [None if row % 7 == 0 else f"a text of the row {row - row % 3} and some more words" for row in range(60)]
     texts += [None if at % 10 == 0 else f"{at} again" for at in range(40)]
-    table = pa.table({"notes": texts, "size": range(100)})
+    plans = [None if row % 5 == 0 else ("free", "plus", "7 pro")[row % 3] for row in range(100)]
+    table = pa.table({"notes": texts, "plan": plans, "size": range(100)})
     looked = Survey(table.column_names, {})
     parts = table.slice(0, 60), table.slice(60)
     for part in parts:
         looked.add(part, lambda row, name: name)
     encoding, _ = looked.finish()
-    assert [column.kind for column in encoding.columns] == ["text", "number"]
+    assert [column.kind for column in encoding.columns] == ["text", "category", "number"]
     expected = [encoding.transform(part).toarray() for part in parts]
-    kept = looked.kept
-    assert [len(one.values) for one in kept["notes"]] == [40]  # in the first part most cells are repeated or missing
     monkeypatch.setattr("infomax.arrays.encoding.Words", None)
-    np.testing.assert_array_equal(encoding.transform(parts[1], kept).toarray(), expected[1])
+    monkeypatch.setattr("infomax.arrays.cells.distinct", None)
+    for part, features in zip(parts, expected, strict=True):
+        np.testing.assert_array_equal(encoding.transform(part, looked.kept).toarray(), features)
     with pytest.raises(TypeError):  # which is not kept
-        encoding.transform(parts[0], kept)
+        encoding.transform(table, looked.kept)
 
 
 def test_nothing_is_kept_beyond_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

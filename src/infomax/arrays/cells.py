@@ -70,7 +70,8 @@ def plain(values: Any) -> Any:
             words = compute.utf8_trim_whitespace(words)
             starts, _ = utf8(words)
         if np.diff(starts).min(initial=_LONGEST) < _LONGEST:
-            words = compute.if_else(compute.is_in(words, pa.array(MISSING, pa.large_string())), None, words)
+            missing = compute.is_in(words, pa.array(MISSING, pa.large_string()))
+            words = compute.if_else(missing, None, words) if missing.true_count else words
         return words
     raise UnreadableError(0, "a column of another type", f"type {kind}")
 
@@ -97,8 +98,9 @@ def distinct(values: Any, repeated: bool = True) -> Distinct:
         coded = plain(values).dictionary_encode()
         return Distinct(coded.dictionary, coded.indices)
     coded = values.dictionary_encode()
-    words = plain(coded.dictionary)
-    if words.null_count or len(utf8(words)[1]) < len(utf8(coded.dictionary.cast(pa.large_string()))[1]):
+    written = coded.dictionary.cast(pa.large_string())
+    words = plain(written)
+    if words.null_count or len(utf8(words)[1]) < len(utf8(written)[1]):
         again = words.dictionary_encode()  # white space was removed, and two may be one
         return Distinct(again.dictionary, again.indices.take(coded.indices))
     return Distinct(words, coded.indices)
@@ -117,7 +119,9 @@ def texts(values: Any) -> Any:
 
     if str(values.type) != "large_string":
         return values.cast(pa.large_string())
-    return compute.replace_substring_regex(values, r"^(-?\d+)\.0+$", r"\1") if _has_digits(values) else values
+    if not _has_digits(values) or not compute.match_substring(values, ".0").true_count:
+        return values
+    return compute.replace_substring_regex(values, r"^(-?\d+)\.0+$", r"\1")
 
 
 def utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -125,7 +129,7 @@ def utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     _, offsets, data = values.buffers()
     starts = np.frombuffer(offsets, np.int64)[values.offset :] if len(values) else np.zeros(1, np.int64)
     starts = starts[: len(values) + 1]
-    return starts - starts[0], np.frombuffer(data or b"", np.uint8)[starts[0] : starts[-1]]
+    return starts - starts[0] if starts[0] else starts, np.frombuffer(data or b"", np.uint8)[starts[0] : starts[-1]]
 
 
 def _letters(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -133,10 +137,15 @@ def _letters(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint8
     return data.take(at, mode="clip") if len(data) else data
 
 
-def _has_digits(values: Any) -> bool:
+def _has_digits(values: Any, letters: NDArray[np.bool_] = _DIGITS) -> bool:
     """Whether any text begins with a digit, a sign or a point: else it needs no search for numbers and times."""
     starts, data = utf8(values)
-    return bool(_DIGITS[_letters(data, starts[:-1])].any())
+    return bool(letters[_letters(data, starts[:-1])].any())
+
+
+def wordy(values: Any) -> bool:
+    """Whether a plain column is text that never begins as numbers, times and amounts of money do."""
+    return str(values.type) == "large_string" and not _has_digits(values, _AMOUNTS)
 
 
 def numbers(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -151,8 +160,10 @@ def numbers(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         try:
             values = values.cast(pa.float64())
         except pa.ArrowInvalid:  # some are no numbers, or not as pyarrow reads them
-            digits = compute.if_else(compute.match_substring_regex(values, _NUMBER), values, None)
-            values = compute.utf8_ltrim(digits, characters="+")
+            written = compute.match_substring_regex(values, _NUMBER)
+            if not written.true_count:
+                return np.full(len(values), np.nan, np.float32), known
+            values = compute.utf8_ltrim(compute.if_else(written, values, None), characters="+")
     elif not types.is_boolean(values.type) and not types.is_integer(values.type) and not types.is_floating(values.type):
         return np.full(len(values), np.nan, np.float32), known
     with np.errstate(over="ignore", invalid="ignore"):
@@ -188,8 +199,10 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
     if ((lengths == 10) | (lengths > 15) | ~known).all():  # pyarrow reads an hour alone as well, 2013-05-27 08
         with suppress(pa.ArrowInvalid):
             return values.cast(when), known & False
-    written = compute.if_else(compute.match_substring_regex(values, _TIME), values, None)
-    clock = compute.replace_substring_regex(written, r"^(\d\d:)", r"1970-01-01 \1")
+    written = compute.match_substring_regex(values, _TIME)
+    if not written.true_count:
+        return pa.nulls(len(values), when), known
+    clock = compute.replace_substring_regex(compute.if_else(written, values, None), r"^(\d\d:)", r"1970-01-01 \1")
     zoned = compute.match_substring_regex(clock, _ZONE)
     try:
         local = compute.if_else(zoned, None, clock).cast(when)
@@ -227,12 +240,9 @@ def hours(values: Any) -> NDArray[np.float64]:
 
 
 def matches(values: Any, pattern: str) -> NDArray[np.bool_]:
-    """Which texts ``[n]`` a pattern fits that begins with a digit, a sign, or a mark of money."""
+    """Which texts ``[n]`` a pattern fits."""
     from pyarrow import compute
 
-    starts, data = utf8(values)
-    if not _AMOUNTS[_letters(data, starts[:-1])].any():
-        return np.zeros(len(values), bool)
     found: NDArray[np.bool_] = compute.match_substring_regex(values, pattern).to_numpy(zero_copy_only=False)
     return found
 

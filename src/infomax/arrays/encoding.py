@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -27,7 +27,9 @@ FEATURES = ("number", "boolean", "category", "date", "text", "tokens", "numbers"
 """The kinds of columns that become features."""
 CHOICES = ("number", "boolean", "category", "date", "text", "tokens", "name", "label", "id", "ignore")
 """What a person can say that a column is."""
-_SOME = 1000
+_SOME = 1 << 11
+"""Rows that tell whether a date is repeated; and of which the features are written at once, so that they stay in the
+cache."""
 _CIRCLES = {"season": ("day_of_year", 365.25), "weekday": ("day_of_week", 7), "hour": ("", 1)}
 """The parts of a date that come round again: the field of pyarrow, and how many there are."""
 
@@ -93,14 +95,19 @@ class Column:
     def encode(self, values: Any, kept: Sequence[Kept] = ()) -> list[Entries | sparse.csr_array]:
         """The features ``[n, .]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind.
 
-        Words of texts are taken from those that are ``kept``, if these rows are among them.
+        Different cells and their words are taken from those that are ``kept``, if these rows are among them.
         """
-        if self.kind in ("category", "date"):
-            # Each different cell once; of dates only where some of them tell that it pays.
+        block: Entries | NDArray[np.float32] | sparse.csr_array
+        seen = next((one for one in kept if one.values.equals(values)), None)
+        if self.kind == "category":
+            distinct, rows = seen.distinct if seen else cells.distinct(values)
+            block = self._category(distinct, rows)
+        elif self.kind == "date":
+            # Each different cell once, where some of them tell that it pays.
             some = cells.plain(values[:_SOME])
-            distinct, rows = cells.distinct(values, self.kind == "category" or 2 * len(some.unique()) < len(some))
-            block = getattr(self, f"_{self.kind}")(distinct, rows)
-        elif seen := next((one for one in kept if one.values.equals(values)), None):
+            distinct, rows = cells.distinct(values, 2 * len(some.unique()) < len(some))
+            block = self._date(distinct, rows)
+        elif seen and seen.words and self.kind in ("text", "tokens"):
             rows = seen.distinct.rows
             block = _of_rows(self._text(seen.words), rows)
         else:
@@ -149,8 +156,9 @@ class Column:
         for part in parts:
             found += _circle(part, when) if part != "time" else []
         block = np.zeros((len(when) + 1, len(found)), np.float32)  # the last: nothing
-        block[:-1] = np.column_stack(found or [np.empty((len(when), 0))]) / np.sqrt(max(1, len(parts)))
-        return block[rows.fill_null(len(when)).to_numpy()]  # type: ignore[no-any-return]
+        for at, part in enumerate(found):
+            block[:-1, at] = part / np.sqrt(len(parts))
+        return block[:-1] if _all(rows, len(when)) else block[rows.fill_null(len(when)).to_numpy()]
 
     def _text(self, words: Words) -> sparse.csr_array:
         weight = np.log((1 + self.learnt["documents"]) / (1 + np.array(self.learnt["frequency"], np.float64))) + 1
@@ -201,10 +209,15 @@ class Entries(NamedTuple):
     width: int = 0
 
 
+def _all(rows: Any, n: int) -> bool:
+    """Whether rows have all of n different cells, and so have them in their order."""
+    return len(rows) == n and not rows.null_count
+
+
 def _of_rows(block: sparse.csr_array, rows: Any) -> sparse.csr_array:
     """The rows ``[n]`` of a block, in which a null is a row of zeros."""
-    if len(rows) == block.shape[0] and not rows.null_count:
-        return block  # all of them differ, so they are in order
+    if _all(rows, block.shape[0]):
+        return block
     starts = np.append(block.indptr, block.indptr[-1])
     wider = sparse.csr_array((block.data, block.indices, starts), shape=(block.shape[0] + 1, block.shape[1]))
     return wider[rows.fill_null(block.shape[0]).to_numpy()]
@@ -213,15 +226,20 @@ def _of_rows(block: sparse.csr_array, rows: Any) -> sparse.csr_array:
 def _sparse(blocks: Sequence[Entries]) -> sparse.csr_array:
     """Blocks beside each other as CSR; scipy takes several times as long."""
     n, sizes = len(blocks[0].values), [block.values.shape[1] for block in blocks]
+    widths = [size if block.columns is None else block.width for block, size in zip(blocks, sizes, strict=True)]
     values, columns = np.empty((n, sum(sizes)), np.float32), np.empty((n, sum(sizes)), np.int32)
-    at = width = 0
-    for block, size in zip(blocks, sizes, strict=True):
-        values[:, at : at + size] = block.values
-        columns[:, at : at + size] = width + (np.arange(size) if block.columns is None else block.columns)
-        at, width = at + size, width + (size if block.columns is None else block.width)
+    lefts, places = [0, *accumulate(widths)][:-1], [*pairwise(accumulate(sizes, initial=0))]
+    columns[:] = np.concatenate([left + np.arange(size) for left, size in zip(lefts, sizes, strict=True)])
+    for first in range(0, n, _SOME):
+        some = slice(first, first + _SOME)
+        for block, left, (at, to) in zip(blocks, lefts, places, strict=True):
+            values[some, at:to] = block.values[some]
+            if block.columns is not None:
+                columns[some, at:to] = left + block.columns[some]
     there = values != 0
     kept, starts = np.flatnonzero(there), cells.sums(np.count_nonzero(there, axis=1))
-    return sparse.csr_array((values.ravel().take(kept), columns.ravel().take(kept), starts), shape=(n, width))
+    starts = starts.astype(np.int32 if len(kept) < 2**31 else np.int64)  # as the columns, else scipy copies these
+    return sparse.csr_array((values.ravel().take(kept), columns.ravel().take(kept), starts), shape=(n, sum(widths)))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ RARE = 1000
 WORDS = 1 << 18
 """Different words that are counted, to tell what a hashed column holds; of a text with more that is not told."""
 KEPT = 1 << 26
-"""Bytes of texts whose words are kept after they were counted, so that the features need not find them again."""
+"""Bytes of texts whose different cells and words are kept, so that the features need not find them again."""
 LONG = 6
 """Mean number of words from which text is never a category or a name."""
 _WRITTEN = {
@@ -85,14 +85,15 @@ class _Found:
             return
         counts = np.bincount(rows.drop_null(), minlength=len(distinct))
         self._count(distinct, counts)
-        rest = self._numbers(distinct, counts)
+        wordy = cells.wordy(distinct)
+        rest = np.ones(len(distinct), bool) if wordy else self._numbers(distinct, counts)
         remember("number", rest)
-        rest = self._times(distinct, counts, rest)
+        rest = rest if wordy else self._times(distinct, counts, rest)
         remember("date", rest)
         if rest.any():
             words = self._words(distinct if rest.all() else distinct.filter(rest), counts[rest])
-            if keeps and rest.all() and 2 * len(distinct) > len(values):
-                self.kept.append(Kept(values, found, words))
+            if keeps:
+                self.kept.append(Kept(values, found, words if rest.all() else None))
 
     def _count(self, distinct: Any, counts: NDArray[np.int64]) -> None:
         if self.counts is None or (len(distinct) > DISTINCT and self.kind != "category"):
@@ -112,14 +113,18 @@ class _Found:
         values, kinds = [values for values, _ in self.counts], {values.type for values, _ in self.counts}
         if len(kinds) > 1 or pa.large_string() in kinds:  # 1.0 is 1
             values = list(map(cells.texts, values))
-        together = pa.concat_arrays(values).dictionary_encode()
-        counts = np.bincount(together.indices, np.concatenate([often for _, often in self.counts])).astype(np.int64)
-        self.counts, self.pending, self.merged = [(together.dictionary, counts)], 0, len(counts)
+        if len(values) > 1 or values[0] is not self.counts[0][0]:  # else each is there once
+            together = pa.concat_arrays(values).dictionary_encode()
+            counts = np.bincount(together.indices, np.concatenate([often for _, often in self.counts])).astype(np.int64)
+            self.counts = [(together.dictionary, counts)]
+        self.pending, self.merged = 0, len(self.counts[0][1])
         if self.merged > DISTINCT and self.kind != "category":
             self.counts = None
 
     def _numbers(self, distinct: Any, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
         found, bad = cells.numbers(distinct)
+        if bad.all():
+            return bad
         good = found[~bad]
         self.numbers.add(found, counts)
         self.numeric += int(counts[~bad].sum())
@@ -139,11 +144,12 @@ class _Found:
             at = cells.days(when)
             self.times.add(at.astype(np.float32), often)
             self.timed += int(often.sum())
-            parts = {"season": compute.day_of_year(when), "weekday": compute.day(when)}
-            parts = {name: part.to_numpy() for name, part in parts.items()} | {"hour": cells.hours(when)}
-            for name, part in parts.items():
-                low, high = self.ranges[name]
-                self.ranges[name] = min(low, float(part.min())), max(high, float(part.max()))
+            parts = {"season": compute.day_of_year, "weekday": compute.day, "hour": cells.hours}
+            for some in (when[:1000], when[1000:]):  # the first ones mostly tell that they differ
+                for name, (low, high) in self.ranges.items():
+                    if low >= high and len(some):
+                        part = np.asarray(parts[name](some))
+                        self.ranges[name] = min(low, float(part.min())), max(high, float(part.max()))
         return rest & bad
 
     def _words(self, values: Any, counts: NDArray[np.int64]) -> Words:
@@ -154,7 +160,7 @@ class _Found:
         self.words += int(counts @ np.diff(words.starts))
         if types.is_large_string(values.type):
             self.separated += int(counts[cells.marked(values, b"|;")].sum())
-            for meaning, (pattern, _) in _WRITTEN.items():
+            for meaning, (pattern, _) in {} if cells.wordy(values) else _WRITTEN.items():
                 self.written[meaning] += int(counts[cells.matches(values, pattern)].sum())
         self.waiting.append((words, counts))
         if self.counts is None or self.is_list or sum(words.starts[-1] for words, _ in self.waiting) > DISTINCT:
@@ -165,7 +171,7 @@ class _Found:
         """Count the texts that have a word, of each word: hashing takes long, and only text needs it."""
         for words, counts in self.waiting:
             found = words.added(np.ones(len(words.hashes), bool), words.hashes % FINE, FINE)  # each word once
-            often = np.repeat(counts, np.diff(found.indptr))
+            often = None if (counts == 1).all() else np.repeat(counts, np.diff(found.indptr))
             self.frequency += np.bincount(found.indices, often, FINE).astype(np.int64)
             if self.vocabulary is not None:
                 self.vocabulary.update(words.counted(counts))
@@ -174,10 +180,11 @@ class _Found:
 
     def frequent(self) -> list[str]:
         """The most frequent word of each hashed column, "" where there is none; nothing where words are too many."""
-        best, counted = dict[int, tuple[int, bytes]](), self.vocabulary or Counter()
-        for column, (word, count) in zip(hashed(counted) % WIDTH, counted.items(), strict=True):
-            best[column] = min((-count, word), best.get(column, (0, b"")))
-        return [best.get(column, (0, b""))[1].decode() for column in range(WIDTH)] if best else []
+        counted, best = self.vocabulary or Counter(), [(0, b"")] * WIDTH
+        for column, (word, count) in zip((hashed(counted) % WIDTH).tolist(), counted.items(), strict=True):
+            if count >= -best[column][0]:
+                best[column] = min((-count, word), best[column])
+        return [word.decode() for _, word in best] if counted else []
 
     def _lists(self, present: Any, remember: Callable[[str, NDArray[np.bool_]], None]) -> None:
         from pyarrow import compute, types
@@ -320,8 +327,8 @@ class Survey:
 
     @property
     def kept(self) -> dict[str, list[Kept]]:
-        """The words that were found, of columns that are text."""
-        return {name: found.kept for name, found in self.found.items() if found.frequency.any()}
+        """The different cells and words that were found, of columns that are features."""
+        return {name: found.kept for name, found in self.found.items()}
 
     def finish(self) -> tuple[Encoding, list[Fault]]:
         """The encoding, and the faults, one per column."""
@@ -329,6 +336,7 @@ class Survey:
         for name, found in self.found.items():
             found.merge()
             kind = found.kind or found.guess()
+            found.kept = found.kept if kind in FEATURES else []
             if fault := found.fault(kind):
                 faults.append(fault)
                 continue

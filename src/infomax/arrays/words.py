@@ -19,11 +19,11 @@ _LONG, _ALL = 64, cast(Any, slice(None))
 
 
 class Kept(NamedTuple):
-    """Some rows of a column as they came, their different cells, and the words of these."""
+    """Some rows of a column as they came, their different cells, and the words of these, if all are text."""
 
     values: Any
     distinct: Distinct
-    words: Words
+    words: Words | None
 
 
 class Words:
