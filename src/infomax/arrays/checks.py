@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from infomax.arrays.adjacency import transposed
 from infomax.errors import InputError, shorten, whole
 
 NUMBERS = "biufO"
@@ -142,7 +143,7 @@ def clean(
     # An edge listed in both directions is no duplicate: symmetric matrices and PyG's lists hold every edge twice.
     duplicates = int(keep.sum()) - int(matrix.nnz)
     if not directed:
-        matrix = sparse.csr_array(matrix.maximum(matrix.T))
+        matrix = sparse.csr_array(matrix.maximum(transposed(matrix)))
     matrix.sort_indices()
     return matrix, {"self_loops": int(looped.sum()), "duplicates": duplicates, "zero_weights": int(zeros.sum())}
 

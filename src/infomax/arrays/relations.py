@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.adjacency import Senders
+from infomax.arrays.adjacency import Senders, transposed
 from infomax.errors import InputError, shorten
 
 MOST_PATHS = 32
@@ -39,8 +39,9 @@ class Relation:
     def of(cls, source: str, name: str, target: str, matrix: sparse.csr_array) -> Relation:
         """The relation of a clean matrix ``[S, T]``; of one type, ``A[i, j]`` is the edge i -> j."""
         back = Senders.of_matrix(matrix)
-        symmetric = source == target and (matrix != matrix.T).nnz == 0
-        return cls(source, name, target, back if symmetric else Senders.of_matrix(matrix.T.tocsr()), back)
+        other = transposed(matrix)
+        symmetric = source == target and (matrix != other).nnz == 0
+        return cls(source, name, target, back if symmetric else Senders.of_matrix(other), back)
 
     @property
     def symmetric(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from infomax.arrays import folder as layout
-from infomax.arrays.adjacency import Senders
+from infomax.arrays.adjacency import Senders, transposed
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.hashes import file_hash
 from infomax.arrays.integrity import check_values, sample_hash
@@ -124,7 +124,7 @@ def write_arrays(graph: Record, folder: Path, *, halved: bool = False) -> dict[s
     """Write the files of a graph that is in memory into an existing folder; returns what `finish` is to say."""
     if graph.groups is not None:
         raise InputError("graph", "one graph", "several (it has groups)", "A graph folder holds one graph.")
-    received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
+    received = transposed(graph.adjacency) if graph.directed else graph.adjacency
     received.sort_indices()
     write_senders(folder, Senders.of_matrix(received))
     with FeatureWriter(folder, graph.num_features, "features", halved=halved) as writer:

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from infomax.arrays.adjacency import transposed
 from infomax.errors import InputError
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
@@ -99,7 +100,7 @@ class Propagation(Messages):
     def of(cls, graph: Record, rule: Rule, place: Place, dtype: torch.dtype = torch.float32) -> Propagation:
         """Build the propagation of a graph on the device."""
         backend = Backend.of(place)
-        received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
+        received = transposed(graph.adjacency) if graph.directed else graph.adjacency
         keys, weights = keyed(received, backend.device)
         return cls(keys, weights.to(dtype), graph.num_nodes, rule, backend, directed=graph.directed)
 

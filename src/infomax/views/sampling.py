@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from infomax.arrays.adjacency import transposed
 from infomax.errors import InputError, whole
 from infomax.io.record import Record
 
@@ -35,7 +36,7 @@ class Neighbours:
     @classmethod
     def of(cls, graph: Record, device: torch.device) -> Neighbours:
         """Put the neighbours in a graph on the device; in a directed graph, the in-neighbours."""
-        received = graph.adjacency.T.tocsr() if graph.directed else graph.adjacency
+        received = transposed(graph.adjacency) if graph.directed else graph.adjacency
         degree = torch.from_numpy(received.sum(axis=1))
         return cls(
             torch.from_numpy(received.indptr).long().to(device),
