@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,6 +284,16 @@ class Embeddings(Searched):
 
         ids, vectors, names = files.table_vectors(frame_source(frame, "frame", files.COLUMNS))
         return cls(vectors, ids, names)
+
+
+class Kept(NamedTuple):
+    """What `Embeddings` are made of, in their order, before they are; a run writes them as well."""
+
+    vectors: Any
+    """``[N, d]``, `Patched`."""
+    ids: NDArray[Any]
+    node_names: NDArray[Any] | None
+    model: str
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,6 +165,37 @@ class Appended:
 
 
 @dataclass(frozen=True, eq=False)
+class Patched:
+    """Vectors ``[N, d]``, earlier ones but for some new ones; they are copied some rows at a time, as they are needed.
+
+    Shapes:
+        earlier: ``[M, d]``
+        known: ``[N]``, the row of each among the earlier ones; any where it is new
+        rows: ``[n]``, those that are new, ascending
+        new: ``[n, d]``
+    """
+
+    earlier: NDArray[np.float32]
+    known: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    new: NDArray[np.float32]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(N, d)``."""
+        return len(self.known), self.new.shape[1]
+
+    def __getitem__(self, some: slice) -> NDArray[np.float32]:
+        first, last, _ = some.indices(len(self.known))
+        found, new = self.earlier.take(self.known[some], 0), slice(*np.searchsorted(self.rows, (first, last)))
+        found[self.rows[new] - first] = self.new[new]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self[:].astype(dtype, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
 class _MadeRows:
     """Rows of features ``[N, F]`` that are made, or made dense, when they are asked for."""
 

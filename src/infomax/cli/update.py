@@ -73,5 +73,5 @@ def update(
         with show.training_progress("epochs", "Go on with the same command and --resume.") as progress:
             found = model.update(later, before, train=True, align=align, run=out, progress=progress)
     show.out.print(f"{found.changes}.")
-    show.out.print(f"{found.computed:,} of {len(found.embeddings):,} vectors were computed.")
+    show.out.print(f"{found.computed:,} of {later.num_nodes:,} vectors were computed.")
     show.wrote(f"{out}/", began)

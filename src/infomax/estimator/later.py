@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.embeddings import Embeddings
+from infomax.embeddings import Embeddings, Kept
 from infomax.errors import InputError
 from infomax.estimator.assembly import check_graph
 from infomax.estimator.attaching import KnownGraph, Neighbours
@@ -30,7 +30,7 @@ class Later(Fitted):
     """The part of `DGI` that is about what comes after the training: new nodes, and later graphs."""
 
     _known: KnownGraph | None = None  # to attach new nodes to
-    _kept: Embeddings | None = None  # vectors that a run is to hold as they are
+    _kept: Embeddings | Kept | None = None  # vectors that a run is to hold as they are
 
     def update(
         self,
@@ -48,7 +48,7 @@ class Later(Fitted):
 
         Args:
             graph: the later graph, with the same features.
-            vectors: those of the graph before; None: all are computed.
+            vectors: those of the graph before; None: all are computed. Do not change them afterwards.
             train: go on training from these weights; then all vectors are computed.
             align: turn the vectors after that onto the ones before by the best rotation, so that they are comparable;
                 the new model keeps the rotation.

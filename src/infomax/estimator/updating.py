@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from infomax.embeddings import Embeddings
+from infomax.arrays.table import Patched
+from infomax.embeddings import Embeddings, Kept
 from infomax.estimator.vectors import Fitted
 from infomax.graphs.graph import Graph
 from infomax.io.changes import Changes, rows_before
@@ -28,16 +30,22 @@ class Start(NamedTuple):
     onto: Embeddings | None
 
 
-class Update(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Update:
     """A model on a later graph, the vectors of its nodes, what had changed, and how many vectors were computed."""
 
     model: DGI
-    embeddings: Embeddings
+    kept: Embeddings | Kept
     changes: Changes
     computed: int
 
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """The vectors of the later graph, copied when they are first asked for."""
+        return self.kept if isinstance(self.kept, Embeddings) else Embeddings(*self.kept)
 
-def updated(model: Fitted, graph: Graph, vectors: Embeddings | None, changes: Changes) -> tuple[Embeddings, int]:
+
+def updated(model: Fitted, graph: Graph, vectors: Embeddings | None, changes: Changes) -> tuple[Embeddings | Kept, int]:
     """The vectors of a later graph: yesterday's, and those within reach of a change; and the number of these."""
     if vectors is None:
         return model.transform(graph), graph.num_nodes
@@ -53,12 +61,6 @@ def updated(model: Fitted, graph: Graph, vectors: Embeddings | None, changes: Ch
         return model.transform(graph), n
     around = len(rows) * (1 + graph.edges.nnz / n) ** (encoder.depth - 1)
     near = graph if smooth or around > SHARE * n else graph.by_rows()
-    with ThreadPoolExecutor(1) as pool:
-        same = np.array_equal(known, np.arange(len(vectors)))
-        # Of new nodes the last one's is taken, and replaced.
-        copied = pool.submit(vectors.vectors.copy) if same else pool.submit(vectors.vectors.take, known, 0)
-        new = model.transform(near, rows=rows).vectors if len(rows) else vectors.vectors[:0]
-    out = copied.result()
-    out[rows] = new
+    new = model.transform(near, rows=rows).vectors if len(rows) else vectors.vectors[:0]
     names = None if graph.node_names is None else graph.node_names[:]
-    return Embeddings(out, graph.ids[:], names, model.hash_), len(rows)
+    return Kept(Patched(vectors.vectors, known, rows, new), graph.ids[:], names, model.hash_), len(rows)

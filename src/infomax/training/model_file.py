@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from infomax.arrays.hashes import checksum
+from infomax.arrays.hashes import write_checked
 from infomax.arrays.scaling import Scaler
-from infomax.embeddings import Embeddings
+from infomax.embeddings import Embeddings, Kept
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
 from infomax.io.json import write_json
@@ -22,6 +24,8 @@ from infomax.training.card import write_card
 from infomax.training.health import read_report
 
 _RESTORE = "Restore a copy, or train again."
+_BYTES = 1 << 19
+"""Bytes of vectors that are written at once: they stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +45,16 @@ class Run:
         return _take(self.folder / runs.MODEL, self.tensors, name, shape)
 
 
-def keep_vectors(folder: Path, vectors: Embeddings | None) -> dict[str, Any]:
-    """Write the vectors of a run; returns what its model file says of them."""
-    if vectors is None:
+def keep_vectors(folder: Path, kept: Embeddings | Kept | None) -> dict[str, Any]:
+    """Write the vectors of a run, some at a time; returns what its model file says of them."""
+    if kept is None:
         return {}
-    with replacing(folder / runs.VECTORS) as temporary:
-        with temporary.open("wb") as file:
-            np.save(file, vectors.vectors, allow_pickle=False)
-        return {"vectors": checksum(temporary), "made_by": vectors.model}  # computed while the disk writes
+    (n, width), head = kept.vectors.shape, BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f4", "fortran_order": False, "shape": (n, width)})
+    step = max(1, _BYTES // (4 * width))
+    rows = (np.ascontiguousarray(kept.vectors[first : first + step], "<f4") for first in range(0, n, step))
+    with replacing(folder / runs.VECTORS) as temporary, temporary.open("wb") as file:
+        return {"vectors": write_checked(file, chain([head.getvalue()], rows)), "made_by": kept.model}
 
 
 def finish(run: Run, kept: dict[str, Any]) -> None:
