@@ -49,8 +49,8 @@ from infomax.io.atomic import replacing
 from infomax.io.record import Record
 from infomax.io.unite import unite
 
-_ROWS = 1 << 15
-"""Rows of a matrix whose edges a thread lists at once."""
+_ROWS, _ENTRIES = 1 << 15, 1 << 20
+"""Rows of a matrix whose edges a thread lists at once, and entries that it looks at."""
 
 _NUMBERS, _INTEGERS = ("biuf", "numbers"), ("iu", "integers")
 # The kinds of dtype that each key may have, and what they are called in messages.
@@ -169,24 +169,30 @@ def _to_arrays(graph: Record) -> Arrays:
 
 def _edge_arrays(matrix: sparse.csr_array, directed: bool) -> Arrays:
     """The arrays of edges, an undirected one once."""
-    narrow, weighted = np.min_scalar_type(max(matrix.shape)), bool((matrix.data != 1).any())
+    narrow, count = np.min_scalar_type(max(matrix.shape)), matrix.nnz if directed else matrix.nnz // 2
+    ends, at = np.empty((2, count), narrow), 0
 
-    def edges(first: int) -> tuple[NDArray[Any], ...]:
+    def other(first: int) -> bool:
+        return bool((matrix.data[first : first + _ENTRIES] != 1).any())
+
+    def edges(first: int) -> list[NDArray[Any]]:
         starts = matrix.indptr[first : first + _ROWS + 1]
         span = slice(starts[0], starts[-1])
         rows = np.arange(first, first + len(starts) - 1, dtype=narrow).repeat(np.diff(starts))
-        columns = matrix.indices[span].astype(narrow)
-        parts = rows, columns, *([matrix.data[span]] if weighted else [])
-        kept = None if directed else np.flatnonzero(rows <= columns)
-        return parts if kept is None else tuple(part.take(kept) for part in parts)
+        parts = [rows, matrix.indices[span].astype(narrow), *(data[span] for data in weights)]
+        kept = None if directed else np.flatnonzero(rows < parts[1])
+        return parts if kept is None else [part.take(kept) for part in parts]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        sources, targets, *weights = zip(*pool.map(edges, range(0, max(matrix.shape[0], 1), _ROWS)), strict=True)
-    ends = np.empty((2, sum(map(len, sources))), narrow)
-    for row, parts in zip(ends, (sources, targets), strict=True):
-        np.concatenate(parts, out=row)
+        weights = [matrix.data] if any(pool.map(other, range(0, matrix.nnz, _ENTRIES))) else []
+        columns = [*ends, *(np.empty(count, np.float32) for _ in weights)]
+        for found in pool.map(edges, range(0, matrix.shape[0], _ROWS)):
+            for column, part in zip(columns, found, strict=True):
+                column[at : at + len(part)] = part
+            at += len(found[0])
+    assert at == count  # noqa: S101  a matrix without directions is symmetric, and none has loops
     arrays = {"edges": ends, "directed": np.array(directed)}
-    return arrays | ({"weight": np.concatenate(weights[0])} if weighted else {})
+    return arrays | ({"weight": columns[2]} if weights else {})
 
 
 def _node_arrays(graph: Record, owner: str = "") -> Arrays:
