@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.checks import MOST_FEATURES
+from infomax.arrays.checks import MOST_FEATURES, all_finite
 from infomax.arrays.folder import map_array
 from infomax.errors import InputError, InputWarning, place, shorten
 from infomax.io.archive import read_arrays
@@ -93,9 +93,8 @@ def finite(path: Path, rows: NDArray[Any], first: int = 0, *, copy: bool | None 
     """
     with np.errstate(over="ignore"):
         block = np.array(rows, dtype=np.float32, order="C", copy=copy)
-    good = np.isfinite(block)
-    if not good.all():
-        row, column = divmod(int(np.argmin(good)), block.shape[1])
+    if not all_finite(block):
+        row, column = divmod(int(np.argmin(np.isfinite(block))), block.shape[1])
         where = f"{path}, row {first + row + 1}, column {column + 1}"
         raise InputError(where, "a finite number (32-bit float)", str(rows[row, column]))
     return block
