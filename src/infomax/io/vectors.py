@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -78,9 +80,10 @@ def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None
     ids, vectors, *names = reader(existing(path))
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise InputError(str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}")
-    numbers = finite(path, vectors, copy=None)
+    if reader is not _read_parquet:  # which looks at each row as it is read
+        vectors = finite(path, vectors, copy=None)
     with within(path):
-        return check_ids(ids, len(vectors)), numbers, names[0] if names else None
+        return check_ids(ids, len(vectors)), vectors, names[0] if names else None
 
 
 def _by_extension(formats: dict[str, Any], path: Path) -> Callable[..., Any]:
@@ -138,14 +141,27 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
         block = parquet.ArrowBlock(path, data)
         ids, names = block.ids("id"), block.node_names("name") if "name" in data.column_names else None
         number = np.dtype(kind.value_type.to_pandas_dtype()).kind in "fiu"
-        vectors, first = np.empty((len(data), kind.list_size), np.float32 if number else object), 0
-        for batch in file.iter_batches(_ROWS, columns=["vector"]):  # at once it would take three times the memory
-            last = first + len(batch)
-            values = parquet.ArrowBlock(path, batch, numbers=np.arange(first + 1, last + 1)).filled("vector").flatten()
-            rows = values.to_numpy(zero_copy_only=False).reshape(len(batch), kind.list_size)
-            vectors[first:last] = finite(path, rows, first, copy=None) if number else rows
-            first = last
-        return ids.to_numpy() if str(ids.type) == "int64" else ids.to_pylist(), vectors, names
+        vectors = np.empty((len(data), kind.list_size), np.float32 if number else object)
+        counts = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+
+    def read(groups: NDArray[np.int64]) -> None:
+        first, end = (sum(counts[:group]) for group in (groups[0], groups[-1] + 1))
+        with parquet.opened(path) as file:
+            # At once it would take three times the memory.
+            for batch in file.iter_batches(_ROWS, groups.tolist(), ["vector"], use_threads=False):
+                last = first + len(batch)
+                block = parquet.ArrowBlock(path, batch, numbers=np.arange(first + 1, last + 1))
+                values = block.filled("vector").flatten().to_numpy(zero_copy_only=False)
+                rows = values.reshape(len(batch), kind.list_size)
+                vectors[first:last] = finite(path, rows, first, copy=None) if number else rows
+                first = last
+            if first != end:
+                raise ValueError(f"{end - first} vectors fewer than ids")
+
+    with ThreadPoolExecutor(threads := min(8, os.cpu_count() or 1)) as pool:
+        some = np.array_split(np.arange(len(counts)), threads)
+        list(pool.map(read, [groups for groups in some if len(groups)]))
+    return ids.to_numpy() if str(ids.type) == "int64" else ids.to_pylist(), vectors, names
 
 
 def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str) -> None:
