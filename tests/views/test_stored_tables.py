@@ -14,6 +14,7 @@ from infomax import Graph, InputError
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import MappedTable
 from infomax.kernels import Backend
+from infomax.kernels.neighbourhoods import Kept
 from infomax.kernels.random import Permutation
 from infomax.views import operands
 from infomax.views.neighbourhoods import read_neighbourhoods
@@ -50,6 +51,26 @@ def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mappe
                 patch.setattr("infomax.kernels.LARGE", 0)
                 found = table.pool(hoods, nodes, offsets, rows)
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, monkeypatch, generator):
+    monkeypatch.setattr("infomax.kernels.LARGE", 0)
+    table, hoods = StoredTable(MappedTable(mapped)), read_neighbourhoods(random_graph(60), "mean", CPU, 2)
+    nodes, offsets, rows = torch.arange(60), torch.rand(60, generator=generator), Permutation.draw(60, generator)
+    few = [table.pool(hoods, some, offsets[some], rows) for some in nodes.split(5)]
+    assert torch.equal(torch.cat(few), table.pool(hoods, nodes, offsets, rows))
+
+
+def test_rows_without_a_sample_are_kept(mapped, monkeypatch, generator):
+    monkeypatch.setattr("infomax.kernels.LARGE", 0)
+    table, hoods = StoredTable(MappedTable(mapped)), read_neighbourhoods(random_graph(60), "mean", CPU, 3)
+    kept = Kept.none(60, 7)
+    for nodes in torch.randperm(60, generator=generator).repeat(2).split(40):
+        offsets = torch.rand(len(nodes), generator=generator)
+        expected = table.pool(hoods, nodes, offsets)
+        assert torch.equal(table.pool(hoods, nodes, offsets, kept=kept), expected)
+    assert kept.known.tolist() == (hoods.starts.diff() <= 3).tolist()
+    assert 0 < kept.known.sum() < 60
 
 
 @pytest.mark.parametrize(

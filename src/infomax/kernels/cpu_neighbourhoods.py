@@ -47,24 +47,32 @@ def _images(numbers, network, out, begin, end):
 
 
 @compiled
-def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, out, begin, end):
+def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, images, kept, known, out, begin, end):
     """Compute rows begin to end of the pooled table; its rows are centred, or scaled to a sum of 1 if ``by_rows``."""
     starts, senders, weights, left, right, cap, loops = graph
     for i in range(begin, end):
         node = nodes[i]
+        if len(known) and known[node]:
+            out[i] = kept[node]
+            continue
         first, degree = starts[node], starts[node + 1] - starts[node]
         count = min(degree, cap)
         stretch = degree / count if count else 1.0
         rows, shares = np.empty(count + loops, np.int64), np.empty(count + loops, out.dtype)
         if loops:
-            rows[count], shares[count] = node, left[node] * right[node]
+            rows[count], shares[count] = node, left[node] * (right[node] if len(right) else 1)
         for place in range(count):
             at = first + (place if count == degree else np.int64((offsets[i] + place) * stretch))
             sender = np.int64(senders[at])
-            rows[place], shares[place] = sender, left[node] * right[sender] * out.dtype.type(stretch)
+            rows[place], shares[place] = sender, left[node] * out.dtype.type(stretch)
+            if len(right):
+                shares[place] *= right[sender]
             if len(weights):
                 shares[place] *= weights[at]
-        if len(network[0]):
+        if len(images):
+            for place in range(count + loops):
+                rows[place] = images[rows[place]]
+        elif len(network[0]):
             for place in range(count + loops):
                 rows[place] = _image(rows[place], network)
         if by_rows:
@@ -75,6 +83,8 @@ def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, out, begi
         for place in range(loops * count, count + loops):  # of all nodes' own rows each is one
             if not _finite(table[rows[place]]):
                 out[i] = np.nan
+        if len(known) and count == degree:
+            kept[node], known[node] = out[i], True
 
 
 def _number(x):
@@ -143,11 +153,11 @@ def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor
 
 
 def pool_rows(
-    hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation, centre=None, by_rows: bool = False
+    hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation, kept=None, centre=None, by_rows: bool = False
 ) -> Tensor:
     """As `Neighbourhoods.pool`; every row of the table is first scaled to a sum of 1, or a ``centre`` subtracted."""
     starts, chosen = hoods.starts.numpy(), nodes.numpy()
-    weights = np.empty(0, np.float32) if hoods.weights is None else hoods.weights.numpy()
+    weights, right = (np.empty(0, np.float32) if one is None else one.numpy() for one in (hoods.weights, hoods.right))
     if permutation is None:
         network = _network(torch.empty(0, dtype=torch.int32), len(table), 1, 1)
     else:
@@ -155,12 +165,20 @@ def pool_rows(
     dense = table.contiguous().numpy()
     half = dense.dtype == np.float16
     out = np.empty((len(chosen), dense.shape[1]), np.float32 if half else dense.dtype)
+    kept, known = (out[:0], np.empty(0, np.bool_)) if kept is None else kept
     degrees = np.minimum(starts[chosen + 1] - starts[chosen], hoods.cap) + 1
-    graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), hoods.right.numpy(), hoods.cap, int(hoods.loops)
-    bounds = even(np.concatenate([[0], degrees.cumsum()]), min(RANGES, 1 + len(chosen) // ROWS))
+    if len(known):
+        degrees[known[chosen]] = 1
+    reached = np.concatenate([[0], degrees.cumsum()])
+    # The images of all nodes, where that are fewer than are needed.
+    all_images = permutation is not None and reached[-1] >= permutation.n
+    images = permutation.images.numpy() if all_images else np.empty(0, np.int64)
+    graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), right, hoods.cap, int(hoods.loops)
+    bounds = even(reached, min(RANGES, 1 + len(chosen) // ROWS))
     centre = np.zeros(dense.shape[1], out.dtype) if centre is None else centre
     dense = dense.view(np.uint16) if half else dense
-    share(_pool_rows, (bounds, graph, chosen, offsets.numpy(), dense, centre, by_rows, network, out))
+    rest = centre, by_rows, network, images, kept, known, out
+    share(_pool_rows, (bounds, graph, chosen, offsets.numpy(), dense, *rest))
     return torch.from_numpy(out)
 
 

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
+
+
+class Kept(NamedTuple):
+    """Rows of P X ``[N, F]`` that are the same in every step, and whether each is known yet, ``[N]``."""
+
+    rows: NDArray[np.float32]
+    known: NDArray[np.bool_]
+
+    @classmethod
+    def none(cls, n: int, width: int) -> Kept:
+        """Memory for so many rows, none of which is known."""
+        return cls(np.empty((n, width), np.float32), np.zeros(n, np.bool_))
 
 
 @dataclass(frozen=True)
@@ -23,14 +38,14 @@ class Neighbourhoods:
         starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
         senders: ``[E]`` int32 or int64
         weights: ``[E]``; None if all are 1
-        left, right: ``[N]``
+        left, right: ``[N]``; no right one if all are 1
     """
 
     starts: Tensor
     senders: Tensor
     weights: Tensor | None
     left: Tensor
-    right: Tensor
+    right: Tensor | None
     cap: int
     capped: bool
     """Whether any node has more neighbours than the cap."""
@@ -65,19 +80,23 @@ class Neighbourhoods:
         if self.weights is not None:
             weight = weight * _look_up(self.weights, at)
         weight = torch.where(itself, 1, weight)
-        return starts, senders, self.left[nodes][owner] * weight * self.right[senders]
+        values = self.left[nodes][owner] * weight
+        return starts, senders, values if self.right is None else values * self.right[senders]
 
-    def pool(self, nodes: Tensor, offsets: Tensor, table: Tensor, permutation: Permutation | None) -> Tensor:
+    def pool(
+        self, nodes: Tensor, offsets: Tensor, table: Tensor, permutation: Permutation | None, kept: Kept | None = None
+    ) -> Tensor:
         """Multiply rows of P by a constant table, ``[N, F] -> [B, F]``; node i has row ``permutation(i)``, or its own.
 
-        The table may be in half precision, and for a GPU in page-locked host memory.
+        The table may be in half precision, and for a GPU in page-locked host memory. What is ``kept`` of the products
+        with the same table, without a permutation, is not computed again.
         """
         if kernels := self.backend.triton:
             return kernels.pool_rows(self, nodes, offsets, table, permutation)  # type: ignore[no-any-return]
         if self.backend.numba(self.entries(len(nodes)) * table.shape[1]):
             from infomax.kernels.cpu_neighbourhoods import pool_rows
 
-            return pool_rows(self, nodes, offsets, table, permutation)
+            return pool_rows(self, nodes, offsets, table, permutation, kept)
         starts, senders, values = self.rows(nodes, offsets)
         if permutation is not None:
             senders = permutation(senders)

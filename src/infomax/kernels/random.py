@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -39,6 +40,11 @@ class Permutation:
         """Number of bits of the lower and of the upper half."""
         bits = max((self.n - 1).bit_length(), 6)
         return bits // 2, bits - bits // 2
+
+    @cached_property
+    def images(self) -> Tensor:
+        """The images of all numbers, ``[n]``, computed at first use."""
+        return self(torch.arange(self.n, device=self.keys.device))
 
     def first(self, count: int) -> Tensor:
         """Return the images of 0 to count - 1: ``count`` different random numbers below n."""

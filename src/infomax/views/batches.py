@@ -230,7 +230,8 @@ class Batches(Views):
         batch, weights = min(whole("batch", batch, 1), n), memory.weights_bytes(graph, d)
         if graph.table.mapped:
             held = memory.resident_bytes(graph) if device.type == "cuda" else memory.stored_bytes(graph)
-            return held + 4 * batch * (18 * d + 8 * f) + weights
+            kept = memory.BYTES if graph.relations else 0
+            return held + kept + 4 * batch * (18 * d + 8 * f) + weights
         inputs = 16 * n * d if graph.table.sparse else 16 * batch * f
         held = memory.gathered_bytes(graph, device) + memory.edges_bytes(graph, 24)
         return held + 4 * batch * 18 * d + inputs + weights

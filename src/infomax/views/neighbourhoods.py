@@ -25,15 +25,15 @@ def read_neighbourhoods(graph: Record, rule: Rule, place: Place, cap: int) -> Ne
     """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
     backend, rule = Backend.of(place), Normalisation.of(rule)
     if graph.edges.senders is not None:
-        return neighbourhoods(graph.edges.senders, rule, backend, cap, graph.num_nodes)
+        return neighbourhoods(graph.edges.senders, rule, backend, cap)
     starts = to_device(np.append(0, graph.edges.counts().cumsum()), backend.device)
     received = torch.from_numpy(graph.edges.sums()).to(backend.device) if graph.weighted else starts.diff().double()
     left, right = rule.factors(int(rule.loops) + received, torch.float32)
     return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, backend, rule.loops, graph.edges)
 
 
-def neighbourhoods(senders: Senders, rule: Normalisation, backend: Backend, cap: int, width: int) -> Neighbourhoods:
-    """Put those who send to each of N nodes on the device; they are among ``width`` nodes, these or others."""
+def neighbourhoods(senders: Senders, rule: Normalisation, backend: Backend, cap: int) -> Neighbourhoods:
+    """Put those who send to each of N nodes on the device; they are among these nodes or others."""
     device = backend.device
     starts = to_device(np.asanyarray(senders.indptr, dtype=np.int64), device)  # mapped where it is
     counts = starts.diff()
@@ -44,7 +44,7 @@ def neighbourhoods(senders: Senders, rule: Normalisation, backend: Backend, cap:
         to_device(senders.indices, device),
         None if senders.data is None else to_device(senders.data, device),
         left,
-        right if rule.right else torch.ones(width, device=device),
+        right if rule.right else None,
         cap,
         capped=bool((counts > cap).any()),
         backend=backend,
@@ -71,8 +71,9 @@ class GrownNeighbourhoods(Neighbourhoods):
         senders = torch.from_numpy(np.concatenate([itself, columns])[order]).to(nodes.device)
         weight = torch.from_numpy(np.concatenate([np.ones(len(itself), np.float32), weights])[order]).to(nodes.device)
         starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(chosen)))])
-        left = self.left[nodes][torch.from_numpy(owner[order]).to(nodes.device)]
-        return torch.from_numpy(starts).to(nodes.device), senders, left * weight * self.right[senders]
+        values = self.left[nodes][torch.from_numpy(owner[order]).to(nodes.device)] * weight
+        values = values if self.right is None else values * self.right[senders]
+        return torch.from_numpy(starts).to(nodes.device), senders, values
 
 
 @dataclass(frozen=True, eq=False)

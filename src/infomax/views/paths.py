@@ -15,9 +15,10 @@ from torch import Tensor
 from infomax.arrays.relations import Step, named_path
 from infomax.arrays.table import Table
 from infomax.errors import InputError
+from infomax.io.memory import BYTES
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
-from infomax.kernels.neighbourhoods import Neighbourhoods
+from infomax.kernels.neighbourhoods import Kept, Neighbourhoods
 from infomax.kernels.plain import permute
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.ranks import Portion
@@ -192,21 +193,23 @@ class PathSource:
     features: Mapping[str, Any]
     """By type, a table of rows in memory or on disk."""
     backend: Backend
+    kept: Mapping[str, Kept]
+    """By path, what is known of the means of its last step, of features in their own order; not of all paths."""
     uniform = False
 
     @classmethod
     def of(cls, graph: Record, rule: Rule, backend: Backend, cap: int) -> PathSource:
         """Put the neighbourhoods and the features of a graph on the device."""
         paths = paths_of(graph, rule)
-        hoods = cache(
-            lambda step: neighbourhoods(step.senders, NEIGHBOURS, backend, cap, graph.target(step.sender).num_nodes)
-        )
+        hoods = cache(lambda step: neighbourhoods(step.senders, NEIGHBOURS, backend, cap))
+        tables = tables_of(graph, paths)
         return cls(
             graph.kind,
             {name: [hoods(step) for step in path] for name, path in paths.items()},
             {name: path[-1].sender for name, path in paths.items()},
-            {kind: rows_of(table, backend) for kind, table in tables_of(graph, paths).items()},
+            {kind: rows_of(table, backend) for kind, table in tables.items()},
             backend,
+            _room(graph, paths, {kind: table.shape[1] for kind, table in tables.items()}),
         )
 
     def view(self, nodes: Tensor, depth: int, seed: Tensor, portion: Portion | None = None) -> PathBatch:
@@ -294,7 +297,8 @@ class PathBatch(AllNodes, AlongPaths):
             factors, nodes = self._level(path)
             end, hoods = self.source.ends[path], self.source.chains[path][-1]
             table, drawn = self.source.features[end], self.permutations.get(end)
-            self.inputs[path] = through(factors, pool_rows(table, hoods, nodes, self._offsets(nodes), drawn))
+            kept = None if drawn else self.source.kept.get(path)
+            self.inputs[path] = through(factors, pool_rows(table, hoods, nodes, self._offsets(nodes), drawn, kept))
         return self.inputs[path]
 
     def _level(self, path: str) -> tuple[list[SparseOperand], Tensor]:
@@ -326,6 +330,16 @@ class PathRows(RowsView):
         return self.firsts[path].pooled(None, weight)
 
     pooled = AlongPaths.pooled
+
+
+def _room(graph: Record, paths: Paths, widths: Mapping[str, int]) -> dict[str, Kept]:
+    """Memory for means of the last steps of paths, at most `BYTES`; of long paths first, whose batches need more."""
+    room, found = BYTES, dict[Step, Kept]()
+    for step in (path[-1] for path in sorted(paths.values(), key=len, reverse=True)):
+        n, width = graph.target(step.kind).num_nodes, widths[step.sender]
+        if step not in found and 4 * n * width <= room:
+            room, found[step] = room - 4 * n * width, Kept.none(n, width)
+    return {name: found[path[-1]] for name, path in paths.items() if path[-1] in found}
 
 
 def _mean_rows(table: Any, hoods: Neighbourhoods, start: int, stop: int) -> Tensor:

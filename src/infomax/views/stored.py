@@ -18,7 +18,7 @@ from infomax.arrays.table import Table
 from infomax.io.memory import BYTES
 from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
-from infomax.kernels.neighbourhoods import Neighbourhoods
+from infomax.kernels.neighbourhoods import Kept, Neighbourhoods
 from infomax.kernels.random import Permutation
 from infomax.views.operands import multiply, to_gather
 
@@ -51,7 +51,12 @@ class StoredTable:
         return torch.from_numpy(self.table[rows.numpy()])
 
     def pool(
-        self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None = None
+        self,
+        graph: Neighbourhoods,
+        nodes: Tensor,
+        offsets: Tensor,
+        permutation: Permutation | None = None,
+        kept: Kept | None = None,
     ) -> Tensor:
         """As `Neighbourhoods.pool`; where numba can read the table, straight from the mapped file."""
         if (
@@ -66,7 +71,7 @@ class StoredTable:
         if self.large:
             self._read_ahead(graph, nodes, offsets, permutation)
         scaler, table = self.scaler, torch.from_numpy(self.raw)
-        pooled = pool_rows(graph, nodes, offsets, table, permutation, scaler.mean, scaler.kind == "rows")
+        pooled = pool_rows(graph, nodes, offsets, table, permutation, kept, scaler.mean, scaler.kind == "rows")
         if not np.isfinite(pooled.numpy()).all():
             refuse_not_finite(self.raw)
         return pooled if scaler.deviation is None else pooled.div_(torch.from_numpy(scaler.deviation))
@@ -129,12 +134,13 @@ def pool_rows(
     nodes: Tensor,
     offsets: Tensor | None = None,
     permutation: Permutation | None = None,
+    kept: Kept | None = None,
 ) -> Tensor:
     """As `Neighbourhoods.pool`, of a table that may be on disk; without offsets the first neighbours are taken."""
     offsets = torch.zeros(len(nodes), device=nodes.device) if offsets is None else offsets
     if isinstance(table, StoredTable):
-        return table.pool(graph, nodes, offsets, permutation)
-    return graph.pool(nodes, offsets, table, permutation)
+        return table.pool(graph, nodes, offsets, permutation, kept)
+    return graph.pool(nodes, offsets, table, permutation, kept)
 
 
 class RowsView:

@@ -41,7 +41,9 @@ def _pool_rows(
                 stretch = wide.to(tl.float32)
         there = (begin + tl.arange(0, CHUNK)) < count
         sender = tl.where(itself, node, tl.load(senders + first + place, there, 0).to(tl.int64))
-        weight = tl.load(right + sender, there | itself, 0.0)
+        weight = tl.where(there | itself, 1.0, 0.0)
+        if right is not None:
+            weight *= tl.load(right + sender, there | itself, 0.0)
         if weights is not None:
             weight *= tl.load(weights + first + place, there, 1.0)
         weight = tl.where(itself, weight, weight * stretch)
