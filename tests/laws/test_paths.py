@@ -23,6 +23,7 @@ from infomax.training.embed import Embedder, OnDisk, embed
 from infomax.training.own import Recipe
 from infomax.training.step import Model, evaluate_pair
 from infomax.views import Batches, WholeGraph, factors, paths
+from infomax.views.neighbourhoods import distinct
 from infomax.views.operands import SparseOperand
 from infomax.views.whole import whole_view
 
@@ -115,6 +116,14 @@ def test_the_whole_graph_and_blocks(graph, encoder, generator):
     negative = shuffle_features(view, generator)
     torch.testing.assert_close(encoder(negative)[0], by_hand(encoder, graph, negative.rows))
     assert all(sorted(rows.tolist()) == list(range(SIZES[kind])) for kind, rows in negative.rows.items())
+
+
+@pytest.mark.parametrize("n", [30, 3000], ids=["marked", "sorted"])
+def test_distinct_senders_and_their_places(n, generator):
+    senders = torch.randint(30, (50,), generator=generator)
+    nodes, places = distinct(senders, n)
+    assert nodes.tolist() == sorted(set(senders.tolist()))
+    assert torch.equal(nodes[places], senders)
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from llvmlite import ir
 from numba import types
-from numba.extending import overload
+from numba.core.cgutils import voidptr_t
+from numba.extending import intrinsic, overload
 from torch import Tensor
 
 from infomax.kernels.compiling import compiled
@@ -50,6 +52,10 @@ def _images(numbers, network, out, begin, end):
 def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, images, kept, known, out, begin, end):
     """Compute rows begin to end of the pooled table; its rows are centred, or scaled to a sum of 1 if ``by_rows``."""
     starts, senders, weights, left, right, cap, loops = graph
+    most = 0
+    for i in range(begin, end):
+        most = max(most, min(starts[nodes[i] + 1] - starts[nodes[i]], cap) + loops)
+    all_rows, all_shares = np.empty(most, np.int64), np.empty(most, out.dtype)
     for i in range(begin, end):
         node = nodes[i]
         if len(known) and known[node]:
@@ -58,7 +64,7 @@ def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, images, k
         first, degree = starts[node], starts[node + 1] - starts[node]
         count = min(degree, cap)
         stretch = degree / count if count else 1.0
-        rows, shares = np.empty(count + loops, np.int64), np.empty(count + loops, out.dtype)
+        rows, shares = all_rows[: count + loops], all_shares[: count + loops]
         if loops:
             rows[count], shares[count] = node, left[node] * (right[node] if len(right) else 1)
         for place in range(count):
@@ -75,6 +81,10 @@ def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, images, k
         elif len(network[0]):
             for place in range(count + loops):
                 rows[place] = _image(rows[place], network)
+        for place in range(count + loops):
+            row = table[rows[place]]
+            _ask_for(row)
+            _ask_for(row[len(row) - 1 :])
         if by_rows:
             for place in range(count + loops):
                 shares[place] *= _inverse_sum(table[rows[place]])
@@ -85,6 +95,22 @@ def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, images, k
                 out[i] = np.nan
         if len(known) and count == degree:
             kept[node], known[node] = out[i], True
+
+
+@intrinsic
+def _ask_for(typing, numbers):
+    """Let memory send the first of some numbers to the core, which does not wait for them."""
+
+    def code(context, builder, signature, arguments):
+        start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        whole = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [voidptr_t, whole, whole, whole])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [voidptr_t], kind)
+        to_read, often, data = whole(0), whole(3), whole(1)
+        builder.call(prefetch, [builder.bitcast(start, voidptr_t), to_read, often, data])
+        return context.get_dummy_value()
+
+    return types.void(numbers), code
 
 
 def _number(x):
@@ -172,7 +198,7 @@ def pool_rows(
     reached = np.concatenate([[0], degrees.cumsum()])
     # The images of all nodes, where that are fewer than are needed.
     all_images = permutation is not None and reached[-1] >= permutation.n
-    images = permutation.images.numpy() if all_images else np.empty(0, np.int64)
+    images = permutation.images.numpy() if all_images else np.empty(0, np.int32)
     graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), right, hoods.cap, int(hoods.loops)
     bounds = even(reached, min(RANGES, 1 + len(chosen) // ROWS))
     centre = np.zeros(dense.shape[1], out.dtype) if centre is None else centre

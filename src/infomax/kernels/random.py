@@ -43,8 +43,9 @@ class Permutation:
 
     @cached_property
     def images(self) -> Tensor:
-        """The images of all numbers, ``[n]``, computed at first use."""
-        return self(torch.arange(self.n, device=self.keys.device))
+        """The images of all numbers, ``[n]``, int32 where they fit, computed at first use."""
+        images = self(torch.arange(self.n, device=self.keys.device))
+        return images.int() if self.n <= 2**31 else images
 
     def first(self, count: int) -> Tensor:
         """Return the images of 0 to count - 1: ``count`` different random numbers below n."""

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import pairwise
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -23,7 +24,7 @@ from infomax.kernels.plain import permute
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.ranks import Portion
 from infomax.views.factors import mean_over, merged, pool_features, pooled_first, through
-from infomax.views.neighbourhoods import as_matrix, neighbourhoods
+from infomax.views.neighbourhoods import as_matrix, distinct, neighbourhoods
 from infomax.views.operands import Products, SparseOperand, multiply, operand, to_multiply
 from infomax.views.propagation import NEIGHBOURS, Rule
 from infomax.views.stored import RowsView, StoredTable, gather_rows, pool_rows, rows_of
@@ -286,7 +287,8 @@ class PathBatch(AllNodes, AlongPaths):
         if not isinstance(table, SparseOperand):
             return multiply(self._pool(path), weight, self.backend)
         factors, nodes = self._level(path)
-        starts, senders, values = self.source.chains[path][-1].rows(nodes, self._offsets(nodes))
+        hoods = self.source.chains[path][-1]
+        starts, senders, values = hoods.rows(nodes, self._offsets(hoods, nodes))
         carried = self._carried(end, senders)
         needed = torch.unique(carried)
         y = as_matrix(starts, carried, values, needed, self.backend) @ (table.gather(needed) @ weight)
@@ -298,21 +300,22 @@ class PathBatch(AllNodes, AlongPaths):
             end, hoods = self.source.ends[path], self.source.chains[path][-1]
             table, drawn = self.source.features[end], self.permutations.get(end)
             kept = None if drawn else self.source.kept.get(path)
-            self.inputs[path] = through(factors, pool_rows(table, hoods, nodes, self._offsets(nodes), drawn, kept))
+            pooled = pool_rows(table, hoods, nodes, self._offsets(hoods, nodes), drawn, kept)
+            self.inputs[path] = through(factors, pooled)
         return self.inputs[path]
 
     def _level(self, path: str) -> tuple[list[SparseOperand], Tensor]:
         if path not in self.levels:
             factors, nodes = [], self.nodes
-            for hoods in self.source.chains[path][:-1]:
-                rows = hoods.rows(nodes, self._offsets(nodes))
-                nodes = torch.unique(rows[1])
-                factors.append(as_matrix(*rows, nodes, self.backend))
+            for hoods, following in pairwise(self.source.chains[path]):
+                starts, senders, values = hoods.rows(nodes, self._offsets(hoods, nodes))
+                nodes, places = distinct(senders, len(following.left))
+                factors.append(as_matrix(starts, places, values, len(nodes), self.backend))
             self.levels[path] = factors, nodes
         return self.levels[path]
 
-    def _offsets(self, nodes: Tensor) -> Tensor:
-        return uniform(nodes, self.seed)
+    def _offsets(self, hoods: Neighbourhoods, nodes: Tensor) -> Tensor:
+        return uniform(nodes, self.seed) if hoods.capped else torch.zeros(len(nodes), device=nodes.device)
 
     def _carried(self, kind: str, nodes: Tensor) -> Tensor:
         return self.permutations[kind](nodes) if kind in self.permutations else nodes
