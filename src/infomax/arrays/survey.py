@@ -322,7 +322,8 @@ class Survey:
     def add(self, table: Any, place: Callable[[int, str], str]) -> None:
         """Look at some rows of a pyarrow table; ``place`` names the place of a row and a column."""
         for name, found in self.found.items():
-            keeps = sum(one.distinct.cells.nbytes for other in self.found.values() for one in other.kept) < KEPT
+            known = [part for other in self.found.values() for one in other.kept for part in one.distinct]
+            keeps = sum(part.nbytes for part in known) < KEPT
             found.add(table[name], lambda row, name=name: place(row, name), keeps)  # type: ignore[misc]
 
     @property
