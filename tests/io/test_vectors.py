@@ -87,6 +87,19 @@ def test_parquet_for_others(tmp_path: Path) -> None:
     assert parquet.read_schema(tmp_path / "e.parquet").field("id").type == pa.int64()
 
 
+def test_parquet_of_others_in_several_row_groups(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "e.parquet", np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    for row in (None, 41):
+        if row is not None:
+            numbers[row, 1] = np.nan
+        column = pa.FixedSizeListArray.from_arrays(pa.array(numbers.reshape(-1)), 3)
+        parquet.write_table(pa.table({"id": np.arange(50), "vector": column}), path, row_group_size=7)
+        if row is None:
+            assert np.array_equal(Embeddings.read(path).vectors, numbers)
+    with pytest.raises(InputError, match=r"row 42, column 2: expected a finite number"):
+        Embeddings.read(path)
+
+
 def test_npz_for_others(tmp_path: Path) -> None:
     embeddings(["a", "bc", "d"]).save(tmp_path / "e.npz")
     with np.load(tmp_path / "e.npz", allow_pickle=False) as archive:

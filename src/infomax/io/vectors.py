@@ -140,6 +140,7 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
         data = file.read(columns=["id", *({"name"} & set(file.schema_arrow.names))])
         block = parquet.ArrowBlock(path, data)
         ids, names = block.ids("id"), block.node_names("name") if "name" in data.column_names else None
+        ids = ids.to_numpy() if str(ids.type) == "int64" else ids.to_pylist()
         number = np.dtype(kind.value_type.to_pandas_dtype()).kind in "fiu"
         vectors = np.empty((len(data), kind.list_size), np.float32 if number else object)
         counts = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
@@ -161,7 +162,7 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
     with ThreadPoolExecutor(threads := min(8, os.cpu_count() or 1)) as pool:
         some = np.array_split(np.arange(len(counts)), threads)
         list(pool.map(read, [groups for groups in some if len(groups)]))
-    return ids.to_numpy() if str(ids.type) == "int64" else ids.to_pylist(), vectors, names
+    return ids, vectors, names
 
 
 def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str) -> None:
