@@ -139,9 +139,9 @@ def clean(
         )
     looped = np.zeros(len(values), bool) if loops else coo.row == coo.col
     left_out = looped if binary else looped | (values == 0)
-    self_loops, zeros = (int(np.count_nonzero(mask)) for mask in (looped, left_out))
+    self_loops, dropped = (int(np.count_nonzero(mask)) for mask in (looped, left_out))
     parts = (values, coo.row, coo.col)
-    weights, rows, columns = [part[~left_out] for part in parts] if zeros else parts
+    weights, rows, columns = [part[~left_out] for part in parts] if dropped else parts
     # Weights of duplicates add up in double precision, as in a graph folder: so no sum depends on the order of rows.
     # Where all count as 1, a bool takes a quarter of the memory of a weight.
     weights = np.ones(len(rows), bool) if binary else weights.astype(np.float64)
@@ -154,7 +154,7 @@ def clean(
         matrix = sparse.csr_array(matrix.maximum(transposed(matrix)))
     matrix.data = matrix.data.astype(np.float32, copy=False)
     matrix.sort_indices()
-    return matrix, {"self_loops": self_loops, "duplicates": duplicates, "zero_weights": zeros - self_loops}
+    return matrix, {"self_loops": self_loops, "duplicates": duplicates, "zero_weights": dropped - self_loops}
 
 
 def check_sums(matrix: Any, name_of: Callable[[int], Any], where: str = "") -> None:
