@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from sample_graphs import random_graph
+from sample_graphs import random_graph, typed_graph
 from scipy import sparse
 
 from infomax import DGI
@@ -19,6 +20,7 @@ from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.encoders import GCN
 from infomax.training.ledger import Ledger
 from infomax.views import NEIGHBOURS, SYMMETRIC, Batches, WholeView, operands
+from infomax.views.batches import batch_source
 
 pytestmark = pytest.mark.gpu
 
@@ -240,6 +242,21 @@ def test_neighbourhoods(weighted, cap, rule, generator):
     assert (pooled[0][0] == pooled[1][0].cpu()).all()
     for a, b in zip(*(p[1:] for p in pooled), strict=True):
         torch.testing.assert_close(b.cpu(), a, rtol=2e-3, atol=2e-3)
+
+
+def test_shuffled_batches_along_paths():
+    """Types differ in their number of nodes: a shuffle is of those that send."""
+    graph, keys = typed_graph(), torch.arange(8, dtype=torch.int32)
+    found = []
+    for device in (CPU, GPU):
+        source = batch_source(graph, ("paper-author-paper", "paper-subject"), Backend(device))
+        rows = {kind: Permutation(len(x), keys.to(device), source.backend) for kind, x in source.features.items()}
+        view = source.view(torch.arange(graph.num_nodes, device=device), 1, torch.tensor(7, device=device))
+        view = dataclasses.replace(view, permutations=rows)
+        view.read()
+        found.append(view.inputs)
+    for path, expected in found[0].items():
+        torch.testing.assert_close(found[1][path][:, : expected.shape[1]].cpu(), expected, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.parametrize("dense", [True, False])

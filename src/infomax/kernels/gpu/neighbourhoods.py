@@ -60,10 +60,12 @@ def pool_rows(hoods: Any, nodes: Tensor, offsets: Tensor, table: Tensor, permuta
     """As `Neighbourhoods.pool`."""
     d = table.shape[1]
     out = hoods.left.new_empty(len(nodes), d)
-    keys, (low, high) = (None, (1, 1)) if permutation is None else (permutation.keys, permutation.bits)
+    keys, n, (low, high) = None, 1, (1, 1)
+    if permutation is not None:
+        keys, n, (low, high) = permutation.keys, permutation.n, permutation.bits
     _pool_rows[len(nodes), triton.cdiv(d, COLUMNS)](
         hoods.starts, hoods.senders, hoods.weights, hoods.left, hoods.right, hoods.cap, nodes,
-        offsets if hoods.capped else None, table, keys, len(hoods.left), out, d,
+        offsets if hoods.capped else None, table, keys, n, out, d,
         low, high, hoods.loops, ROUNDS, COLUMNS, CHUNK, num_warps=WARPS,
     )  # fmt: skip
     return out
