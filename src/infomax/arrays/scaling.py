@@ -48,10 +48,11 @@ class Statistics(NamedTuple):
         for block in row_blocks(features):
             total += block.sum(axis=0, dtype=np.float64)
             filled += int(np.count_nonzero(block))
-            negative |= bool((block < 0).any())
-        mean = total / n
-        # By squared deviations: a difference of squares would cancel.
-        squares = sum((np.square(block - mean).sum(axis=0) for block in row_blocks(features)), np.zeros(f))
+            negative = negative or bool((block < 0).any())
+        mean, squares = total / n, np.zeros(f)
+        for block in row_blocks(features):  # by squared deviations: a difference of squares would cancel
+            apart = block - mean
+            squares += np.square(apart, out=apart).sum(axis=0)
         return cls(mean, squares / n, filled, negative)
 
     def to_json(self) -> dict[str, Any]:

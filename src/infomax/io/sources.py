@@ -135,7 +135,7 @@ class Source:
     integers: list[bool] = field(default_factory=list)
     """Whether the ids at each end of edges are integers, of a table that is no text."""
     kept: dict[str, list[Kept]] = field(default_factory=dict)
-    """Words that were found when an encoding was learnt, for the features of the same rows."""
+    """Different cells and words that were found when an encoding was learnt, for the features of the same rows."""
     only: tuple[str, str] | None = None
     """A column and the word in it of the rows that are read; None: all are."""
 
