@@ -126,7 +126,8 @@ class Column:
             row = int(np.argmax(bad))
             raise cells.UnreadableError(row, EXPECTED[self.kind], cells.shown(values, row))
         centre, deviation = (np.array(self.learnt[name], np.float64) for name in ("centre", "deviation"))
-        z = (found.reshape(len(found), -1) - centre) / deviation
+        z = found.reshape(len(found), -1) - centre
+        z /= deviation
         if len(centre) > 1:
             z /= np.sqrt(len(centre))
         scaled: NDArray[np.float32] = z.astype(np.float32)
@@ -168,7 +169,8 @@ class Column:
         sizes = np.diff(block.indptr)
         squares = sparse.csr_array((block.data**2, block.indices, block.indptr), shape=block.shape)
         length = np.sqrt(squares @ np.ones(WIDTH))
-        block.data = (block.data / np.repeat(np.where(length > 0, length, 1), sizes)).astype(np.float32)
+        block.data /= np.repeat(np.where(length > 0, length, 1), sizes)
+        block.data = block.data.astype(np.float32)
         return block
 
     _tokens = _text

@@ -55,7 +55,9 @@ class Words:
         joined = compute.binary_join(together, pa.scalar(" ", pa.large_string()))
         self.text = b"".join((b" ", utf8(joined)[1].data, b" " * 8)).translate(_LETTERS)
         spaces = np.flatnonzero(np.frombuffer(self.text, np.uint8)[:-7] == 32)
-        begins, lengths = spaces[:-1] + 1, np.diff(spaces) - 1
+        begins, lengths = spaces[:-1], np.diff(spaces)
+        begins += 1
+        lengths -= 1
         there = lengths > 0
         self.begins, self.lengths = (begins, lengths) if there.all() else (begins[there], lengths[there])
         self.starts = np.searchsorted(self.begins, starts)
@@ -73,8 +75,8 @@ class Words:
         codes, words, rest = np.zeros(len(begins), np.int32), [b""], _ALL
         for at in range(0, _LONG, 8):
             eight = np.ndarray(len(text) - 7 - at, "S8", text, at, (1,))[begins[rest]].view("<u8")
-            masks = _MASKS.take(np.arange(at + 9) - at, mode="clip").take(lengths[rest], mode="clip")
-            pieces = pa.array(eight & masks).dictionary_encode()
+            eight &= _MASKS.take(np.arange(at + 9) - at, mode="clip").take(lengths[rest], mode="clip")
+            pieces = pa.array(eight).dictionary_encode()
             known, pairs = pieces.dictionary.to_numpy().astype("<u8").view("S8").tolist(), pieces
             if at:
                 both = codes[rest].astype(np.int64) << 32 | pieces.indices.to_numpy()
