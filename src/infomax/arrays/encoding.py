@@ -142,8 +142,8 @@ class Column:
         from pyarrow import compute
 
         known, rest = pa.array(self.learnt["values"], pa.large_string()), bool(self.learnt["rest"])
-        at = compute.fill_null(compute.index_in(cells.texts(words), known), len(known))
-        columns = compute.fill_null(at.take(rows), len(known) + 1).to_numpy(zero_copy_only=False)[:, None]
+        at = compute.fill_null(compute.index_in(cells.texts(words), known), len(known)).to_numpy()
+        columns = np.append(at, np.int32(len(known) + 1))[rows.fill_null(len(at)).to_numpy()][:, None]
         return Entries(columns < len(known) + rest, columns, len(known) + rest)
 
     def _date(self, values: Any, rows: Any) -> NDArray[np.float32]:
