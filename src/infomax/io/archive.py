@@ -7,7 +7,6 @@ import json
 import math
 import zipfile
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -52,12 +51,9 @@ def read_arrays(path: Path) -> Arrays:
             if any(entry.comment for entry in archive.zip.infolist()):
                 raise ValueError("a damaged table of contents")
             _check_sizes(path, archive.zip)
-            with ThreadPoolExecutor(2) as pool:
-                # Of the keys x and x.npy, numpy takes one for both.
-                read = pool.map(lambda key: np.asarray(archive[f"{key}.npy"]), archive.files)
-                for key in archive.files:
-                    where = f'{path}, key "{key}"'
-                    arrays[key] = next(read)
+            for key in archive.files:
+                where = f'{path}, key "{key}"'
+                arrays[key] = np.asarray(archive[f"{key}.npy"])  # of the keys x and x.npy, numpy takes one for both
     except InputError:
         raise
     except Exception as error:  # a damaged archive makes zipfile, zlib and numpy raise almost anything
