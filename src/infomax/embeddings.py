@@ -286,7 +286,7 @@ class Embeddings(Searched):
         return cls(vectors, ids, names)
 
 
-class Kept(NamedTuple):
+class EmbeddingParts(NamedTuple):
     """What `Embeddings` are made of, in their order, before they are; a run writes them as well."""
 
     vectors: Any

@@ -14,7 +14,7 @@ from infomax import Graph, InputError
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import MappedTable
 from infomax.kernels import Backend
-from infomax.kernels.neighbourhoods import Kept
+from infomax.kernels.neighbourhoods import KnownRows
 from infomax.kernels.random import Permutation
 from infomax.views import operands
 from infomax.views.neighbourhoods import read_neighbourhoods
@@ -64,7 +64,7 @@ def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, monkeypatch
 def test_rows_without_a_sample_are_kept(mapped, monkeypatch, generator):
     monkeypatch.setattr("infomax.kernels.LARGE", 0)
     table, hoods = StoredTable(MappedTable(mapped)), read_neighbourhoods(random_graph(60), "mean", CPU, 3)
-    kept = Kept.none(60, 7)
+    kept = KnownRows.none(60, 7)
     for nodes in torch.randperm(60, generator=generator).repeat(2).split(40):
         offsets = torch.rand(len(nodes), generator=generator)
         expected = table.pool(hoods, nodes, offsets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays import cells
-from infomax.arrays.words import Kept, Words, hashed
+from infomax.arrays.words import KeptCells, Words, hashed
 from infomax.errors import InputError, shorten
 
 WIDTH = 256
@@ -83,6 +83,11 @@ class Column:
             names = [f"{name}[{at}]" for at in range(WIDTH)]
         return names + [f"{name}: missing"] * (self.missing > 0)
 
+    def as_it_is(self) -> Column:
+        """The column of numbers as they are, divided by the root of their width, as all lists of numbers are."""
+        width = len(self.learnt.get("centre", [0]))
+        return replace(self, learnt={"centre": [0.0] * width, "deviation": [width**-0.5] * width})
+
     def told(self, at: int, more: bool) -> str:
         """What more, or less, of the feature at a position is in words: ``notes: graph`` of a hashed column."""
         words = self.learnt.get("words") or [""] * WIDTH if self.kind in ("text", "tokens") else []
@@ -92,7 +97,7 @@ class Column:
         more = more == bool(hashed([words[at].encode()])[0] >> 31)
         return f"{self.name}: {words[at]}" if more else f"less of {self.name}: {words[at]}"
 
-    def encode(self, values: Any, kept: Sequence[Kept] = ()) -> list[Entries | sparse.csr_array]:
+    def encode(self, values: Any, kept: Sequence[KeptCells] = ()) -> list[Entries | sparse.csr_array]:
         """The features ``[n, .]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind.
 
         Different cells and their words are taken from those that are ``kept``, if these rows are among them.
@@ -272,7 +277,7 @@ class Encoding:
             at -= len(column.features)
         raise IndexError(at)
 
-    def transform(self, table: Any, kept: Mapping[str, Sequence[Kept]] = MappingProxyType({})) -> sparse.csr_array:
+    def transform(self, table: Any, kept: Mapping[str, Sequence[KeptCells]] = MappingProxyType({})) -> sparse.csr_array:
         """The features ``[n, F]`` of rows of a pyarrow table; each row depends on that row alone.
 
         ``kept`` is what a `Survey` has of these rows, or of others.

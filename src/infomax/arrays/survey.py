@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from infomax.arrays import cells
 from infomax.arrays.encoding import EXPECTED, FEATURES, FINE, WIDTH, Column, Encoding, lists
 from infomax.arrays.moments import Moments
-from infomax.arrays.words import Kept, Words, hashed
+from infomax.arrays.words import KeptCells, Words, hashed
 from infomax.errors import shorten
 
 DISTINCT = 100_000
@@ -60,7 +59,7 @@ class _Found:
         self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[Words, NDArray[np.int64]]]()
         self.vocabulary: Counter[bytes] | None = Counter()
         self.written = Counter[str]()
-        self.kept = list[Kept]()
+        self.kept = list[KeptCells]()
         self.bad: dict[str, tuple[str, str]] = {}
 
     def add(self, values: Any, place: Callable[[int], str], keeps: bool) -> None:
@@ -93,7 +92,7 @@ class _Found:
         if rest.any():
             words = self._words(distinct if rest.all() else distinct.filter(rest), counts[rest])
             if keeps:
-                self.kept.append(Kept(values, found, words if rest.all() else None))
+                self.kept.append(KeptCells(values, found, words if rest.all() else None))
 
     def _count(self, distinct: Any, counts: NDArray[np.int64]) -> None:
         if self.counts is None or (len(distinct) > DISTINCT and self.kind != "category"):
@@ -327,7 +326,7 @@ class Survey:
             found.add(table[name], lambda row, name=name: place(row, name), keeps)  # type: ignore[misc]
 
     @property
-    def kept(self) -> dict[str, list[Kept]]:
+    def kept(self) -> dict[str, list[KeptCells]]:
         """The different cells and words that were found, of columns that are features."""
         return {name: found.kept for name, found in self.found.items()}
 
@@ -346,12 +345,5 @@ class Survey:
             if kind in FEATURES:
                 complete &= kind in ("number", "numbers", "boolean") and not found.missing
         if complete:
-            columns = [_raw(column) if column.kind in FEATURES else column for column in columns]
+            columns = [column.as_it_is() if column.kind in FEATURES else column for column in columns]
         return Encoding(tuple(columns), raw=complete), faults
-
-
-def _raw(column: Column) -> Column:
-    """A column of numbers as they are."""
-    width = len(column.learnt.get("centre", [0]))
-    # Divided by the root of the width, as all lists of numbers are.
-    return replace(column, learnt={"centre": [0.0] * width, "deviation": [width**-0.5] * width})

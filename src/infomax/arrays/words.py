@@ -18,7 +18,7 @@ _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 _LONG, _ALL = 64, cast(Any, slice(None))
 
 
-class Kept(NamedTuple):
+class KeptCells(NamedTuple):
     """Some rows of a column as they came, their different cells, and the words of these, if all are text."""
 
     values: Any

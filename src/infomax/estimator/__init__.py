@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from infomax.arrays.scaling import Scale, Scaler
-from infomax.embeddings import Embeddings, Kept
+from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError, whole
 from infomax.estimator.assembly import assemble, check_graph, suited
 from infomax.estimator.assembly import build as build
@@ -279,7 +279,7 @@ class DGI(Later, Parameters):
             changes["patience"] = self.patience  # epochs without patience: train all of them
         return dataclasses.replace(preset, **changes).checked()
 
-    def _to_keep(self) -> Embeddings | Kept | None:
+    def _to_keep(self) -> Embeddings | EmbeddingParts | None:
         """The vectors that a run folder will hold, if any."""
         graph, vectors = self.graph_, self._kept
         if vectors is None and not graph.table.mapped and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.embeddings import Embeddings, Kept
+from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError
 from infomax.estimator.assembly import check_graph
 from infomax.estimator.attaching import KnownGraph, Neighbours
@@ -30,7 +30,7 @@ class Later(Fitted):
     """The part of `DGI` that is about what comes after the training: new nodes, and later graphs."""
 
     _known: KnownGraph | None = None  # to attach new nodes to
-    _kept: Embeddings | Kept | None = None  # vectors that a run is to hold as they are
+    _kept: Embeddings | EmbeddingParts | None = None  # vectors that a run is to hold as they are
 
     def update(
         self,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from infomax.arrays.table import Patched
-from infomax.embeddings import Embeddings, Kept
+from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.estimator.vectors import Fitted
 from infomax.graphs.graph import Graph
 from infomax.io.changes import Changes, rows_before
@@ -35,7 +35,7 @@ class Update:
     """A model on a later graph, the vectors of its nodes, what had changed, and how many vectors were computed."""
 
     model: DGI
-    kept: Embeddings | Kept
+    kept: Embeddings | EmbeddingParts
     changes: Changes
     computed: int
 
@@ -45,7 +45,9 @@ class Update:
         return self.kept if isinstance(self.kept, Embeddings) else Embeddings(*self.kept)
 
 
-def updated(model: Fitted, graph: Graph, vectors: Embeddings | None, changes: Changes) -> tuple[Embeddings | Kept, int]:
+def updated(
+    model: Fitted, graph: Graph, vectors: Embeddings | None, changes: Changes
+) -> tuple[Embeddings | EmbeddingParts, int]:
     """The vectors of a later graph: yesterday's, and those within reach of a change; and the number of these."""
     if vectors is None:
         return model.transform(graph), graph.num_nodes
@@ -63,4 +65,4 @@ def updated(model: Fitted, graph: Graph, vectors: Embeddings | None, changes: Ch
     near = graph if smooth or around > SHARE * n else graph.by_rows()
     new = model.transform(near, rows=rows).vectors if len(rows) else vectors.vectors[:0]
     names = None if graph.node_names is None else graph.node_names[:]
-    return Kept(Patched(vectors.vectors, known, rows, new), graph.ids[:], names, model.hash_), len(rows)
+    return EmbeddingParts(Patched(vectors.vectors, known, rows, new), graph.ids[:], names, model.hash_), len(rows)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from infomax.arrays.cells import UnreadableError
 from infomax.arrays.parquet_columns import readable
 from infomax.arrays.survey import Survey
-from infomax.arrays.words import Kept
+from infomax.arrays.words import KeptCells
 from infomax.errors import InputError, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
@@ -134,7 +134,7 @@ class Source:
     """Whether the ends of edges are of two types: their ids may be of two kinds."""
     integers: list[bool] = field(default_factory=list)
     """Whether the ids at each end of edges are integers, of a table that is no text."""
-    kept: dict[str, list[Kept]] = field(default_factory=dict)
+    kept: dict[str, list[KeptCells]] = field(default_factory=dict)
     """Different cells and words that were found when an encoding was learnt, for the features of the same rows."""
     only: tuple[str, str] | None = None
     """A column and the word in it of the rows that are read; None: all are."""

@@ -15,14 +15,14 @@ from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
 
 
-class Kept(NamedTuple):
+class KnownRows(NamedTuple):
     """Rows of P X ``[N, F]`` that are the same in every step, and whether each is known yet, ``[N]``."""
 
     rows: NDArray[np.float32]
     known: NDArray[np.bool_]
 
     @classmethod
-    def none(cls, n: int, width: int) -> Kept:
+    def none(cls, n: int, width: int) -> KnownRows:
         """Memory for so many rows, none of which is known."""
         return cls(np.empty((n, width), np.float32), np.zeros(n, np.bool_))
 
@@ -84,7 +84,12 @@ class Neighbourhoods:
         return starts, senders, values if self.right is None else values * self.right[senders]
 
     def pool(
-        self, nodes: Tensor, offsets: Tensor, table: Tensor, permutation: Permutation | None, kept: Kept | None = None
+        self,
+        nodes: Tensor,
+        offsets: Tensor,
+        table: Tensor,
+        permutation: Permutation | None,
+        kept: KnownRows | None = None,
     ) -> Tensor:
         """Multiply rows of P by a constant table, ``[N, F] -> [B, F]``; node i has row ``permutation(i)``, or its own.
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from infomax.arrays.hashes import write_checked
 from infomax.arrays.scaling import Scaler
-from infomax.embeddings import Embeddings, Kept
+from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
 from infomax.io.json import write_json
@@ -45,7 +45,7 @@ class Run:
         return _take(self.folder / runs.MODEL, self.tensors, name, shape)
 
 
-def keep_vectors(folder: Path, kept: Embeddings | Kept | None) -> dict[str, Any]:
+def keep_vectors(folder: Path, kept: Embeddings | EmbeddingParts | None) -> dict[str, Any]:
     """Write the vectors of a run, some at a time; returns what its model file says of them."""
     if kept is None:
         return {}

@@ -19,7 +19,7 @@ from infomax.errors import InputError
 from infomax.io.memory import BYTES
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
-from infomax.kernels.neighbourhoods import Kept, Neighbourhoods
+from infomax.kernels.neighbourhoods import KnownRows, Neighbourhoods
 from infomax.kernels.plain import permute
 from infomax.kernels.random import Permutation, uniform
 from infomax.kernels.ranks import Portion
@@ -194,7 +194,7 @@ class PathSource:
     features: Mapping[str, Any]
     """By type, a table of rows in memory or on disk."""
     backend: Backend
-    kept: Mapping[str, Kept]
+    kept: Mapping[str, KnownRows]
     """By path, what is known of the means of its last step, of features in their own order; not of all paths."""
     uniform = False
 
@@ -335,13 +335,13 @@ class PathRows(RowsView):
     pooled = AlongPaths.pooled
 
 
-def _room(graph: Record, paths: Paths, widths: Mapping[str, int]) -> dict[str, Kept]:
+def _room(graph: Record, paths: Paths, widths: Mapping[str, int]) -> dict[str, KnownRows]:
     """Memory for means of the last steps of paths, at most `BYTES`; of long paths first, whose batches need more."""
-    room, found = BYTES, dict[Step, Kept]()
+    room, found = BYTES, dict[Step, KnownRows]()
     for step in (path[-1] for path in sorted(paths.values(), key=len, reverse=True)):
         n, width = graph.target(step.kind).num_nodes, widths[step.sender]
         if step not in found and 4 * n * width <= room:
-            room, found[step] = room - 4 * n * width, Kept.none(n, width)
+            room, found[step] = room - 4 * n * width, KnownRows.none(n, width)
     return {name: found[path[-1]] for name, path in paths.items() if path[-1] in found}
 
 

@@ -18,7 +18,7 @@ from infomax.arrays.table import Table
 from infomax.io.memory import BYTES
 from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
-from infomax.kernels.neighbourhoods import Kept, Neighbourhoods
+from infomax.kernels.neighbourhoods import KnownRows, Neighbourhoods
 from infomax.kernels.random import Permutation
 from infomax.views.operands import multiply, to_gather
 
@@ -56,7 +56,7 @@ class StoredTable:
         nodes: Tensor,
         offsets: Tensor,
         permutation: Permutation | None = None,
-        kept: Kept | None = None,
+        kept: KnownRows | None = None,
     ) -> Tensor:
         """As `Neighbourhoods.pool`; where numba can read the table, straight from the mapped file."""
         if (
@@ -134,7 +134,7 @@ def pool_rows(
     nodes: Tensor,
     offsets: Tensor | None = None,
     permutation: Permutation | None = None,
-    kept: Kept | None = None,
+    kept: KnownRows | None = None,
 ) -> Tensor:
     """As `Neighbourhoods.pool`, of a table that may be on disk; without offsets the first neighbours are taken."""
     offsets = torch.zeros(len(nodes), device=nodes.device) if offsets is None else offsets
