@@ -65,10 +65,9 @@ def assemble(
     return _training(model, views, preset, seed, backend, ranks, replayable), scaler
 
 
-def another(training: Training, preset: Preset, seed: int, in_dim: int) -> Training:
-    """A training that differs from another in its seed only, and shares its views."""
-    model = build(preset, in_dim, generators(seed, training.device)[0]).to(training.device)
-    replayable = training.replay is not None
+def another(training: Training, preset: Preset, model: Model, seed: int) -> Training:
+    """A training that differs from another in its seed only, and shares its views; the model is that of the seed."""
+    model, replayable = model.to(training.device), training.replay is not None
     return _training(model, training.views, preset, seed, training.backend, training.ranks, replayable)
 
 

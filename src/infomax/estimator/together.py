@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infomax.estimator import DGI
-from infomax.estimator.assembly import another
+from infomax.estimator.assembly import another, build
 from infomax.graphs.graph import Graph
+from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
 from infomax.training.embed import Embedder, embedder
 from infomax.training.loop import run_together
@@ -19,7 +21,10 @@ def fit_together(models: Sequence[DGI], graph: Graph) -> None:
     """Fit models that differ in their seeds only; on a GPU, in one recorded step. Each is as if fitted alone."""
     first, *others = models
     training, preset, scaler = first.prepare(graph, None, Ranks.current())
-    trainings = [training, *(another(training, preset, model.seed, graph.num_features) for model in others)]
+    seeds = [model.seed for model in others]
+    with ThreadPoolExecutor() as pool:  # a GPU waits for weights, which are drawn on the CPU
+        drawn = pool.map(lambda seed: build(preset, graph.num_features, generators(seed, training.device)[0]), seeds)
+        trainings = [training, *(another(training, preset, *pair) for pair in zip(drawn, seeds, strict=True))]
     run_together(trainings)
     for model, one in zip(models, trainings, strict=True):
         model.take(one, graph, preset, scaler)
