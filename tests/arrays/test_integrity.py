@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from infomax import DGI, Graph, InputError
 from infomax.arrays import folder as layout
@@ -143,17 +144,17 @@ def test_pieces_leave_nothing_out(folder: Path, monkeypatch: pytest.MonkeyPatch)
     """Whatever the size of a piece, the first and the last value of each is looked at."""
     monkeypatch.setattr(integrity, "_PIECE", 7)
     starts, neighbours = (np.array(np.load(folder / name)) for name in ("indptr.npy", "indices.npy"))
-    integrity.check_values(folder, {"indptr.npy": starts, "indices.npy": neighbours})
+    integrity.check_values(folder, {"indptr.npy": starts, "indices.npy": neighbours}, NODES)
     for at in (*range(20), len(neighbours) - 1):
         wrong = neighbours.copy()
         wrong[at] = NODES
         with pytest.raises(InputError, match=f"entry {at + 1}:"):
-            integrity.check_values(folder, {"indptr.npy": starts, "indices.npy": wrong})
+            integrity.check_values(folder, {"indptr.npy": starts, "indices.npy": wrong}, NODES)
     for at in (*range(1, 20), len(starts) - 2):
         wrong = starts.copy()
         wrong[at] = len(neighbours) + 1
         with pytest.raises(InputError, match="ascend"):
-            integrity.check_values(folder, {"indptr.npy": wrong, "indices.npy": neighbours})
+            integrity.check_values(folder, {"indptr.npy": wrong, "indices.npy": neighbours}, NODES)
 
 
 def test_a_sample_is_all_of_a_small_file_and_blocks_of_a_large_one(tmp_path: Path) -> None:
@@ -248,6 +249,50 @@ def test_features_that_are_not_finite_are_named_when_they_are_read(value: float,
         with pytest.raises(
             InputError, match=r"features.npy, row 41, column 4: expected a finite number, found (nan|inf)"
         ):
+            read(graph)
+
+
+@pytest.fixture
+def sparse_folder(tmp_path: Path) -> Path:
+    """A graph folder whose features are stored sparse, 20 of 300 columns in each row."""
+    rng = np.random.default_rng(0)
+    columns = np.array([np.sort(rng.choice(300, 20, replace=False)) for _ in range(NODES)])
+    features = sparse.csr_array((rng.random(20 * NODES) + 0.5, columns.ravel(), 20 * np.arange(NODES + 1)))
+    Graph.from_arrays(rng.integers(0, NODES, (2, 900)), features.astype(np.float32)).save(tmp_path / "s.graph")
+    return tmp_path / "s.graph"
+
+
+SPARSE = {
+    "a column behind the last": ("feature_indices.npy", 17, 300),
+    "a negative column": ("feature_indices.npy", 0, -1),
+    "rows that descend": ("feature_indptr.npy", 5, 10**6),
+    "rows that end early": ("feature_indptr.npy", -1, 7),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_columns_of_sparse_features_that_lead_outside_are_refused(name: str, sparse_folder: Path) -> None:
+    file, at, value = SPARSE[name]
+    put(sparse_folder, file, at, value)
+    refused(sparse_folder, file)
+
+
+@pytest.mark.parametrize("file", ["feature_indptr.npy", "feature_indices.npy"])
+def test_sparse_features_need_all_of_their_files(file: str, sparse_folder: Path) -> None:
+    (sparse_folder / file).unlink()
+    refused(sparse_folder, file, "no such file")
+    rewrite(sparse_folder, lambda about: about["files"].pop(file))
+    refused(sparse_folder, "features.npy" if file == "feature_indptr.npy" else file)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_sparse_features_that_are_not_finite_are_named_when_they_are_read(value: float, sparse_folder: Path) -> None:
+    model = DGI(dim=4, epochs=1).fit(Graph.open(sparse_folder))
+    column = int(np.load(sparse_folder / "feature_indices.npy")[20 * 40 + 3])
+    put(sparse_folder, "features.npy", 20 * 40 + 3, value)
+    graph = Graph.open(sparse_folder)
+    for read in (DGI(dim=4, epochs=3).fit, model.transform, Graph.loaded):
+        with pytest.raises(InputError, match=rf"features.npy, row 41, column {column + 1}: expected a finite number"):
             read(graph)
 
 

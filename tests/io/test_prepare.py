@@ -39,7 +39,7 @@ def same(stored: Graph, graph: Graph) -> None:
     assert stored.ids.dtype == graph.ids.dtype
     assert (stored.adjacency != graph.adjacency).nnz == 0
     assert stored.adjacency.nnz == graph.adjacency.nnz
-    np.testing.assert_array_equal(stored.features[:], dense(graph.features))
+    np.testing.assert_array_equal(dense(stored.features), dense(graph.features))
     assert stored.feature_names == graph.feature_names
     assert {name: column.tolist() for name, column in stored.labels.items()} == {
         name: column.tolist() for name, column in graph.labels.items()

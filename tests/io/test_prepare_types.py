@@ -42,7 +42,7 @@ def same(stored: Graph, graph: Graph) -> None:
         assert first.ids[:].tolist() == second.ids.tolist()
         assert first.ids.dtype == second.ids.dtype
         assert first.feature_names == second.feature_names
-        np.testing.assert_allclose(first.features[:], dense(second.features), atol=1e-5)
+        np.testing.assert_allclose(dense(first.features), dense(second.features), atol=1e-5)
         assert first.encoding == second.encoding
         assert dict(first.dropped) == dict(second.dropped)
         assert dict(first.table_columns) == dict(second.table_columns)

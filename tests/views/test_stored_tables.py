@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import torch
 from sample_graphs import random_graph
+from scipy import sparse
 
 from infomax import Graph, InputError
 from infomax.arrays.scaling import Scaler
-from infomax.arrays.table import MappedTable
+from infomax.arrays.table import MappedTable, SparseRows
 from infomax.kernels import Backend
+from infomax.kernels.host import on_one_thread
 from infomax.kernels.neighbourhoods import KnownRows
 from infomax.kernels.random import Permutation
 from infomax.views import operands
@@ -51,6 +53,31 @@ def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mappe
                 patch.setattr("infomax.kernels.LARGE", 0)
                 found = table.pool(hoods, nodes, offsets, rows)
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["none", "columns", "rows"])
+@pytest.mark.parametrize("precision", [np.float32, np.float16])
+@pytest.mark.parametrize("large", [False, True])
+def test_rows_that_are_stored_sparse_are_read_as_dense_ones(kind, precision, large, monkeypatch, generator):
+    """Whatever the scaler: one that was fitted to dense features has a centre."""
+    draws = np.random.default_rng(1)
+    x = (draws.integers(1, 9, (60, 7)) * (draws.random((60, 7)) < 0.3)).astype(precision)
+    x[5] = 0
+    rows = sparse.csr_array(x.astype(np.float32))
+    stored = SparseRows(rows.indptr, rows.indices, rows.data.astype(precision), 7)
+    hoods = read_neighbourhoods(random_graph(60, weighted=True), "symmetric", CPU, 3)
+    scaler = Scaler.fit(x.astype(np.float32), kind)
+    monkeypatch.setattr("infomax.kernels.LARGE", 0)
+    nodes, offsets = torch.randperm(60, generator=generator), torch.rand(60, generator=generator)
+    for permutation in (None, Permutation.draw(60, generator)):
+        tables = [StoredTable(MappedTable(values, scaler=scaler)) for values in (x, stored)]
+        tables[1].large = large
+        expected, found = (table.pool(hoods, nodes, offsets, permutation) for table in tables)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(on_one_thread(tables[1]._pool_parts, hoods, nodes, offsets, permutation), expected)
+    monkeypatch.setattr(operands, "free_bytes", lambda device: 1 << 30)  # the table for a GPU, made here
+    for_gpu = [operands._table(table.table, Backend(CPU), torch.float32)[0] for table in tables]
+    torch.testing.assert_close(*for_gpu)
 
 
 def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, monkeypatch, generator):

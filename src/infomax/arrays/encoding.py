@@ -19,7 +19,7 @@ from infomax.errors import InputError, shorten
 
 WIDTH = 256
 """Columns that the words of a text are hashed into. The inner product of two texts is then off by about 1/16 of their
-lengths (the square root of 1/256), and in a graph folder, whose features are dense, a text takes 1 kB per node."""
+lengths (the square root of 1/256), and a text takes 1 kB per node where rows are dense, as in a batch."""
 FINE = 4096
 """Buckets in which the documents of a word are counted: more than columns, so that a rare word seldom shares one with
 a frequent word; few enough to be read in a JSON file."""

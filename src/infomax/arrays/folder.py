@@ -5,7 +5,9 @@ graph.json     format, counts, the names of features and labels, statistics of t
 indptr.npy     ``[N + 1]`` int64: node i is joined to ``indices[indptr[i] : indptr[i + 1]]``, which ascend
 indices.npy    ``[E]`` int32; an undirected edge twice. In a directed graph, the nodes that point at node i
 weights.npy    ``[E]`` float32; missing where all are 1
-features.npy   ``[N, F]`` float32 or float16
+features.npy   ``[N, F]`` float32 or float16; of sparse features only the entries that are not zero, ``[S]``, with
+feature_indptr.npy   ``[N + 1]`` int64: those of node i are ``feature_indptr[i]`` to ``feature_indptr[i + 1]``, and
+feature_indices.npy  ``[S]`` int32: the column of each
 nodes.parquet  the column ``id``, where nodes have names ``name``, and ``label:NAME`` and ``split:NAME`` for each label
                and split
 """
@@ -26,12 +28,13 @@ from infomax.arrays.hashes import file_hash
 from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.parquet_columns import StoredColumns, StoredIds, StoredRows
 from infomax.arrays.scaling import Statistics
-from infomax.arrays.table import MappedTable
+from infomax.arrays.table import MappedTable, SparseRows
 from infomax.errors import InputError
 
 FORMAT = 1
 ABOUT, STARTS, NEIGHBOURS, WEIGHTS = "graph.json", "indptr.npy", "indices.npy", "weights.npy"
 FEATURES, NODES = "features.npy", "nodes.parquet"
+FEATURE_STARTS, FEATURE_COLUMNS = "feature_indptr.npy", "feature_indices.npy"
 LABEL, SPLIT, NAME = "label:", "split:", "name"
 
 
@@ -49,15 +52,15 @@ def map_folder(path: Path) -> dict[str, Any]:
     """The fields of the `Graph` in a folder, its arrays mapped; see `check_once` for what is checked."""
     about = _read_about(path)
     n, entries, width = about["nodes"], about["edges"] * (1 if about["directed"] else 2), len(about["feature_names"])
-    arrays = map_files(path, about["files"], sides(n, entries) | {FEATURES: ([n, width], ["float32", "float16"])})
+    arrays = map_files(path, about["files"], sides(n, entries))
     ids = StoredIds(path / NODES)
     statistics = _statistics(path / ABOUT, about)
     wanted = {"id", *(LABEL + name for name in about["labels"]), *(SPLIT + name for name in about["splits"])}
     if len(ids) != n or not wanted <= set(ids.names) or str(ids.type) not in ("int64", "string"):
         expected = f"{n} rows of {', '.join(sorted(wanted))}, with ids of int64 or string"
         raise InputError(str(path / NODES), expected, f"{len(ids)} of {', '.join(ids.names)}", AGAIN)
-    features = arrays.pop(FEATURES)
-    check_once(path, about["files"], arrays, folder_hash(path))
+    features, of_features = map_features(path, about["files"], (n, width))
+    check_once(path, about["files"], folder_hash(path), [(arrays, n), *([(of_features, width)] if of_features else [])])
     senders = Senders(arrays[STARTS], arrays[NEIGHBOURS], arrays.get(WEIGHTS))
     columns = about["edge_columns"]
     return {
@@ -74,6 +77,20 @@ def map_folder(path: Path) -> dict[str, Any]:
         "table_columns": {word: str(name) for word, name in about["table_columns"].items()},
         "folder": path.resolve(),
     }
+
+
+def map_features(
+    path: Path, files: dict[str, dict[str, Any]], shape: tuple[int, int]
+) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """The features of a shape, mapped; and where they are sparse, the arrays to check before they are read."""
+    kinds = ["float32", "float16"]
+    if FEATURE_STARTS not in files:
+        return map_files(path, files, {FEATURES: ([*shape], kinds)})[FEATURES], {}
+    count = map_array(path / FEATURES).size
+    layout = {FEATURE_STARTS: ([shape[0] + 1], ["int64"]), FEATURE_COLUMNS: ([count], ["int32"])}
+    arrays = map_files(path, files, layout)
+    entries = map_files(path, files, {FEATURES: ([count], kinds)})[FEATURES]
+    return SparseRows(arrays[FEATURE_STARTS], arrays[FEATURE_COLUMNS], entries, shape[1]), arrays
 
 
 def check_hashes(path: Path) -> None:
@@ -111,6 +128,8 @@ def check_sizes(path: Path, files: dict[str, Any], expected: set[str], *, weight
     """Refuse other files than are expected, or others in size than is told; weights may be among them."""
     if weighted or WEIGHTS in files or (path / WEIGHTS).exists():
         expected = expected | {WEIGHTS}
+    if not {FEATURE_STARTS, FEATURE_COLUMNS}.isdisjoint(files) or (path / FEATURE_STARTS).exists():
+        expected = expected | {FEATURE_STARTS, FEATURE_COLUMNS}
     if set(files) != expected:
         differ = ", ".join(sorted(expected ^ set(files)))
         where, wanted = str(path / ABOUT), f"entries for {', '.join(sorted(expected))}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -43,13 +44,13 @@ def sample_hash(path: Path) -> str:
 def check_once(
     folder: Path,
     files: dict[str, dict[str, Any]],
-    arrays: dict[str, NDArray[Any]],
     described: str,
-    width: int | None = None,
+    matrices: Sequence[tuple[dict[str, NDArray[Any]], int]],
 ) -> None:
     """Check the values of a graph folder, and compare samples of its files, unless both was done in this state.
 
-    ``files`` is what graph.json says of each file, ``described`` its hash; the others are as in `check_values`.
+    ``files`` is what graph.json says of each file, ``described`` its hash. Each of the ``matrices`` is as in
+    `check_values`.
     """
     samples = {name: sample_hash(folder / name) for name in files}
     stats = {name: (folder / name).stat() for name in files}
@@ -58,7 +59,8 @@ def check_once(
     with suppress(OSError):
         if state in _known or (folder / CHECKED).read_bytes() == state.encode():
             return
-    check_values(folder, arrays, width)
+    for arrays, width in matrices:
+        check_values(folder, arrays, width)
     for name, entry in files.items():
         if entry.get("sample", samples[name]) != samples[name]:
             raise InputError(str(folder / name), "the file that graph.json describes", "another", AGAIN)
@@ -67,17 +69,17 @@ def check_once(
         (folder / CHECKED).write_text(state, encoding="utf-8")
 
 
-def check_values(folder: Path, arrays: dict[str, NDArray[Any]], width: int | None = None) -> None:
+def check_values(folder: Path, arrays: dict[str, NDArray[Any]], width: int) -> None:
     """Refuse values that lead outside of an array, and weights that are negative or not finite.
 
-    The arrays, by the names of their files, are starts ``[N + 1]``, neighbours ``[E]``, and weights ``[E]`` if any.
-    Neighbours are among N nodes, or where they are of another type, among ``width``.
+    The arrays, by the names of their files, are the starts ``[N + 1]``, the columns ``[E]``, and the weights ``[E]`` if
+    any, of a matrix ``[N, width]``: of neighbours or of features.
     """
     (name, starts), *others = arrays.items()
     n, entries = len(starts) - 1, len(others[0][1])
-    most = n if width is None else width
+    thing = "feature" if name.startswith("feature") else "node"
     limits = {
-        np.dtype(np.int32): (most, f"a node, from 0 to {most - 1}"),
+        np.dtype(np.int32): (width, f"a {thing}, from 0 to {width - 1}"),
         np.dtype(np.float32): (FINITE, "a finite weight"),
     }
 
@@ -100,14 +102,18 @@ def check_values(folder: Path, arrays: dict[str, NDArray[Any]], width: int | Non
 
 
 def refuse_not_finite(array: Any) -> None:
-    """Refuse a mapped array ``[N, F]`` that holds NaN or infinity; for when what was computed from it does."""
-    array = getattr(array, "known", array)  # rows of new nodes may follow
+    """Refuse mapped rows ``[N, F]`` that hold NaN or infinity; for when what was computed from them does."""
+    rows = getattr(array, "known", array)  # rows of new nodes may follow
+    array = getattr(rows, "entries", rows)  # rows may be stored sparse
     if not isinstance(array, np.memmap):
         return
-    step = max(1, _PIECE // array.shape[1])
-    for first in range(0, len(array), step):
-        right = np.isfinite(array[first : first + step])
+    numbers = array.reshape(-1)
+    for first in range(0, len(numbers), _PIECE):
+        right = np.isfinite(numbers[first : first + _PIECE])
         if not right.all():
-            row, column = divmod(int(np.argmin(right)), array.shape[1])
-            where = f"{array.filename}, row {first + row + 1}, column {column + 1}"
-            raise InputError(where, "a finite number", str(array[first + row, column]), AGAIN)
+            at = first + int(np.argmin(right))
+            row, column = divmod(at, rows.shape[1])
+            if rows is not array:
+                row, column = int(np.searchsorted(rows.starts, at, side="right")) - 1, int(rows.columns[at])
+            where = f"{array.filename}, row {row + 1}, column {column + 1}"
+            raise InputError(where, "a finite number", str(numbers[at]), AGAIN)

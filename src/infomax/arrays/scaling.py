@@ -39,20 +39,25 @@ class Statistics(NamedTuple):
     def of(cls, features: Any) -> Statistics:
         """Compute them, of an array, a sparse matrix, or anything that gives rows when it is indexed."""
         (n, f), total, filled, negative = features.shape, np.zeros(features.shape[1]), 0, False
-        if sparse.issparse(features):
-            columns, values = features.indices, features.data
-            mean = np.bincount(columns, values, f) / n
-            zeros = n - np.bincount(columns, minlength=f)
-            variance = (np.bincount(columns, (values - mean[columns]) ** 2, f) + zeros * mean**2) / n
-            return cls(mean, variance, int(np.count_nonzero(values)), bool((values < 0).any()))
-        for block in row_blocks(features):
-            total += block.sum(axis=0, dtype=np.float64)
-            filled += int(np.count_nonzero(block))
-            negative = negative or bool((block < 0).any())
-        mean, squares = total / n, np.zeros(f)
-        for block in row_blocks(features):  # by squared deviations: a difference of squares would cancel
-            apart = block - mean
-            squares += np.square(apart, out=apart).sum(axis=0)
+        whole, known = [features] if sparse.issparse(features) else None, np.zeros(f, np.int64)
+        for block in whole or row_blocks(features):
+            values = block.data if sparse.issparse(block) else block
+            if sparse.issparse(block):
+                total += np.bincount(block.indices, values, f)
+                known += np.bincount(block.indices, minlength=f)
+            else:
+                total += block.sum(axis=0, dtype=np.float64)
+                known += len(block)
+            filled += int(np.count_nonzero(values))
+            negative = negative or bool((values < 0).any())
+        mean = total / n
+        squares = (n - known) * mean**2  # of the zeros that are not stored
+        for block in whole or row_blocks(features):  # by squared deviations: a difference of squares would cancel
+            if sparse.issparse(block):
+                squares += np.bincount(block.indices, (block.data - mean[block.indices]) ** 2, f)
+            else:
+                apart = block - mean
+                squares += np.square(apart, out=apart).sum(axis=0)
         return cls(mean, squares / n, filled, negative)
 
     def to_json(self) -> dict[str, Any]:

@@ -15,12 +15,12 @@ SPARSE_BELOW = 0.1
 
 def pack(block: Any) -> Any:
     """A block of rows, sparse where most entries are zero, or where it was before."""
-    return sparse.csr_array(block) if _mostly_zero([block]) else block
+    return sparse.csr_array(block) if mostly_zero([block]) else block
 
 
 def stack(blocks: Sequence[Any]) -> Any:
     """All rows ``[N, F]`` of blocks made by `pack`, sparse where most entries are zero."""
-    if _mostly_zero(blocks):
+    if mostly_zero(blocks):
         return sparse.csr_array(sparse.vstack([sparse.csr_array(block) for block in blocks]))
     return np.vstack([dense(block) for block in blocks])
 
@@ -31,7 +31,8 @@ def dense(features: Any) -> NDArray[np.float32]:
     return array
 
 
-def _mostly_zero(blocks: Sequence[Any]) -> bool:
+def mostly_zero(blocks: Sequence[Any]) -> bool:
+    """Whether rows ``[N, F]`` in blocks, dense or sparse, have so few entries that they are stored sparse."""
     nonzero = sum(int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data)) for block in blocks)
     cells = sum(int(block.shape[0] * block.shape[1]) for block in blocks)
     return nonzero < SPARSE_BELOW * cells

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.blocks import require_room, row_blocks
+from infomax.arrays.blocks import BLOCK_BYTES, require_room, row_blocks
 from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.made import degree_features
 from infomax.arrays.scaling import Scale, Scaler, Statistics, check_scale
@@ -72,25 +72,23 @@ class Table:
 
     def by_rows(self) -> Table:
         """The same, read row by row as if it were on disk: where few rows are needed, the others are not touched."""
-        rows = _MadeRows(self.shape, lambda rows: dense(self.values[rows])) if self.sparse else self.values
+        values = self.values
+        rows = SparseRows(values.indptr, values.indices, values.data, self.shape[1]) if self.sparse else values
         return self if self.mapped else MappedTable(rows)
 
     def to_read(self, count: int | None = None) -> int:
         """The bytes that it takes to have so many rows, or all, in memory; 0 where they are there."""
-        return (100 + 4 * self.shape[1]) * (len(self) if count is None else count) if self.mapped else 0
+        return 0
 
     def loaded(self) -> Table:
-        """The same rows in memory."""
-        if not self.mapped:
-            return self
-        require_room(self.to_read(), "read all of its features")
-        return Table(self[:])
+        """The same rows in memory, sparse where they are stored so."""
+        return self
 
     def fit_scaler(self, kind: Scale = "auto", seen: NDArray[np.bool_] | None = None) -> Scaler:
         """The scaler of all rows, or of those of a mask ``[N]``, such as the split "seen"."""
         if seen is not None or check_scale(kind) in ("rows", "none"):
             return Scaler.fit(self[:0] if seen is None else self[seen], kind)
-        return Scaler.of(self.statistics, self.shape, self.sparse, kind)
+        return Scaler.of(self.statistics, self.shape, self.sparse or isinstance(self.values, SparseRows), kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +120,73 @@ class MappedTable(Table):
         """The same rows, scaled as they are read."""
         return MappedTable(self.values, self.stored, scaler=scaler)
 
+    def to_read(self, count: int | None = None) -> int:
+        """The bytes that it takes to have so many rows, or all, in memory."""
+        if count is None and isinstance(self.values, SparseRows):
+            return 12 * len(self.values.entries) + 100 * len(self)
+        return (100 + 4 * self.shape[1]) * (len(self) if count is None else count)
+
+    def loaded(self) -> Table:
+        """The same rows in memory, sparse where they are stored so."""
+        require_room(self.to_read(), "read all of its features")
+        if not isinstance(self.values, SparseRows):
+            return Table(self[:])
+        rows = self.values.csr(slice(None))
+        if not np.isfinite(rows.data).all():
+            refuse_not_finite(self.values)
+        return Table(rows if self.scaler is None else self.scaler.transform(rows))
+
     def grown(self, rows: Features) -> MappedTable:
         """With rows of new nodes below."""
         return MappedTable(Appended(self.values, dense(rows)))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Rows of features ``[N, F]`` that are stored sparse; indexing gives them dense.
+
+    Shapes:
+        starts: ``[N + 1]``, where the entries of each row begin
+        columns: ``[S]``, that of each entry
+        entries: ``[S]`` float32 or float16
+    """
+
+    starts: NDArray[Any]
+    columns: NDArray[Any]
+    entries: NDArray[Any]
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(N, F)``."""
+        return len(self.starts) - 1, self.width
+
+    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
+        return dense(self.csr(rows))
+
+    def csr(self, rows: Any) -> sparse.csr_array:
+        """Some rows as they are stored, float32."""
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            first, last, _ = rows.indices(self.shape[0])
+            starts = self.starts[first : max(first, last) + 1]
+            places: Any = slice(int(starts[0]), int(starts[-1]))
+            starts = starts - starts[0]
+        else:
+            chosen = np.arange(self.shape[0])[rows]
+            begins, lengths = self.starts[chosen], self.starts[chosen + 1] - self.starts[chosen]
+            starts = np.concatenate([[0], np.cumsum(lengths)])
+            places = np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])
+        entries, columns = self.entries[places].astype(np.float32), np.asarray(self.columns[places])
+        return sparse.csr_array((entries, columns, starts), shape=(len(starts) - 1, self.width))
+
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
+        """Starts, columns, entries and F, as plain arrays, mapped ones as well."""
+        return np.asarray(self.starts, np.int64), np.asarray(self.columns), np.asarray(self.entries), self.width
+
+    def blocks(self) -> Iterator[sparse.csr_array]:
+        """All rows, some at a time."""
+        step = max(1, BLOCK_BYTES // (4 * self.width))
+        return (self.csr(slice(first, first + step)) for first in range(0, self.shape[0], step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +259,7 @@ class Patched:
 
 @dataclass(frozen=True, eq=False)
 class _MadeRows:
-    """Rows of features ``[N, F]`` that are made, or made dense, when they are asked for."""
+    """Rows of features ``[N, F]`` that are made when they are asked for."""
 
     shape: tuple[int, int]
     make: Callable[[Any], NDArray[np.float32]]

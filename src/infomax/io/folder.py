@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
 
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders, transposed
@@ -16,7 +18,7 @@ from infomax.arrays.blocks import row_blocks
 from infomax.arrays.hashes import file_hash
 from infomax.arrays.integrity import check_values, sample_hash
 from infomax.arrays.scaling import Statistics
-from infomax.arrays.sparsity import dense
+from infomax.arrays.sparsity import dense, mostly_zero
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
 from infomax.io.json import to_json
@@ -60,28 +62,55 @@ class ArrayWriter:
         self.file.close()
 
 
-class FeatureWriter(ArrayWriter):
-    """The file of the features ``[N, width]`` of a graph folder, in half precision where asked; ``where`` they are."""
+class FeatureWriter(ExitStack):
+    """The files of the features ``[N, width]`` of a graph folder, in half precision where asked; ``where`` they are.
+
+    They are stored sparse where the first rows are `mostly_zero`.
+    """
 
     def __init__(self, folder: Path, width: int, where: str, *, halved: bool) -> None:
-        super().__init__(folder / layout.FEATURES, np.float16 if halved else np.float32, width)
-        self.where, self.halved = where, halved
+        super().__init__()
+        self.folder, self.width, self.where, self.halved, self.rows = folder, width, where, halved, 0
+        self.files: list[ArrayWriter] = []
 
-    def append(self, block: NDArray[Any]) -> None:
-        """Add rows ``[n, width]``."""
-        super().append(_half(block, self.where, self.rows) if self.halved else block)
+    def append(self, block: Any) -> None:
+        """Add rows ``[n, width]``, dense or CSR."""
+        if not self.files:
+            kind = np.float16 if self.halved else np.float32
+            if mostly_zero([block]):
+                self._open(layout.FEATURES, kind)
+                self._open(layout.FEATURE_COLUMNS, np.int32)
+                self._open(layout.FEATURE_STARTS, np.int64)
+                self.files[2].append(np.zeros(1))
+            else:
+                self._open(layout.FEATURES, kind, self.width)
+        if self.halved:
+            _refuse_too_large(block, self.where, self.rows)
+        if len(self.files) == 1:
+            for part in row_blocks(block):
+                self.files[0].append(dense(part))
+        else:
+            rows, (entries, columns, starts) = sparse.csr_array(block), self.files
+            starts.append(entries.rows + rows.indptr[1:].astype(np.int64))
+            entries.append(rows.data)
+            columns.append(rows.indices)
+        self.rows += block.shape[0]
+
+    def _open(self, name: str, kind: DTypeLike, width: int | None = None) -> None:
+        self.files.append(self.enter_context(ArrayWriter(self.folder / name, kind, width)))
 
 
-def _half(block: NDArray[np.float32], where: str, first: int) -> NDArray[np.float16]:
-    """Features ``[n, F]`` in half precision, refused where they are too large for it; ``first`` is their first row."""
+def _refuse_too_large(block: Any, where: str, first: int) -> None:
+    """Refuse features ``[n, F]`` that are too large for half precision; ``first`` is their first row."""
+    values = block.data if sparse.issparse(block) else block
     with np.errstate(over="ignore"):
-        rounded = block.astype(np.float16)
-    if not np.isfinite(rounded).all():
-        row, column = divmod(int(np.argmin(np.isfinite(rounded))), block.shape[1])
-        place = f"{where}, row {first + row + 1}, feature {column + 1}"
-        remedy = "Leave out --half."
-        raise InputError(place, "a number that half precision can hold, up to 65,504", str(block[row, column]), remedy)
-    return rounded
+        if np.isfinite(values.astype(np.float16)).all():
+            return
+        wrong = ~np.isfinite(dense(block).astype(np.float16))
+    row, column = divmod(int(np.argmax(wrong)), block.shape[1])
+    place = f"{where}, row {first + row + 1}, feature {column + 1}"
+    expected, remedy = "a number that half precision can hold, up to 65,504", "Leave out --half."
+    raise InputError(place, expected, str(dense(block)[row, column]), remedy)
 
 
 def finish(folder: Path, about: dict[str, Any]) -> None:
@@ -89,16 +118,17 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
 
     The statistics of the features are computed here unless ``about`` has them.
     """
-    files, arrays = dict[str, Any](), dict[str, NDArray[Any]]()
+    files = dict[str, Any]()
     weights = [layout.WEIGHTS] if about["weighted"] else []
-    for name in (layout.STARTS, layout.NEIGHBOURS, *weights, layout.FEATURES, layout.NODES):
+    edges = (layout.STARTS, layout.NEIGHBOURS, *weights)
+    sparse_ones = (layout.FEATURE_STARTS, layout.FEATURE_COLUMNS) if (folder / layout.FEATURE_STARTS).exists() else ()
+    for name in (*edges, *sparse_ones, layout.FEATURES, layout.NODES):
         files[name] = describe(folder / name)
-        if name.endswith(".npy"):
-            arrays[name] = layout.map_array(folder / name)
-    features = MappedTable(arrays.pop(layout.FEATURES))
-    check_values(folder, arrays)
+    check_values(folder, {name: layout.map_array(folder / name) for name in edges}, about["nodes"])
     if "statistics" not in about:
-        about = about | {"statistics": Statistics.of(features).to_json()}
+        features, _ = layout.map_features(folder, files, (about["nodes"], len(about["feature_names"])))
+        rows = features if sparse_ones else MappedTable(features)
+        about = about | {"statistics": Statistics.of(rows).to_json()}
     described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
     (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
 
@@ -128,8 +158,8 @@ def write_arrays(graph: Record, folder: Path, *, halved: bool = False) -> dict[s
     received.sort_indices()
     write_senders(folder, Senders.of_matrix(received))
     with FeatureWriter(folder, graph.num_features, "features", halved=halved) as writer:
-        for block in row_blocks(graph.features):
-            writer.append(dense(block))
+        for block in [graph.features] if graph.table.sparse else row_blocks(graph.features):
+            writer.append(block)
     write_nodes(folder / layout.NODES, graph)
     return {
         "nodes": graph.num_nodes,

@@ -85,7 +85,7 @@ def open_types(path: Path) -> Record:
             there, (n, width) = place(path, ends, side), (records[kind].num_nodes for kind in sizes[side])
             entries = int(files[layout.NEIGHBOURS]["shape"][0])
             arrays = layout.map_files(there, files, layout.sides(n, entries))
-            check_once(there, files, arrays, described, width)
+            check_once(there, files, described, [(arrays, width)])
             sides[side] = Senders(arrays[layout.STARTS], arrays[layout.NEIGHBOURS], arrays.get(layout.WEIGHTS))
         found.append(Relation(*ends, sides["to_target"], sides.get("to_source", sides["to_target"])))
     first = min(records)

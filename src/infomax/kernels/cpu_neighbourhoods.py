@@ -82,16 +82,16 @@ def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, images, k
             for place in range(count + loops):
                 rows[place] = _image(rows[place], network)
         for place in range(count + loops):
-            row = table[rows[place]]
+            row = _entries(table, rows[place])
             _ask_for(row)
             _ask_for(row[len(row) - 1 :])
         if by_rows:
             for place in range(count + loops):
-                shares[place] *= _inverse_sum(table[rows[place]])
+                shares[place] *= _inverse_sum(_entries(table, rows[place]))
         out[i] = 0
         _add_rows(out[i], rows, shares, table, centre)
         for place in range(loops * count, count + loops):  # of all nodes' own rows each is one
-            if not _finite(table[rows[place]]):
+            if not _finite(_entries(table, rows[place])):
                 out[i] = np.nan
         if len(known) and count == degree:
             kept[node], known[node] = out[i], True
@@ -111,6 +111,19 @@ def _ask_for(typing, numbers):
         return context.get_dummy_value()
 
     return types.void(numbers), code
+
+
+def _entries(table, row):
+    """Return the numbers of a row: all of a dense table, and of a sparse one those that are stored."""
+
+
+@overload(_entries)
+def _entries_of(table, row):
+    def stored(table, row):
+        starts, _, entries = table
+        return entries[starts[row] : starts[row + 1]]
+
+    return stored if isinstance(table, types.BaseTuple) else lambda table, row: table[row]
 
 
 def _number(x):
@@ -151,9 +164,32 @@ def _inverse_sum(row):
     return 1 / total if total != 0 else 0 * total
 
 
-@compiled
 def _add_rows(total, rows, shares, table, centre):
-    """Add shares of rows of a table; four at a time, so that memory is asked for all four while it is slow."""
+    """Add shares of rows of a table, each less a centre."""
+
+
+@overload(_add_rows)
+def _add_rows_of(total, rows, shares, table, centre):
+    if isinstance(table, types.BaseTuple):
+        return lambda total, rows, shares, table, centre: _add_sparse(total, rows, shares, table, centre)
+    return lambda total, rows, shares, table, centre: _add_dense(total, rows, shares, table, centre)
+
+
+@compiled
+def _add_sparse(total, rows, shares, table, centre):
+    """Add shares of rows of a sparse table; the centre is empty where it is zero."""
+    starts, columns, entries = table
+    for e in range(len(rows)):
+        share = shares[e]
+        for at in range(starts[rows[e]], starts[rows[e] + 1]):
+            total[columns[at]] += share * _number(entries[at])
+        for k in range(len(centre)):
+            total[k] -= share * centre[k]
+
+
+@compiled
+def _add_dense(total, rows, shares, table, centre):
+    """Add shares of rows of a dense table; four at a time, so that memory is asked for all four while it is slow."""
     e = 0
     while e + 4 <= len(rows):
         a, b, c, d = shares[e], shares[e + 1], shares[e + 2], shares[e + 3]
@@ -179,18 +215,22 @@ def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor
 
 
 def pool_rows(
-    hoods, nodes: Tensor, offsets: Tensor, table: Tensor, permutation, kept=None, centre=None, by_rows: bool = False
+    hoods, nodes: Tensor, offsets: Tensor, table, permutation, kept=None, centre=None, by_rows: bool = False
 ) -> Tensor:
-    """As `Neighbourhoods.pool`; every row of the table is first scaled to a sum of 1, or a ``centre`` subtracted."""
+    """As `Neighbourhoods.pool`; every row of the table is first scaled to a sum of 1, or a ``centre`` subtracted.
+
+    The table is a tensor ``[N, F]``, or of a sparse one starts ``[N + 1]``, columns ``[S]``, entries ``[S]``, and F.
+    """
+    *places, rows = table[:-1] if isinstance(table, tuple) else [table.contiguous().numpy()]
+    n, width = (len(places[0]) - 1, table[-1]) if places else rows.shape
     starts, chosen = hoods.starts.numpy(), nodes.numpy()
     weights, right = (np.empty(0, np.float32) if one is None else one.numpy() for one in (hoods.weights, hoods.right))
     if permutation is None:
-        network = _network(torch.empty(0, dtype=torch.int32), len(table), 1, 1)
+        network = _network(torch.empty(0, dtype=torch.int32), n, 1, 1)
     else:
         network = _network(permutation.keys, permutation.n, *permutation.bits)
-    dense = table.contiguous().numpy()
-    half = dense.dtype == np.float16
-    out = np.empty((len(chosen), dense.shape[1]), np.float32 if half else dense.dtype)
+    half = rows.dtype == np.float16
+    out = np.empty((len(chosen), width), np.float32 if half else rows.dtype)
     kept, known = (out[:0], np.empty(0, np.bool_)) if kept is None else kept
     degrees = np.minimum(starts[chosen + 1] - starts[chosen], hoods.cap) + 1
     if len(known):
@@ -201,10 +241,11 @@ def pool_rows(
     images = permutation.images.numpy() if all_images else np.empty(0, np.int32)
     graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), right, hoods.cap, int(hoods.loops)
     bounds = even(reached, min(RANGES, 1 + len(chosen) // ROWS))
-    centre = np.zeros(dense.shape[1], out.dtype) if centre is None else centre
-    dense = dense.view(np.uint16) if half else dense
+    centre = np.zeros(width, out.dtype) if centre is None else centre
+    centre = centre if centre.any() or not places else centre[:0]
+    rows = rows.view(np.uint16) if half else rows
     rest = centre, by_rows, network, images, kept, known, out
-    share(_pool_rows, (bounds, graph, chosen, offsets.numpy(), dense, *rest))
+    share(_pool_rows, (bounds, graph, chosen, offsets.numpy(), (*places, rows) if places else rows, *rest))
     return torch.from_numpy(out)
 
 

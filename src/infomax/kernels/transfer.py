@@ -35,9 +35,9 @@ def to_device(x: NDArray[Any], device: torch.device) -> Tensor:
     return out
 
 
-def is_mapped(x: NDArray[Any]) -> bool:
-    """Whether an array is a whole mapped file, in its order."""
-    base: Any = x.base
+def is_mapped(x: Any) -> bool:
+    """Whether this is an array that is a whole mapped file, in its order."""
+    base: Any = getattr(x, "base", None)
     return isinstance(x, np.memmap) and isinstance(base, mmap.mmap) and x.flags.c_contiguous and x.size > 0
 
 

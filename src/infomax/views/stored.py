@@ -14,7 +14,7 @@ from torch.nn.functional import embedding_bag
 from infomax import machine
 from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.scaling import Scaler
-from infomax.arrays.table import Table
+from infomax.arrays.table import SparseRows, Table
 from infomax.io.memory import BYTES
 from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
@@ -34,7 +34,7 @@ class StoredTable:
     def __init__(self, table: Table) -> None:
         self.table, self.raw = table, table.values
         self.scaler = table.scaler or Scaler("none")
-        mapped: Any = getattr(self.raw, "base", None)
+        mapped: Any = getattr(self.raw.entries if isinstance(self.raw, SparseRows) else self.raw, "base", None)
         self.on_disk = not isinstance(self.raw, np.ndarray) or isinstance(mapped, mmap.mmap)
         self.large = isinstance(mapped, mmap.mmap) and len(mapped) > ROOM * machine.free_bytes()
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
@@ -59,9 +59,10 @@ class StoredTable:
         kept: KnownRows | None = None,
     ) -> Tensor:
         """As `Neighbourhoods.pool`; where numba can read the table, straight from the mapped file."""
+        raw = self.raw.entries if isinstance(self.raw, SparseRows) else self.raw
         if (
-            not isinstance(self.raw, np.ndarray)
-            or self.raw.dtype not in (np.float32, np.float16)
+            not isinstance(raw, np.ndarray)
+            or raw.dtype not in (np.float32, np.float16)
             or type(graph) is not Neighbourhoods
             or not graph.backend.numba(graph.entries(len(nodes)) * self.shape[1])
         ):
@@ -70,7 +71,7 @@ class StoredTable:
 
         if self.large:
             self._read_ahead(graph, nodes, offsets, permutation)
-        scaler, table = self.scaler, torch.from_numpy(self.raw)
+        scaler, table = self.scaler, torch.from_numpy(raw) if raw is self.raw else self.raw.arrays()
         pooled = pool_rows(graph, nodes, offsets, table, permutation, kept, scaler.mean, scaler.kind == "rows")
         if not np.isfinite(pooled.numpy()).all():
             refuse_not_finite(self.raw)
@@ -82,6 +83,9 @@ class StoredTable:
         """Read the pages of the rows that `pool` needs, in the order of the file, which is faster than in any other."""
         senders = graph.rows(nodes, offsets)[1]
         needed = torch.unique(senders if permutation is None else permutation(senders)).numpy()
+        if isinstance(self.raw, SparseRows):
+            self.raw.csr(needed)
+            return
         for column in (0, -1):
             self.raw[needed, column]
 

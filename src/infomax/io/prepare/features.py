@@ -64,7 +64,7 @@ class MadeFeatures:
             with FeatureWriter(self.types[kind][0], len(MADE[made]), "features", halved=halved) as writer:
                 for start in range(first, last, GROUP):
                     block = features[start : min(start + GROUP, last)]
-                    writer.append(block if made == "positions" else degree_features(block).toarray())
+                    writer.append(block if made == "positions" else degree_features(block))
         return {kind: list(MADE[made]) for kind in kinds}
 
     def _seen(self) -> NDArray[np.bool_] | None:

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from infomax.arrays import folder as layout
-from infomax.arrays.blocks import row_blocks
-from infomax.arrays.sparsity import dense
 from infomax.io.blocks import are_integers
 from infomax.io.features import warn_if_ids
 from infomax.io.folder import FeatureWriter
@@ -66,8 +64,7 @@ def read_nodes(database: Database, table: str, source: Source, folder: Path, *, 
                             warn_of_labels(source.path, source.feature_names, list(source.chosen.labels))
                         width, where = rows.features.shape[1], str(source.path)
                         writer = stack.enter_context(FeatureWriter(folder, width, where, halved=halved))
-                    for block in row_blocks(rows.features):
-                        writer.append(dense(block))
+                    writer.append(rows.features)
                 at = np.arange(count, count := count + len(rows.numbers))
                 ids = at + 1 if source.columns.numbered else text_column(rows.ids)
                 integers = integers and (source.columns.numbered or are_integers(rows.ids))

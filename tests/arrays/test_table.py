@@ -1,0 +1,81 @@
+"""Rows of features that are stored sparse are those of the dense table, however they are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from infomax import DGI, Graph
+from infomax.arrays.scaling import Statistics
+from infomax.arrays.table import MappedTable, SparseRows, Table
+
+ROWS = st.one_of(
+    st.slices(30),
+    st.lists(st.booleans(), min_size=30, max_size=30).map(np.array),
+    st.lists(st.integers(0, 29)).map(lambda rows: np.array(rows, np.int64)),
+)
+
+
+def bags(n: int = 30, f: int = 200, seed: int = 0) -> sparse.csr_array:
+    """Ten words per row, some rows without any."""
+    draws = np.random.default_rng(seed)
+    rows, columns = np.repeat(np.arange(n), 10), draws.integers(f, size=10 * n)
+    kept = rows % 7 > 0
+    entries = draws.normal(size=10 * n).astype(np.float32)[kept]
+    return sparse.csr_array(sparse.coo_array((entries, (rows[kept], columns[kept])), shape=(n, f)))
+
+
+@given(rows=ROWS, precision=st.sampled_from([np.float32, np.float16]))
+def test_any_rows_are_those_of_the_dense_table(rows, precision):
+    x = bags()
+    stored = SparseRows(x.indptr, x.indices, x.data.astype(precision), 200)
+    expected = x.toarray().astype(precision).astype(np.float32)[rows]
+    np.testing.assert_array_equal(stored[rows], expected)
+    np.testing.assert_array_equal(MappedTable(stored)[rows], expected)
+
+
+def test_statistics_do_not_depend_on_how_rows_are_stored(monkeypatch):
+    monkeypatch.setattr("infomax.arrays.table.BLOCK_BYTES", 4 * 200 * 7)  # seven rows at a time
+    monkeypatch.setattr("infomax.arrays.blocks.BLOCK_BYTES", 4 * 200 * 7)
+    x = bags()
+    found = [Statistics.of(one) for one in (x, x.toarray(), SparseRows(x.indptr, x.indices, x.data, 200))]
+    for one in found[1:]:
+        np.testing.assert_allclose(one.mean, found[0].mean, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(one.variance, found[0].variance, rtol=1e-12)
+        assert one[2:] == found[0][2:]
+
+
+@pytest.mark.parametrize("scale", ["none", "columns", "rows"])
+def test_a_folder_of_sparse_features_is_the_graph_in_memory(scale, tmp_path: Path):
+    pytest.importorskip("pyarrow", reason="a graph folder has a parquet file")
+    draws = np.random.default_rng(0)
+    graph = Graph.from_arrays(draws.integers(0, 300, (2, 900)), abs(bags(300)))
+    graph.save(tmp_path / "g.graph")
+    stored = Graph.open(tmp_path / "g.graph")
+    assert (tmp_path / "g.graph" / "feature_indices.npy").exists()
+    assert stored.loaded().table.sparse
+    np.testing.assert_array_equal(stored.loaded().features.toarray(), graph.features.toarray())
+    for own, told in zip(graph.scaler(scale).__dict__.values(), stored.scaler(scale).__dict__.values(), strict=True):
+        np.testing.assert_array_equal(own, told)
+    models = [DGI(8, preset="batches", scale=scale, epochs=3).fit(one) for one in (graph, stored)]
+    vectors = [model.transform(one).vectors for model, one in zip(models, (graph, stored), strict=True)]
+    np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-4)
+
+
+def test_features_with_few_zeros_are_stored_dense(tmp_path: Path):
+    pytest.importorskip("pyarrow", reason="a graph folder has a parquet file")
+    draws = np.random.default_rng(0)
+    graph = Graph.from_arrays(draws.integers(0, 30, (2, 90)), draws.normal(size=(30, 5)))
+    graph.save(tmp_path / "g.graph")
+    assert not (tmp_path / "g.graph" / "feature_indices.npy").exists()
+    assert not Graph.open(tmp_path / "g.graph").loaded().table.sparse
+
+
+def test_rows_read_one_by_one_are_those_in_memory():
+    x = bags()
+    np.testing.assert_array_equal(Table(x).by_rows()[np.array([3, 29, 3])], x.toarray()[[3, 29, 3]])
