@@ -79,3 +79,11 @@ def test_features_with_few_zeros_are_stored_dense(tmp_path: Path):
 def test_rows_read_one_by_one_are_those_in_memory():
     x = bags()
     np.testing.assert_array_equal(Table(x).by_rows()[np.array([3, 29, 3])], x.toarray()[[3, 29, 3]])
+
+
+def test_new_nodes_follow_rows_that_are_stored_sparse():
+    x = bags()
+    grown = MappedTable(SparseRows(x.indptr, x.indices, x.data, 200)).grown(bags(3, seed=1))
+    whole = np.vstack([x.toarray(), bags(3, seed=1).toarray()])
+    np.testing.assert_array_equal(grown[np.array([32, 4, 30])], whole[[32, 4, 30]])
+    assert grown.shape == (33, 200)

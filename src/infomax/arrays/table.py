@@ -49,6 +49,11 @@ class Table:
         """Whether rows are sparse."""
         return bool(sparse.issparse(self.values))
 
+    @property
+    def stored_sparse(self) -> bool:
+        """Whether rows are kept sparse, in memory or on disk, where they are dense when they are read."""
+        return self.sparse or isinstance(self.values, SparseRows)
+
     @cached_property
     def statistics(self) -> Statistics:
         """The statistics of all rows."""
@@ -88,7 +93,7 @@ class Table:
         """The scaler of all rows, or of those of a mask ``[N]``, such as the split "seen"."""
         if seen is not None or check_scale(kind) in ("rows", "none"):
             return Scaler.fit(self[:0] if seen is None else self[seen], kind)
-        return Scaler.of(self.statistics, self.shape, self.sparse or isinstance(self.values, SparseRows), kind)
+        return Scaler.of(self.statistics, self.shape, self.stored_sparse, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +164,10 @@ class SparseRows:
     @property
     def shape(self) -> tuple[int, int]:
         """``(N, F)``."""
-        return len(self.starts) - 1, self.width
+        return len(self), self.width
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
 
     def __getitem__(self, rows: Any) -> NDArray[np.float32]:
         return dense(self.csr(rows))
