@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from infomax.arrays.integrity import refuse_not_finite
-from infomax.arrays.table import Features, Table
+from infomax.arrays.table import Features, SparseRows, Table
 from infomax.kernels import Backend, Place
 from infomax.kernels.host import row_product, transposed_product
 from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device
@@ -163,13 +163,24 @@ def _table(features: Table, backend: Backend, dtype: torch.dtype) -> tuple[Tenso
 
 
 def _blocks(features: Table, device: torch.device) -> Iterator[tuple[int, Tensor]]:
-    """Yield blocks of dense features on a GPU, float32, each with its first row; mapped ones are scaled there."""
+    """Yield blocks of dense features on a GPU, float32, each with its first row.
+
+    Mapped ones are scaled there, and those that are stored sparse become dense there.
+    """
     if features.mapped and is_mapped(features.values):
         scaler = features.scaler
         yield from ((start, scaled(block, scaler)) for start, block in read_blocks(features.values, device))
         return
     for start in range(0, len(features), BLOCK):
-        yield start, to_device(features[start : start + BLOCK], device)
+        some = slice(start, start + BLOCK)
+        if isinstance(features.values, SparseRows):
+            rows = features.values.csr(some)
+            places, values = keyed(rows, device)
+            block = torch.zeros(rows.shape, device=device)
+            block.view(-1)[places] = values
+            yield start, scaled(block, features.scaler)
+        else:
+            yield start, to_device(features[some], device)
 
 
 def scaled(x: Tensor, scaler: Any) -> Tensor:
