@@ -70,10 +70,10 @@ def test_vectors_are_those_of_the_graph_in_memory(
     monkeypatch.setattr(tables, "BYTES", 20_000)  # several parts per block
     graph = a_graph(**changes)
     disk = folder(tmp_path / "g.graph", graph)
-    assert disk.table.stored_sparse == changes.get("sparse", False)
+    assert disk.table.sparse == changes.get("sparse", False)
     mine, theirs = (DGI(8, preset="batches", encoder=ENCODERS[encoder], epochs=3).fit(g) for g in (disk, graph))
     # In memory sparse features are multiplied by the weights before they are pooled, so sums are in another order.
-    atol = 2e-5 if disk.table.stored_sparse else 2e-6
+    atol = 2e-5 if disk.table.sparse else 2e-6
     for smooth in (0, 2):
         expected = theirs.transform(graph, smooth=smooth)
         found = mine.transform(disk, smooth=smooth)

@@ -110,6 +110,11 @@ class Scaler:
         centre = np.zeros_like(mean) if is_sparse else mean
         return cls("columns", centre.astype(np.float32), deviation.astype(np.float32))
 
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether zeros stay zeros, so that sparse features stay sparse."""
+        return self.mean is None or not self.mean.any()
+
     def transform(self, features: Any) -> Any:
         """Scaled features ``[N, F]``; sparse features stay sparse."""
         if self.kind == "rows":
@@ -117,7 +122,7 @@ class Scaler:
             factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(np.float32)
             return _times(features, factor)
         if self.kind == "columns" and self.mean is not None and self.deviation is not None:
-            if sparse.issparse(features) and not self.mean.any():
+            if sparse.issparse(features) and self.keeps_zeros:
                 return _times(features, 1 / self.deviation[None, :])
             dense = features.toarray() if sparse.issparse(features) else features
             return _standardised(dense, self.mean, self.deviation)

@@ -49,11 +49,6 @@ class Table:
         """Whether rows are sparse."""
         return bool(sparse.issparse(self.values))
 
-    @property
-    def stored_sparse(self) -> bool:
-        """Whether rows are kept sparse, in memory or on disk, where they are dense when they are read."""
-        return self.sparse or isinstance(self.values, SparseRows)
-
     @cached_property
     def statistics(self) -> Statistics:
         """The statistics of all rows."""
@@ -93,7 +88,7 @@ class Table:
         """The scaler of all rows, or of those of a mask ``[N]``, such as the split "seen"."""
         if seen is not None or check_scale(kind) in ("rows", "none"):
             return Scaler.fit(self[:0] if seen is None else self[seen], kind)
-        return Scaler.of(self.statistics, self.shape, self.stored_sparse, kind)
+        return Scaler.of(self.statistics, self.shape, self.sparse, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +102,19 @@ class MappedTable(Table):
     stored: Statistics | None = None
     """The statistics of the array as it is."""
 
-    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are sparse: they are stored so, and scaling leaves their zeros."""
+        return isinstance(self.values, SparseRows) and (self.scaler is None or self.scaler.keeps_zeros)
+
+    def __getitem__(self, rows: Any) -> Features:
         take = isinstance(self.values, np.ndarray) and isinstance(rows, np.ndarray) and rows.dtype != bool
         # numpy takes four times as long to index by rows as to take them.
-        block = np.asarray(self.values.take(rows, 0) if take else self.values[rows], dtype=np.float32)
-        if not np.isfinite(block).all():
+        found = self.values.take(rows, 0) if take else self.values[rows]
+        block = found if self.sparse else np.asarray(dense(found), dtype=np.float32)
+        if not np.isfinite(block.data if self.sparse else block).all():
             refuse_not_finite(self.values)
-        scaled: NDArray[np.float32] = block if self.scaler is None else self.scaler.transform(block)
-        return scaled
+        return block if self.scaler is None else self.scaler.transform(block)
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -127,19 +127,14 @@ class MappedTable(Table):
 
     def to_read(self, count: int | None = None) -> int:
         """The bytes that it takes to have so many rows, or all, in memory."""
-        if count is None and isinstance(self.values, SparseRows):
-            return 12 * len(self.values.entries) + 100 * len(self)
-        return (100 + 4 * self.shape[1]) * (len(self) if count is None else count)
+        n = len(self)
+        each = 12 * len(self.values.entries) / max(n, 1) if self.sparse else 4 * self.shape[1]
+        return int((100 + each) * (n if count is None else count))
 
     def loaded(self) -> Table:
         """The same rows in memory, sparse where they are stored so."""
         require_room(self.to_read(), "read all of its features")
-        if not isinstance(self.values, SparseRows):
-            return Table(self[:])
-        rows = self.values.csr(slice(None))
-        if not np.isfinite(rows.data).all():
-            refuse_not_finite(self.values)
-        return Table(rows if self.scaler is None else self.scaler.transform(rows))
+        return Table(self[:])
 
     def grown(self, rows: Features) -> MappedTable:
         """With rows of new nodes below."""
@@ -148,7 +143,7 @@ class MappedTable(Table):
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """Rows of features ``[N, F]`` that are stored sparse; indexing gives them dense.
+    """Rows of features ``[N, F]`` that are stored sparse; indexing gives them as CSR, float32.
 
     Shapes:
         starts: ``[N + 1]``, where the entries of each row begin
@@ -169,11 +164,7 @@ class SparseRows:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
-        return dense(self.csr(rows))
-
-    def csr(self, rows: Any) -> sparse.csr_array:
-        """Some rows as they are stored, float32."""
+    def __getitem__(self, rows: Any) -> sparse.csr_array:
         if isinstance(rows, slice) and rows.step in (None, 1):
             first, last, _ = rows.indices(self.shape[0])
             starts = self.starts[first : max(first, last) + 1]
@@ -194,7 +185,7 @@ class SparseRows:
     def blocks(self) -> Iterator[sparse.csr_array]:
         """All rows, some at a time."""
         step = max(1, BLOCK_BYTES // (4 * self.width))
-        return (self.csr(slice(first, first + step)) for first in range(0, self.shape[0], step))
+        return (self[first : first + step] for first in range(0, self.shape[0], step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +214,7 @@ class Appended:
         rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
         late, out = rows >= len(self.known), np.empty((len(rows), *self.new.shape[1:]), self.new.dtype)
         known = self.known[rows[~late]]
+        known = dense(known) if sparse.issparse(known) else known
         # Beside new ids that are text, integers are text too.
         out[~late] = list(map(str, known.tolist())) if self.new.dtype == object and known.dtype != object else known
         out[late] = self.new[rows[late] - len(self.known)]
@@ -278,7 +270,8 @@ class _MadeRows:
 
 def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
     """Warn where scaled features ``[N, F]`` are all zero: so will be all vectors."""
-    if any(block.any() for block in ([scaled.values.data] if scaled.sparse else row_blocks(scaled))):
+    blocks = row_blocks(scaled) if scaled.mapped or not scaled.sparse else [scaled.values]
+    if any((block.data if scaled.sparse else block).any() for block in blocks):
         return
     reason, remedy = "all features are zero", ""
     if scaler.kind == "columns":

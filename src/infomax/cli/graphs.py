@@ -63,7 +63,7 @@ def info(
             _tell_columns(one)
         return
     degree = source.degrees()
-    stored, filled = "sparse" if source.table.stored_sparse else "dense", source.table.statistics.filled
+    stored, filled = "sparse" if source.table.sparse else "dense", source.table.statistics.filled
     counted = f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} non-zero per node"
     made = told(source.feature_names)
     alike = None if made else resemblance(source.table, source.edges, source.scaler())

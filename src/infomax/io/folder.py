@@ -127,8 +127,7 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
     check_values(folder, {name: layout.map_array(folder / name) for name in edges}, about["nodes"])
     if "statistics" not in about:
         features, _ = layout.map_features(folder, files, (about["nodes"], len(about["feature_names"])))
-        rows = features if sparse_ones else MappedTable(features)
-        about = about | {"statistics": Statistics.of(rows).to_json()}
+        about = about | {"statistics": Statistics.of(MappedTable(features)).to_json()}
     described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
     (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
 

@@ -27,7 +27,7 @@ def features_bytes(graph: Record, each: int = 52) -> int:
     """Estimate the bytes of the features that a training holds; of sparse ones ``each`` takes so many."""
     # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
     table = graph.table
-    own = each * table.statistics.filled if table.stored_sparse else 7 * len(table) * table.shape[1]
+    own = each * table.statistics.filled if table.sparse else 7 * len(table) * table.shape[1]
     return own + sum(features_bytes(other, each) for other in graph.others.values())
 
 

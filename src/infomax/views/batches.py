@@ -64,9 +64,19 @@ class BatchView:
         """The nodes of the batch, ``[B]``."""
         return self.hops.nodes
 
+    @property
+    def sparse(self) -> bool:
+        """Whether the rows of X are sparse, in memory or on disk."""
+        x = self.features
+        return isinstance(x, SparseOperand) or (isinstance(x, StoredTable) and x.sparse)
+
     def read(self) -> None:
-        """Pool the features of the outermost hop, which may read from disk."""
-        self.pool(self.hops.depth - 1)
+        """Pool the features of the outermost hop, which may read from disk; of sparse ones, read what it needs."""
+        if self.sparse:
+            _, senders, _ = self.hops.rows(self.hops.depth - 1)
+            self.features.gather_sparse(torch.unique(self.carried(senders)), self.backend)
+        else:
+            self.pool(self.hops.depth - 1)
 
     def shuffled(self, generator: torch.Generator) -> BatchView:
         """The same neighbourhoods with the features of all nodes of the graph in random order."""
@@ -105,7 +115,7 @@ class BatchLayer:
         if h is not None:
             return self.carry(h) @ weight
         nodes, x = self.hops.levels[self.level], self.view.features
-        if not isinstance(x, SparseOperand):
+        if not self.view.sparse:
             return multiply(gather_rows(x, self.view.carried(nodes)).to(weight.dtype), weight, self.backend)
         starts = torch.arange(len(nodes) + 1, device=nodes.device)
         return self._sparse(starts, nodes, weight.new_ones(len(nodes)), weight)
@@ -114,19 +124,20 @@ class BatchLayer:
         """P H Θ of this hop."""
         if h is not None:
             return self.hops.matrix(self.level) @ (h @ weight)
-        if not isinstance(self.view.features, SparseOperand):
+        if not self.view.sparse:
             return multiply(self.view.pool(self.level), weight, self.backend)
         return self._sparse(*self.hops.rows(self.level), weight)
 
     def _sparse(self, starts: Tensor, senders: Tensor, values: Tensor, weight: Tensor) -> Tensor:
         """Multiply rows of a matrix by X Θ, for sparse X: X Θ of the nodes needed, or of all if that is little more."""
-        carried, n = self.view.carried(senders), len(self.hops.graph.left)
-        if n <= len(senders):
+        carried, n, x = self.view.carried(senders), len(self.hops.graph.left), self.view.features
+        stored = isinstance(x, StoredTable)
+        if n <= len(senders) and not stored:
             return as_matrix(starts, carried, values, n, self.backend) @ self.view.products.of(
                 None, weight, self.backend
             )
         needed = torch.unique(carried)
-        rows: SparseOperand = self.view.features.gather(needed)
+        rows: SparseOperand = x.gather_sparse(needed, self.backend) if stored else x.gather(needed)
         return as_matrix(starts, carried, values, needed, self.backend) @ (rows @ weight)
 
 

@@ -140,7 +140,8 @@ def to_gather(
     """
     if not table.mapped:
         table = Table(_laid_out(table.loaded().values, backend.device, dense_share, dense_bytes))
-    if backend.device.type != "cuda" or table.sparse:
+    large = not table.mapped or 4 * table.shape[0] * table.shape[1] > dense_bytes
+    if backend.device.type != "cuda" or (table.sparse and large):
         return operand(table.loaded().values, backend)
     half, close = _table(table, backend, torch.half)
     return half if close else _table(table, backend, torch.float32)[0]
@@ -174,7 +175,7 @@ def _blocks(features: Table, device: torch.device) -> Iterator[tuple[int, Tensor
     for start in range(0, len(features), BLOCK):
         some = slice(start, start + BLOCK)
         if isinstance(features.values, SparseRows):
-            rows = features.values.csr(some)
+            rows = features.values[some]
             places, values = keyed(rows, device)
             block = torch.zeros(rows.shape, device=device)
             block.view(-1)[places] = values

@@ -14,16 +14,19 @@ from torch.nn.functional import embedding_bag
 from infomax import machine
 from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.scaling import Scaler
+from infomax.arrays.sparsity import dense
 from infomax.arrays.table import SparseRows, Table
 from infomax.io.memory import BYTES
 from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
 from infomax.kernels.neighbourhoods import KnownRows, Neighbourhoods
 from infomax.kernels.random import Permutation
-from infomax.views.operands import multiply, to_gather
+from infomax.views.operands import SparseOperand, multiply, tensors, to_gather
 
 DENSE_BYTES = 1 << 33
 """Largest dense size in bytes up to which sparse features become dense on a GPU: all batches then have one shape."""
+FEW = 0.01
+"""The share of entries below which rows on disk stay sparse: a dense product of what they pool to would take longer."""
 ROOM = 0.8
 """The share of free memory that a file may take and still be expected to stay there once it was read."""
 
@@ -46,9 +49,18 @@ class StoredTable:
         """``(N, F)``."""
         return self.table.shape
 
+    @property
+    def sparse(self) -> bool:
+        """Whether rows have so few entries that they are multiplied before they are pooled."""
+        return self.table.sparse and len(self.raw.entries) < FEW * self.shape[0] * self.shape[1]
+
     def gather(self, rows: Tensor) -> Tensor:
         """Read rows ``[n, F]``, float32."""
-        return torch.from_numpy(self.table[rows.numpy()])
+        return torch.from_numpy(dense(self.table[rows.numpy()]))
+
+    def gather_sparse(self, rows: Tensor, backend: Backend) -> SparseOperand:
+        """Read rows ``[n, F]`` of a table that is `sparse`."""
+        return SparseOperand.of_rows(*tensors(self.table[rows.numpy()]), self.shape[1], backend)
 
     def pool(
         self,
@@ -84,7 +96,7 @@ class StoredTable:
         senders = graph.rows(nodes, offsets)[1]
         needed = torch.unique(senders if permutation is None else permutation(senders)).numpy()
         if isinstance(self.raw, SparseRows):
-            self.raw.csr(needed)
+            self.raw[needed]
             return
         for column in (0, -1):
             self.raw[needed, column]
