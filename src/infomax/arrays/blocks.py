@@ -14,7 +14,7 @@ BLOCK_BYTES = 1 << 25
 
 
 def row_blocks(table: Any) -> Iterator[Any]:
-    """The rows of a dense table ``[N, F]``, an array or one on disk, some at a time."""
+    """The rows of a table ``[N, F]``, an array or one on disk, some at a time."""
     if hasattr(table, "blocks"):  # parquet is read from its beginning to its end
         return table.blocks()  # type: ignore[no-any-return]
     step = max(1, BLOCK_BYTES // (4 * table.shape[1]))

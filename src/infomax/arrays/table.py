@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.blocks import BLOCK_BYTES, require_room, row_blocks
+from infomax.arrays.blocks import require_room, row_blocks
 from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.made import degree_features
 from infomax.arrays.scaling import Scale, Scaler, Statistics, check_scale
@@ -166,12 +166,13 @@ class SparseRows:
 
     def __getitem__(self, rows: Any) -> sparse.csr_array:
         if isinstance(rows, slice) and rows.step in (None, 1):
-            first, last, _ = rows.indices(self.shape[0])
+            first, last, _ = rows.indices(len(self))
             starts = self.starts[first : max(first, last) + 1]
             places: Any = slice(int(starts[0]), int(starts[-1]))
             starts = starts - starts[0]
         else:
-            chosen = np.arange(self.shape[0])[rows]
+            listed = not isinstance(rows, slice) and rows.dtype != bool
+            chosen = rows if listed else np.arange(len(self))[rows]
             begins, lengths = self.starts[chosen], self.starts[chosen + 1] - self.starts[chosen]
             starts = np.concatenate([[0], np.cumsum(lengths)])
             places = np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])
@@ -181,11 +182,6 @@ class SparseRows:
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
         """Starts, columns, entries and F, as plain arrays, mapped ones as well."""
         return np.asarray(self.starts, np.int64), np.asarray(self.columns), np.asarray(self.entries), self.width
-
-    def blocks(self) -> Iterator[sparse.csr_array]:
-        """All rows, some at a time."""
-        step = max(1, BLOCK_BYTES // (4 * self.width))
-        return (self[first : first + step] for first in range(0, self.shape[0], step))
 
 
 @dataclass(frozen=True, eq=False)
