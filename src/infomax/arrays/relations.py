@@ -44,6 +44,11 @@ class Relation:
         return cls(source, name, target, back if symmetric else Senders.of_matrix(other), back)
 
     @property
+    def ends(self) -> tuple[str, str, str]:
+        """What tells it from others: the type of its sources, its name, the type of its targets."""
+        return self.source, self.name, self.target
+
+    @property
     def symmetric(self) -> bool:
         """Whether it joins nodes of one type by edges without directions."""
         return self.to_target is self.to_source
@@ -69,7 +74,7 @@ class Relation:
         matrix = self.matrix()
         matrix = matrix[rows] if kind == self.source else matrix
         matrix = matrix[:, rows] if kind == self.target else matrix
-        return Relation.of(self.source, self.name, self.target, sparse.csr_array(matrix))
+        return Relation.of(*self.ends, sparse.csr_array(matrix))
 
 
 @dataclass(frozen=True)

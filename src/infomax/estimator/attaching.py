@@ -41,7 +41,7 @@ class KnownGraph:
         self.rows: dict[str, dict[str, int]] = {}  # by type, the row of each node by the text of its id; filled once
         self.steps: dict[str, list[Step]] = {}
         for step in steps(graph.relations, graph.kind):
-            whole = f"{step.relation.source}.{step.relation.name}.{step.relation.target}"
+            whole = ".".join(step.relation.ends)
             for name in dict.fromkeys([step.sender, step.relation.name, whole]):
                 self.steps.setdefault(name, []).append(step)
 

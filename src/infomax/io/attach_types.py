@@ -35,7 +35,7 @@ def attach_types(found: Tables, known: Record) -> Record:
 
     A type without a node table has as new nodes the unknown ids of its edges. There are no labels and other splits.
     """
-    known_relations, types = {(one.source, one.name, one.target): one for one in known.relations}, known.by_type()
+    known_relations, types = {one.ends: one for one in known.relations}, known.by_type()
     _refuse_unknown("type", {kind: source.path for kind, source in found.nodes.items()}, known.types)
     nodes = {kind: _read_new(source, types[kind]) for kind, source in found.nodes.items()}
     edges = read_relations(found, nodes)
@@ -116,7 +116,7 @@ def _grown(
     dropped: Counter[str],
 ) -> Relation:
     """A relation between grown types, with the edges of a table; an edge in both has the sum of its weights, or 1."""
-    ends, shape = (known.source, known.name, known.target), (sizes[known.source], sizes[known.target])
+    ends, shape = known.ends, (sizes[known.source], sizes[known.target])
     matrix = known.matrix().copy()
     matrix.resize(shape)
     if table is not None:

@@ -67,11 +67,11 @@ class Changes:
             new = np.full(record.num_nodes, -1)
             before[kind] = rows_before(types[kind].ids[:], record.ids[:]) if kind in types else new
             features[kind] = _changed_features(types.get(kind, record), record, before[kind])
-        known = {(one.source, one.name, one.target): one for one in earlier.relations}
+        known = {one.ends: one for one in earlier.relations}
         steps, edges = dict[Step, Mask](), 0
         for one in later.relations:
             ends, matrix = (before[one.source], before[one.target]), one.matrix()
-            if (old := known.get((one.source, one.name, one.target))) is None:
+            if (old := known.get(one.ends)) is None:
                 sources, targets, count = *(np.ones(len(end), bool) for end in ends), matrix.nnz
             else:
                 sources, targets, count = _changed_edges(old.matrix(), matrix, *ends)

@@ -158,10 +158,7 @@ def _to_arrays(graph: Record) -> Arrays:
         of_edges = _edge_arrays(relation.matrix(), not relation.symmetric)
         if relation.source != relation.target:
             del of_edges["directed"]
-        arrays |= {
-            f"edges/{relation.source}.{relation.name}.{relation.target}/{key}": values
-            for key, values in of_edges.items()
-        }
+        arrays |= {f"edges/{'.'.join(relation.ends)}/{key}": values for key, values in of_edges.items()}
     for kind in graph.types:
         arrays |= _node_arrays(graph.target(kind), f"nodes/{kind}/")
     return arrays or _edge_arrays(graph.adjacency, graph.directed) | _node_arrays(graph)

@@ -39,7 +39,7 @@ def relation_columns(graph: Record) -> dict[tuple[str, str, str], dict[str, NDAr
     for one in graph.relations:
         matrix = one.matrix() if one.source != one.target or directed else sparse.triu(one.matrix())
         ids = (graph.target(kind).ids for kind in (one.source, one.target))
-        found[one.source, one.name, one.target] = _columns(matrix, *ids)
+        found[one.ends] = _columns(matrix, *ids)
     return found
 
 

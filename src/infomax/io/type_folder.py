@@ -52,10 +52,10 @@ def write_types(graph: Record, folder: Path) -> None:
         finish(folder / "nodes" / kind, write_arrays(bare, folder / "nodes" / kind))
     for relation in graph.relations:
         for side in SIDES[: 1 if relation.symmetric else 2]:
-            path = place(folder, (relation.source, relation.name, relation.target), side)
+            path = place(folder, relation.ends, side)
             path.mkdir(parents=True)
             write_senders(path, getattr(relation, side))
-    finish_types(folder, graph.types, [(one.source, one.name, one.target) for one in graph.relations])
+    finish_types(folder, graph.types, [one.ends for one in graph.relations])
 
 
 def finish_types(folder: Path, kinds: Sequence[str], relations: Sequence[Ends]) -> None:

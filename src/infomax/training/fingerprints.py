@@ -32,8 +32,8 @@ def graph_fingerprint(graph: Graph) -> dict[str, str]:
         remedy = "Add them to the tables, and make the folder again: infomax prepare."
         raise InputError("graph", "one that a folder holds", "a graph folder with attached nodes", remedy)
     of_types = [graph.target(kind) for kind in graph.types] or [graph]
-    relations = [(one.source, one.name, one.target) for one in graph.relations]
-    names = [np.array([*graph.types, *chain.from_iterable(relations)], object)] if graph.types else []
+    told = [*graph.types, *chain.from_iterable(one.ends for one in graph.relations)]
+    names = [np.array(told, object)] if told else []
     matrices = [relation.matrix() for relation in graph.relations]
     return {
         "graph": digest(*(part for one in of_types for part in (one.adjacency, one.features)), *matrices, *names),
