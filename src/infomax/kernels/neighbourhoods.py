@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from infomax.kernels import Backend
-from infomax.kernels.random import Permutation
+from infomax.kernels.random import Permutation, uniform
 
 
 class KnownRows(NamedTuple):
@@ -56,6 +56,10 @@ class Neighbourhoods:
     def entries(self, count: int) -> int:
         """Return about how many entries the rows of so many nodes have."""
         return count * (1 + min(len(self.senders) // len(self.left), self.cap))
+
+    def offsets(self, nodes: Tensor, seed: Tensor) -> Tensor:
+        """Return a number from 0 to 1 for each of the nodes ``[B]``, by which `rows` samples; one seed, one number."""
+        return uniform(nodes, seed) if self.capped else torch.zeros(len(nodes), device=nodes.device)
 
     def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return rows of P, a node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``.

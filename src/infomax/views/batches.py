@@ -90,9 +90,9 @@ class BatchView:
     def pool(self, level: int) -> Tensor:
         """Return P X of the nodes of a hop, for dense features; the next hop is never stored."""
         if level not in self.inputs:
-            nodes = self.hops.levels[level]
-            offsets = self.hops.offsets(nodes)
-            self.inputs[level] = pool_rows(self.features, self.hops.graph, nodes, offsets, self.permutation)
+            graph, nodes = self.hops.graph, self.hops.levels[level]
+            offsets = graph.offsets(nodes, self.hops.seed)
+            self.inputs[level] = pool_rows(self.features, graph, nodes, offsets, self.permutation)
         return self.inputs[level]
 
     def carried(self, nodes: Tensor) -> Tensor:

@@ -15,7 +15,6 @@ from infomax.arrays.adjacency import Adjacency, Senders
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.neighbourhoods import Neighbourhoods
-from infomax.kernels.random import uniform
 from infomax.kernels.transfer import to_device
 from infomax.views.operands import SparseOperand, csr, tensors
 from infomax.views.propagation import Normalisation, Rule
@@ -91,7 +90,7 @@ class Hops:
     nodes: Tensor
     depth: int
     seed: Tensor
-    """Decides which neighbours are sampled for a node with more than the cap."""
+    """Decides which neighbours are sampled for a node with more than the cap, in all hops the same."""
     _rows: dict[int, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
     _matrices: dict[int, SparseOperand] = field(default_factory=dict)
 
@@ -101,7 +100,7 @@ class Hops:
         levels = [self.nodes]
         for level in range(self.depth - 1):
             inner = levels[-1]
-            self._rows[level] = self.graph.rows(inner, self.offsets(inner))
+            self._rows[level] = self.graph.rows(inner, self.graph.offsets(inner, self.seed))
             senders = self._rows[level][1]
             levels.append(torch.unique(senders if self.graph.loops else torch.cat([inner, senders])))
         return levels
@@ -110,12 +109,8 @@ class Hops:
         """The rows of P of a level; see `Neighbourhoods.rows`."""
         nodes = self.levels[level]  # this sets the rows of all levels but the outermost
         if level not in self._rows:
-            self._rows[level] = self.graph.rows(nodes, self.offsets(nodes))
+            self._rows[level] = self.graph.rows(nodes, self.graph.offsets(nodes, self.seed))
         return self._rows[level]
-
-    def offsets(self, nodes: Tensor) -> Tensor:
-        """One number from 0 to 1 per node, ``[n]``; a node has the same number in all hops of a batch."""
-        return uniform(nodes, self.seed) if self.graph.capped else torch.zeros(len(nodes), device=nodes.device)
 
     def matrix(self, level: int) -> SparseOperand:
         """The rows of P of a level, between its nodes and those of the next one."""

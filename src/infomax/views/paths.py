@@ -21,7 +21,7 @@ from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.neighbourhoods import KnownRows, Neighbourhoods
 from infomax.kernels.plain import permute
-from infomax.kernels.random import Permutation, uniform
+from infomax.kernels.random import Permutation
 from infomax.kernels.ranks import Portion
 from infomax.views.factors import mean_over, merged, pool_features, pooled_first, through
 from infomax.views.neighbourhoods import as_matrix, distinct, neighbourhoods
@@ -288,7 +288,7 @@ class PathBatch(AllNodes, AlongPaths):
             return multiply(self._pool(path), weight, self.backend)
         factors, nodes = self._level(path)
         hoods = self.source.chains[path][-1]
-        starts, senders, values = hoods.rows(nodes, self._offsets(hoods, nodes))
+        starts, senders, values = hoods.rows(nodes, hoods.offsets(nodes, self.seed))
         carried = self._carried(end, senders)
         needed = torch.unique(carried)
         y = as_matrix(starts, carried, values, needed, self.backend) @ (table.gather(needed) @ weight)
@@ -300,7 +300,7 @@ class PathBatch(AllNodes, AlongPaths):
             end, hoods = self.source.ends[path], self.source.chains[path][-1]
             table, drawn = self.source.features[end], self.permutations.get(end)
             kept = None if drawn else self.source.kept.get(path)
-            pooled = pool_rows(table, hoods, nodes, self._offsets(hoods, nodes), drawn, kept)
+            pooled = pool_rows(table, hoods, nodes, hoods.offsets(nodes, self.seed), drawn, kept)
             self.inputs[path] = through(factors, pooled)
         return self.inputs[path]
 
@@ -308,14 +308,11 @@ class PathBatch(AllNodes, AlongPaths):
         if path not in self.levels:
             factors, nodes = [], self.nodes
             for hoods, following in pairwise(self.source.chains[path]):
-                starts, senders, values = hoods.rows(nodes, self._offsets(hoods, nodes))
+                starts, senders, values = hoods.rows(nodes, hoods.offsets(nodes, self.seed))
                 nodes, places = distinct(senders, len(following.left))
                 factors.append(as_matrix(starts, places, values, len(nodes), self.backend))
             self.levels[path] = factors, nodes
         return self.levels[path]
-
-    def _offsets(self, hoods: Neighbourhoods, nodes: Tensor) -> Tensor:
-        return uniform(nodes, self.seed) if hoods.capped else torch.zeros(len(nodes), device=nodes.device)
 
     def _carried(self, kind: str, nodes: Tensor) -> Tensor:
         return self.permutations[kind](nodes) if kind in self.permutations else nodes
@@ -346,5 +343,4 @@ def _room(graph: Record, paths: Paths, widths: Mapping[str, int]) -> dict[str, K
 
 
 def _mean_rows(table: Any, hoods: Neighbourhoods, start: int, stop: int) -> Tensor:
-    nodes = torch.arange(start, stop, device=hoods.left.device)
-    return pool_rows(table, hoods, nodes, torch.zeros(len(nodes), device=nodes.device))
+    return pool_rows(table, hoods, torch.arange(start, stop, device=hoods.left.device))
