@@ -63,6 +63,11 @@ def shorten(value: object, width: int = 60) -> str:
     return f'"{text[: width - 1]}…"' if len(text) > width else f'"{text}"'
 
 
+def other_extension(path: Path, known: Iterable[str]) -> InputError:
+    """The error for a file that has none of the known extensions."""
+    return InputError(str(path), f"one of {', '.join(known)}", f"the extension {shorten(path.suffix)}")
+
+
 def meant(word: object, known: Iterable[str], most: int = 3) -> str:
     """``Did you mean "weight"?``, of what is known and similar, in any case; "" where nothing is."""
     from difflib import get_close_matches

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from infomax.arrays.folder import is_folder
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, other_extension, shorten
 from infomax.io import tables, text
 from infomax.io.attach import as_known, attach
 from infomax.io.attach_types import attach_types
@@ -166,8 +166,7 @@ def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = EXTENSIONS) 
 def _source(path: Path, columns: Columns) -> Source:
     """The table of a file, with one of the extensions of tables."""
     if text.extension(path) not in EXTENSIONS:
-        extensions = ", ".join((*EXTENSIONS, ".npz", ".graphml"))
-        raise InputError(str(path), f"one of {extensions}", f"the extension {shorten(path.suffix)}")
+        raise other_extension(path, (*EXTENSIONS, ".npz", ".graphml"))
     return Source([path], columns)
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.errors import InputError, shorten
+from infomax.errors import other_extension
 from infomax.io.atomic import replacing
 from infomax.io.json import to_json
 from infomax.io.parquet import need_pyarrow, write_tables
@@ -22,7 +22,7 @@ Blocks: TypeAlias = Iterable[Mapping[str, NDArray[Any]]]
 def check_result(path: Path | None) -> Path | None:
     """Refuse a path whose extension `write_result` does not know, before the work is done."""
     if path is not None and path.suffix.lower() not in _WRITERS:
-        raise InputError(str(path), f"one of {', '.join(_WRITERS)}", f"the extension {shorten(path.suffix)}")
+        raise other_extension(path, _WRITERS)
     return path
 
 

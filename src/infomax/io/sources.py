@@ -18,7 +18,7 @@ from infomax.arrays.cells import UnreadableError
 from infomax.arrays.parquet_columns import readable
 from infomax.arrays.survey import Survey
 from infomax.arrays.words import KeptCells
-from infomax.errors import InputError, place, shorten
+from infomax.errors import InputError, other_extension, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.columns import Columns, EdgeColumns, NodeColumns
@@ -105,8 +105,7 @@ def find_files(name: str) -> list[Path]:
         raise InputError(name, f"tables ({', '.join(EXTENSIONS)})" if path.is_dir() else "a file", found)
     for file in files:
         if text.extension(file) not in EXTENSIONS:
-            expected = f"one of {', '.join(EXTENSIONS)}"
-            raise InputError(str(file), expected, f"the extension {shorten(file.suffix)}")
+            raise other_extension(file, EXTENSIONS)
     return files
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from infomax.arrays.checks import check_ids
 from infomax.arrays.folder import map_array
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError, place, shorten, within
+from infomax.errors import InputError, other_extension, place, shorten, within
 from infomax.io import parquet, text
 from infomax.io.archive import read_arrays, write_arrays
 from infomax.io.atomic import replacing
@@ -89,7 +89,7 @@ def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None
 def _by_extension(formats: dict[str, Any], path: Path) -> Callable[..., Any]:
     found: Callable[..., Any] | None = formats.get(path.suffix.lower())
     if found is None:
-        raise InputError(str(path), f"one of {', '.join(formats)}", f"the extension {shorten(path.suffix)}")
+        raise other_extension(path, formats)
     return found
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, other_extension, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, replacing, writable
 from infomax.io.columns import GROUPS, NAME
@@ -33,12 +33,12 @@ from infomax.io.rows import (
     relation_columns,
     without_usual,
 )
+from infomax.io.sources import EXTENSIONS
 from infomax.io.type_folder import write_graph_folder
 from infomax.io.unite import without_features, without_made
 from infomax.progress import Progress, followed, silent
 
 NAMES = "a .npz, a .graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet), a folder for tables, or NAME.graph"
-_TABLES = (*text.DELIMITERS, ".parquet")
 _BLOCK_CELLS = 1 << 23
 
 
@@ -51,7 +51,7 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
     graph = graph.loaded()
     if graph.held_out is not None and suffix != ".npz":
         raise InputError(name, "an .npz, for a graph with edges held out", f"the extension {shorten(place.suffix)}")
-    if graph.types and (suffix not in ("", ".npz", ".graph", *_TABLES) or "," in name):
+    if graph.types and (suffix not in ("", ".npz", ".graph", *EXTENSIONS) or "," in name):
         found = f"the extension {shorten(place.suffix)}"
         expected = "a folder for tables (also NAME.parquet), an .npz or NAME.graph, for several types of nodes"
         raise InputError(name, expected, found)
@@ -60,7 +60,7 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
     if name.count(",") == 1:
         first, second = (Path(part.strip()) for part in name.split(","))
         _write_tables(graph, first, second, progress)
-    elif graph.types and suffix in ("", *_TABLES):
+    elif graph.types and suffix in ("", *EXTENSIONS):
         _write_whole(place, lambda work: _write_typed(graph, work, suffix or ".csv", progress))
     elif suffix == "":
         _write_in_folder(graph, place, progress)
@@ -72,7 +72,7 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
             _write_whole(place, lambda work: write_graph_folder(graph, work))
         else:
             write_graphml(graph, place, progress)
-    elif suffix in _TABLES:
+    elif suffix in EXTENSIONS:
         remedy = f"Name both: {place},{place.with_name(f'nodes{suffix}')}."
         raise InputError(name, "an edge table and a node table", "one of them", remedy)
     else:
@@ -137,8 +137,8 @@ def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -
 def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -> None:
     kinds = [text.extension(path) for path in (edges, nodes)]
     for path, kind in zip((edges, nodes), kinds, strict=True):
-        if kind not in _TABLES:
-            raise InputError(str(path), f"one of {', '.join(_TABLES)}", f"the extension {shorten(path.suffix)}")
+        if kind not in EXTENSIONS:
+            raise other_extension(path, EXTENSIONS)
     if edges == nodes:
         raise InputError(str(edges), "two files, for edges and for nodes", "one name twice")
     for path, kind in zip((edges, nodes), kinds, strict=True):
