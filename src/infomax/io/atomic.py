@@ -96,6 +96,12 @@ def make_folder(path: Path) -> None:
         _create(path / "file").unlink()
 
 
+def refuse_existing(path: Path) -> None:
+    """Refuse a place for a new folder where there is something already."""
+    if path.exists():
+        raise InputError(str(path), "a place for a new folder", "one that exists", "Remove it, or choose another.")
+
+
 def remove_leftovers(path: Path, *, all_of_them: bool = False) -> None:
     """Remove the temporary files for ``path`` whose process on this machine has ended, or that are a day old.
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, other_extension, shorten
 from infomax.io import parquet, text
-from infomax.io.atomic import make_folder, replacing, writable
+from infomax.io.atomic import make_folder, refuse_existing, replacing, writable
 from infomax.io.columns import GROUPS, NAME
 from infomax.io.features import matrix_names
 from infomax.io.graphml import write_graphml
@@ -104,8 +104,7 @@ def how_to_read(graph: Record, path: str | Path) -> str:
 
 def _write_whole(place: Path, write: Callable[[Path], None]) -> None:
     """Write a new folder, which appears when it is whole."""
-    if place.exists():
-        raise InputError(str(place), "a place for a new folder", "one that exists", "Remove it, or choose another.")
+    refuse_existing(place)
     work = place.with_name(f".{place.name}-write")
     make_folder(work)
     with writable(place, "a place where a folder can be written"):

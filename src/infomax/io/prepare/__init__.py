@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from infomax.errors import InputError
-from infomax.io.atomic import locked, make_folder, writable
+from infomax.io.atomic import locked, make_folder, refuse_existing, writable
 from infomax.io.columns import Columns
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.stages import GRAPH, Preparation
@@ -51,10 +51,9 @@ def prepare(
     """
     place, chosen = Path(out), Columns.of(**columns)
     work = place.with_name(f".{place.name}-prepare")
-    if place.exists():
-        if work.exists() and not (work / GRAPH).exists():  # stopped between moving the graph and cleaning up
-            shutil.rmtree(work, ignore_errors=True)
-        raise InputError(str(place), "a place for a new folder", "one that exists", "Remove it, or choose another.")
+    if place.exists() and work.exists() and not (work / GRAPH).exists():
+        shutil.rmtree(work, ignore_errors=True)  # stopped between moving the graph and cleaning up
+    refuse_existing(place)
     if os.sep == "/" and (odd := {"\\", "?"} & set(str(place.resolve()))):
         found = f"one with {' and '.join(sorted(odd))} in it"
         raise InputError(str(place), "a path that DuckDB can open", found, "Choose another place.")
