@@ -22,6 +22,7 @@ from infomax.estimator.assembly import build as build
 from infomax.estimator.later import Later
 from infomax.estimator.updating import Start
 from infomax.graphs.graph import Graph
+from infomax.io.json import RESTORE
 from infomax.kernels import room
 from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
@@ -223,7 +224,7 @@ class DGI(Later, Parameters):
                 model._own[preset.own, preset.smooth] = Own(**arrays)
             model.model_.load_state_dict({name.removeprefix("model."): one for name, one in run.tensors.items()})
         except (AttributeError, KeyError, TypeError, RuntimeError) as error:
-            where, remedy = str(path / runs.CONFIG), "Restore a copy, or train again."
+            where, remedy = str(path / runs.CONFIG), RESTORE
             if own:
                 where, remedy = f"DGI.load(run, {'=..., '.join(own)}=...)", "Pass what it was trained with."
             raise InputError(where, "the settings of the model in the run", f"others ({error})", remedy) from error

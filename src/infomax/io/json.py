@@ -9,6 +9,9 @@ from typing import Any
 from infomax.errors import InputError
 from infomax.io.atomic import write_text
 
+RESTORE = "Restore a copy, or train again."
+"""What to do about a damaged file of a run."""
+
 
 def to_json(values: Any, **layout: Any) -> str:
     """Values as JSON text; numbers and arrays of NumPy and torch become plain numbers and lists."""
@@ -20,7 +23,7 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
     write_text(path, to_json(values, indent=2) + "\n")
 
 
-def read_json(path: Path, remedy: str = "Restore a copy, or train again.") -> dict[str, Any]:
+def read_json(path: Path, remedy: str = RESTORE) -> dict[str, Any]:
     """Read a file that holds one JSON object."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))

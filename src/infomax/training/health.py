@@ -12,7 +12,7 @@ from infomax.arrays.resemblance import in_words
 from infomax.errors import InputError
 from infomax.evaluation.metrics import dead_dimensions, effective_rank
 from infomax.graphs.graph import Graph
-from infomax.io.json import read_json
+from infomax.io.json import RESTORE, read_json
 from infomax.machine import size
 from infomax.training.verdict import UNTOLD, judge, words
 
@@ -67,5 +67,5 @@ def read_report(path: Path) -> dict[str, Any]:
             np.array(report["curve"][name], np.float64).max(axis=0)  # refuses an empty one, too
     except (IndexError, KeyError, TypeError, ValueError) as error:
         found = f"one that cannot be shown ({type(error).__name__}: {error})"
-        raise InputError(str(path), "the report on a training", found, "Restore a copy, or train again.") from error
+        raise InputError(str(path), "the report on a training", found, RESTORE) from error
     return report

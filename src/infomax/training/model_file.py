@@ -18,12 +18,11 @@ from infomax.arrays.scaling import Scaler
 from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
-from infomax.io.json import write_json
+from infomax.io.json import RESTORE, write_json
 from infomax.training import checkpoints, runs
 from infomax.training.card import write_card
 from infomax.training.health import read_report
 
-_RESTORE = "Restore a copy, or train again."
 _BYTES = 1 << 19
 """Bytes of vectors that are written at once: they stay in the cache."""
 
@@ -83,11 +82,11 @@ def read(folder: Path) -> Run:
     tensors, values = checkpoints.load(path)
     if values.get("config") != runs.config_hash(config):
         raise InputError(
-            str(folder / runs.CONFIG), f"the settings that {runs.MODEL} was trained with", "others", _RESTORE
+            str(folder / runs.CONFIG), f"the settings that {runs.MODEL} was trained with", "others", RESTORE
         )
     names = values.get("feature_names")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(str(path), "a list of feature names", type(names).__name__, _RESTORE)
+        raise InputError(str(path), "a list of feature names", type(names).__name__, RESTORE)
     kinds = [name.removeprefix("scaler:") for name in values if name.startswith("scaler:")]
     others = {kind: _scaler(path, values, tensors, f"scaler:{kind}") for kind in kinds}
     scaler = replace(_scaler(path, values, tensors, "scaler", len(names)), others=others)
@@ -117,13 +116,13 @@ def _scaler(
     """Build a scaler of a model file; takes its mean and deviation ``[F]`` out of the tensors."""
     kind = values.get(name)
     if kind not in ("rows", "columns", "none"):
-        raise InputError(str(path), "a scaler of kind rows, columns or none", repr(kind), _RESTORE)
+        raise InputError(str(path), "a scaler of kind rows, columns or none", repr(kind), RESTORE)
     if kind != "columns":
         return Scaler(kind)
     width = len(tensors.get(f"{name}.mean", ())) if width is None else width
     mean, deviation = (_take(path, tensors, f"{name}.{part}", (width,)).numpy() for part in ("mean", "deviation"))
     if not (deviation > 0).all():
-        raise InputError(str(path), f"{name}.deviation above 0", str(deviation.min()), _RESTORE)
+        raise InputError(str(path), f"{name}.deviation above 0", str(deviation.min()), RESTORE)
     return Scaler(kind, mean, deviation)
 
 
@@ -132,5 +131,5 @@ def _take(path: Path, tensors: dict[str, Tensor], name: str, shape: tuple[int, .
     found = tensors.pop(name, None)
     if found is None or found.shape != shape or found.dtype != torch.float32 or not torch.isfinite(found).all():
         told = "none" if found is None else f"{found.dtype} of shape {list(found.shape)}, or NaN"
-        raise InputError(str(path), f"{name} of shape {list(shape)}, finite numbers in float32", told, _RESTORE)
+        raise InputError(str(path), f"{name} of shape {list(shape)}, finite numbers in float32", told, RESTORE)
     return found

@@ -35,7 +35,7 @@ from infomax.graphs.graph import Graph
 from infomax.io import atomic
 from infomax.io.archive import contents_hash
 from infomax.io.atomic import make_folder, remove_leftovers
-from infomax.io.json import read_json, to_json, write_json
+from infomax.io.json import RESTORE, read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
 from infomax.training.card import CARD, SCORES
@@ -48,8 +48,6 @@ VECTORS, HEALTH, CHECKPOINT, LOCK = "vectors.npy", "health.json", "checkpoint.sa
 METRICS = "metrics.jsonl"
 STORED = 50_000
 """Nodes up to which a run holds its vectors: at most 100 MB at the usual width."""
-
-_RESTORE = "Restore a copy, or train again."
 
 
 @contextmanager
@@ -166,9 +164,9 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
         return _open_graph_folder(folder / CONFIG, place, described)
     path = folder / GRAPH
     if not path.is_file():
-        raise InputError(str(path), "the graph of the run", "no such file", _RESTORE)
+        raise InputError(str(path), "the graph of the run", "no such file", RESTORE)
     if not isinstance(described, dict) or described.get("hash") != contents_hash(path):
-        raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", _RESTORE)
+        raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", RESTORE)
     graph = Graph.of(read_npz(path)).target(described.get("type", ""))
     return replace(graph, table_columns=described.get("columns", {}))
 
