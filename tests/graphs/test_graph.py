@@ -151,6 +151,7 @@ RAGGED = [[1, 2], [1]]
         ({"features": [["a"]] * 4}, "features: expected numbers, found dtype <U1"),
         ({"features": [[1], [1, 2], [1], [1]]}, "features: expected numbers, found .*inhomogeneous"),
         ({"features": np.array([["a"]] * 4, dtype=object)}, "features: expected numbers, found could not convert"),
+        ({"features": np.empty((4, 0))}, "features: expected at least one column, found none. Pass None: they"),
         ({"features": FEATURES * 1j}, "features: expected numbers, found dtype complex128"),
         ({"features": sparse.csr_array(FEATURES * 1j)}, "features: expected numbers, found dtype complex128"),
         ({"features": torch.eye(4, requires_grad=True)}, "features: expected numbers, found .*requires grad"),

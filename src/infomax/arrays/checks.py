@@ -188,7 +188,7 @@ def check_features(features: Any, n: int) -> Any:
     if n == 0:
         raise InputError("graph", "at least one node", "none")
     if values.shape[1] == 0:
-        raise InputError("features", "at least one column", "none", "Pass None to use degree features.")
+        raise InputError("features", "at least one column", "none", "Pass None: they are then made of the edges.")
     if values.shape[1] > MOST_FEATURES:
         remedy = "Use fewer columns, for example hashed or projected ones."
         raise InputError("features", f"at most {MOST_FEATURES:,} columns", f"{values.shape[1]:,}", remedy)
