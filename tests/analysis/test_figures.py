@@ -176,6 +176,8 @@ def test_the_health_figure_has_the_spectrum(trained):
     if trained:
         curve = {"loss": [0.7, 0.5], "discriminator_accuracy": [0.5, 0.9], "summary_spread": [0.1, 0.2]}
         report |= {"loss": 0.5, "discriminator_accuracy": 0.9, "summary_spread": 0.2, "curve": curve, "kept_epoch": 2}
+        report["guessing_loss"] = 1.3863  # that of an objective twice the paper's
+        assert "guessing gives 1.3863" in health(report, vectors).story[0]
     numbers = drawn(health(report, vectors))
     expected = np.linalg.svd(vectors, compute_uv=False)
     np.testing.assert_allclose(singular_values(vectors), expected, atol=1e-8)

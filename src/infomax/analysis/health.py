@@ -28,11 +28,11 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
     rank, dead, d = report["effective_rank"], report["dead_dimensions"], report["dimensions"]
     story = []
     if "loss" in report:
-        spread = report["summary_spread"]
+        spread, guessing = report["summary_spread"], report.get("guessing_loss", 0.6931)  # older runs have none
         story += [
             f"Training ran for {report['epochs']:,} epochs in {report['seconds']:.0f} seconds and kept the weights of "
             f"epoch {report['kept_epoch']:,}. With these the loss is {report['loss']:.4f} (at first "
-            f"{report['curve']['loss'][0]:.4f}; guessing gives 0.6931), and the discriminator classifies "
+            f"{report['curve']['loss'][0]:.4f}; guessing gives {guessing:.4f}), and the discriminator classifies "
             f"{100 * report['discriminator_accuracy']:.1f} % of the patches correctly.",
             f"The standard deviation of the summary's entries is only {spread:.4f}: the summary is nearly constant, so "
             "the discriminator mostly separates real patches from corrupted ones and hardly compares a patch with its "
