@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,11 @@ RESTORE = "Restore a copy, or train again."
 def to_json(values: Any, **layout: Any) -> str:
     """Values as JSON text; numbers and arrays of NumPy and torch become plain numbers and lists."""
     return json.dumps(values, default=_plain, **layout)
+
+
+def json_hash(values: Any) -> str:
+    """SHA-256 of values as JSON text with sorted keys."""
+    return hashlib.sha256(to_json(values, sort_keys=True).encode()).hexdigest()
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

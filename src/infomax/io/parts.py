@@ -18,7 +18,7 @@ from typing import Any
 
 from infomax.errors import InputError
 from infomax.io import parquet
-from infomax.io.json import read_json, to_json, write_json
+from infomax.io.json import json_hash, read_json, to_json, write_json
 
 ABOUT, PARTS = "_parts.json", "part-*.parquet"  # readers of parquet folders skip names that begin with _
 _AGAIN = "Repeat the infomax embed that wrote it: it writes what lacks or is damaged."
@@ -45,11 +45,6 @@ class Note:
         return {_KEY: to_json(asdict(replace(self, sha256=_hash(path, path.stat().st_size)))).encode()}
 
 
-def run_hash(described: dict[str, Any]) -> str:
-    """The hash of what vectors depend on."""
-    return hashlib.sha256(to_json(described, sort_keys=True).encode()).hexdigest()
-
-
 def expected_parts(run: str, nodes: int, size: int) -> dict[str, Note]:
     """The parts of all nodes, so many in each, by the names of their files."""
     firsts = range(0, nodes, size)
@@ -69,7 +64,7 @@ def parquet_files(path: Path) -> list[Path]:
     paths = sorted(path.glob(PARTS)) if path.is_dir() else [path]
     if (path / ABOUT).is_file():
         described, records = _read_about(path)
-        run, nodes, size = run_hash(described), described["nodes"], described["nodes_per_part"]
+        run, nodes, size = json_hash(described), described["nodes"], described["nodes_per_part"]
     else:
         notes = list(filter(None, _read_notes(paths)))
         if not notes or not path.is_dir():

@@ -17,7 +17,6 @@ of graph.npz. So a model is never used with the settings, the graph or the vecto
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,7 +34,7 @@ from infomax.graphs.graph import Graph
 from infomax.io import atomic
 from infomax.io.archive import contents_hash
 from infomax.io.atomic import make_folder, remove_leftovers
-from infomax.io.json import RESTORE, read_json, to_json, write_json
+from infomax.io.json import RESTORE, json_hash, read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
 from infomax.training.card import CARD, SCORES
@@ -234,4 +233,4 @@ def refuse_model(folder: Path) -> None:
 def config_hash(config: dict[str, Any]) -> str:
     """Return the SHA-256 of seed, settings and graph in config.json; not of versions or device."""
     parts = {name: config.get(name) for name in ("seed", "settings", "graph")}
-    return hashlib.sha256(to_json(parts, sort_keys=True).encode()).hexdigest()
+    return json_hash(parts)

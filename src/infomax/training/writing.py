@@ -19,8 +19,8 @@ from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Graph
 from infomax.io.atomic import locked, make_folder, remove_leftovers, replacing
 from infomax.io.folder import ArrayWriter
-from infomax.io.json import write_json
-from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_parts, run_hash
+from infomax.io.json import json_hash, write_json
+from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_parts
 from infomax.io.vectors import write_blocks
 from infomax.kernels.ranks import Ranks
 from infomax.progress import Progress, silent
@@ -56,7 +56,7 @@ def write_embedding(
     described: dict[str, Any] = {"encoder": recipe.encoder_hash, "graph": graph_fingerprint(graph)["graph"]}
     described |= {"own": recipe.own.width} if recipe.own else {}
     described |= {"nodes": n, "smooth": recipe.smooth, "half": half, "nodes_per_part": PART}
-    run = run_hash(described)
+    run = json_hash(described)
     if out.suffix:
         if ranks.count > 1:
             remedy = "Leave out the extension: vectors/."
