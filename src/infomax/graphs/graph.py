@@ -133,7 +133,7 @@ class Graph(Record):
         given = ([names] if isinstance(names, str) else names for names in (labels, ignore))
         labels, ignore = ([*names, *more] for names, more in zip(given, (said.labels, said.ignore), strict=True))
         held, called = Attributed.of(graph), name or said.name
-        return cls.of(from_attributes(held, labels, directed, ignore, called, kinds=said.kinds))
+        return cls.of(from_attributes(held, labels, directed, ignore, called, said.kinds))
 
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False, split: int | None = None) -> Graph:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,10 +45,10 @@ def from_attributes(
     graph: Attributed,
     labels: Iterable[str],
     directed: bool | None,
-    ignore: Iterable[str] = (),
-    name: str | None = None,
+    ignore: Iterable[str],
+    name: str | None,
+    kinds: Mapping[str, str],
     where: str = "graph",
-    kinds: Mapping[str, str] = MappingProxyType({}),
     made: Kind | None = None,
 ) -> Record:
     """What `Graph.from_networkx` returns.

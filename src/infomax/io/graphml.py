@@ -56,7 +56,7 @@ def read_graphml(path: Path, columns: Columns, directed: bool | None) -> Record:
         if directed is None and graph.directed:
             message = f"{path}: edges are directed, as the file says (edgedefault). To change that: --undirected "
             warnings.warn(message + "(in Python: directed=False).", InputWarning, stacklevel=2)
-        return from_attributes(graph, labels, directed, unwanted, name, str(path), columns.kinds, columns.made)
+        return from_attributes(graph, labels, directed, unwanted, name, columns.kinds, str(path), columns.made)
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
     except (SyntaxError, OSError, LookupError, TypeError, ValueError) as error:
