@@ -80,7 +80,7 @@ def _is_number(value: Any) -> bool:
 
 def is_replayable(corruption: Any, sparse_features: bool) -> bool:
     """Whether all negatives of a graph with such features have the same shape, so that a GPU can replay the step."""
-    function = corruption.func if isinstance(corruption, partial) else corruption
+    function = partial(corruption).func  # that of a partial is its function, too
     if function is drop_features:
         return not sparse_features
     return function in (shuffle_features, shuffle_within_patches)
