@@ -31,7 +31,7 @@ class InputError(ValueError):
 
 @contextmanager
 def within(where: object) -> Iterator[None]:
-    """Say of an InputError in this context where it is, before what it says itself."""
+    """Put ``where`` before the place that an InputError raised in this context names."""
     try:
         yield
     except InputError as error:

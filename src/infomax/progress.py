@@ -28,7 +28,7 @@ def silent(done: int, note: str = "", total: int | None = None) -> None:
 
 
 def followed(things: Iterable[T], progress: Progress, note: str, total: int, every: int = 1000) -> Iterator[T]:
-    """The things, while their number is told, each time after so many."""
+    """Iterate over things; ``progress`` is told how many are done, once per ``every`` things."""
     for done, thing in enumerate(things):
         if not done % every:
             progress(done, note, total)

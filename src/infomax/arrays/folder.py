@@ -99,7 +99,7 @@ def check_hashes(path: Path) -> None:
 
 
 def compare_hashes(path: Path, files: dict[str, dict[str, Any]]) -> None:
-    """Refuse a file with another SHA-256 than is told of it."""
+    """Refuse a file whose SHA-256 is not that of its entry."""
     with ThreadPoolExecutor(len(files)) as pool:
         for name, found in zip(files, pool.map(lambda name: file_hash(path / name), files), strict=True):
             if found != files[name].get("sha256"):
@@ -107,7 +107,7 @@ def compare_hashes(path: Path, files: dict[str, dict[str, Any]]) -> None:
 
 
 def _read_about(path: Path) -> dict[str, Any]:
-    """What graph.json says, refused where the files beside it are others."""
+    """What graph.json says; refuse it where the files beside it are not those that it describes."""
     file = path / ABOUT
     try:
         about = json.loads(file.read_text(encoding="utf-8"))
@@ -125,7 +125,7 @@ def _read_about(path: Path) -> dict[str, Any]:
 
 
 def check_sizes(path: Path, files: dict[str, Any], expected: set[str], *, weighted: bool = False) -> None:
-    """Refuse other files than are expected, or others in size than is told; weights may be among them."""
+    """Refuse entries for other files than expected, and files of other sizes; weights may be among them."""
     if weighted or WEIGHTS in files or (path / WEIGHTS).exists():
         expected = expected | {WEIGHTS}
     if not {FEATURE_STARTS, FEATURE_COLUMNS}.isdisjoint(files) or (path / FEATURE_STARTS).exists():
@@ -162,7 +162,7 @@ def sides(n: int, entries: int) -> dict[str, tuple[list[int], list[str]]]:
 def map_files(
     path: Path, files: dict[str, dict[str, Any]], layout: dict[str, tuple[list[int], list[str]]]
 ) -> dict[str, NDArray[Any]]:
-    """Those of some arrays that are told of, mapped, by the names of their files, of these shapes and types."""
+    """The arrays of a ``layout`` that graph.json has entries for, mapped; refuse other shapes and types."""
     arrays = {}
     for name, (shape, kinds) in layout.items():
         if entry := files.get(name):

@@ -24,17 +24,17 @@ _TOLD: dict[Kind, str] = {
 
 
 def made(names: Sequence[str]) -> Kind | None:
-    """The kind of made features that features of these names are; None: they are others."""
+    """The kind of made features that have these names; None: they were not made."""
     return next((kind for kind, known in MADE.items() if tuple(names) == known), None)
 
 
 def asked(names: Sequence[str]) -> Kind | None:
-    """The kind that is asked for by its own name, by names of its features, or by none; None: other features are."""
+    """The kind that is asked for: by its own name, by its features' names or by no name. None: other features are."""
     return next((kind for kind, known in MADE.items() if set(names) <= {kind, *known}), None)
 
 
 def told(names: Sequence[str]) -> str:
-    """How features of these names were made, in words; nothing where they were not."""
+    """How features of these names were made, in words; "" where they were not made."""
     kind = made(names)
     return "" if kind is None else _TOLD[kind]
 

@@ -23,7 +23,7 @@ class Moments:
         self.sums = np.zeros((width, 3, _SPAN))
 
     def add(self, values: NDArray[np.float32], counts: NDArray[np.int64]) -> None:
-        """Add rows ``[n, W]``, each so often; NaN is left out."""
+        """Add rows ``[n, W]``, each as often as ``counts [n]`` says; NaN is left out."""
         for column, found in enumerate(values.reshape(-1, self.width).T):
             there = ~np.isnan(found)
             found, often = (found, counts) if there.all() else (found[there], counts[there])

@@ -68,7 +68,7 @@ class Relation:
         return replace(self, to_target=to_target, to_source=to_target if self.symmetric else self.to_source.loaded())
 
     def part(self, kind: str, rows: NDArray[np.int64]) -> Relation:
-        """The edges that are left of it when of a type only some nodes are, ascending."""
+        """The edges that are left when only some nodes of a type are kept, by their rows, ascending."""
         if kind not in (self.source, self.target):
             return self
         matrix = self.matrix()
@@ -116,7 +116,7 @@ def path_name(path: Sequence[Step], relations: Sequence[Relation]) -> str:
 
 
 def find_paths(relations: Sequence[Relation], kind: str, hops: int, ends: Collection[str]) -> dict[str, list[Step]]:
-    """The paths of one to so many steps that begin at a type and end at one of some types, by name."""
+    """The paths of up to so many steps from a type to one of the ``ends``, by name."""
     found: dict[str, list[Step]] = {}
     grown: list[list[Step]] = [[]]
     for _ in range(hops):

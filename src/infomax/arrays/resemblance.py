@@ -96,6 +96,6 @@ def _centre(table: Table, scaler: Scaler) -> NDArray[np.float64]:
 
 
 def _blocks(count: int, table: Table) -> Iterator[slice]:
-    """Split a number of rows into slices that are small in memory; sparse rows are so, however wide."""
+    """Slices of so many rows, each small in memory; sparse rows are small however wide they are."""
     step = SMALL // 64 if table.sparse else max(1, SMALL // table.shape[1])
     return (slice(first, first + step) for first in range(0, count, step))

@@ -224,7 +224,7 @@ class Appended:
 
 @dataclass(frozen=True, eq=False)
 class Patched:
-    """Vectors ``[N, d]``, earlier ones but for some new ones; they are copied some rows at a time, as they are needed.
+    """Earlier vectors with some rows replaced, ``[N, d]``; rows are copied when they are asked for.
 
     Shapes:
         earlier: ``[M, d]``

@@ -91,7 +91,7 @@ class Steps:
             log.print(f"infomax: stopped. {self.resume}")
 
     def at(self, done: int, note: str = "", total: int | None = None) -> None:
-        """So many are done, of a total that may be told here first."""
+        """Show that ``done`` things are done; a ``total`` that was not known before may be given here."""
         total = self.total if total is None else total
         self.bar.update(self.task, completed=done, note=note, total=total)
         if not log.console.is_terminal and time.monotonic() - self.said > LOG_SECONDS:

@@ -27,7 +27,7 @@ _REMEDIES = {
 }
 _DAY = 24 * 60 * 60.0
 _SECONDS, _LARGE = 0.1, 1 << 24
-"""How often a file that is being written is looked at, and after how many more bytes it is flushed."""
+"""Seconds between two looks at a file that is being written, and the new bytes after which it is flushed."""
 
 
 @contextmanager
@@ -144,7 +144,7 @@ def _create(path: Path) -> Path:
 
 @contextmanager
 def writable(path: Path, expected: str) -> Iterator[None]:
-    """Raise an InputError for an OSError: a place that is not what was expected of it."""
+    """Turn an OSError in this context into an InputError: ``path`` is not the ``expected`` place."""
     try:
         yield
     except OSError as error:

@@ -29,7 +29,7 @@ Links = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 
 
 def like_known(columns: Columns, known: Record) -> Columns:
-    """The choices by which tables are read as those of a known graph were: its columns, features and encodings."""
+    """The choices with what a known graph adds: its columns, features and encodings, so that tables are read alike."""
     columns = dataclasses.replace(columns, earlier={**known.table_columns, **columns.earlier})
     if known.types:
         return columns.like_types({kind: (one.feature_names, one.encoding) for kind, one in known.by_type().items()})
@@ -37,7 +37,7 @@ def like_known(columns: Columns, known: Record) -> Columns:
 
 
 def as_known(columns: Columns, known: Record) -> Columns:
-    """The choices by which tables of new nodes are read: those that were made and learnt for the known graph."""
+    """As `like_known`, for tables of new nodes; what the known graph decides cannot be chosen again."""
     last = ("matrix",) if known.types else TYPES
     columns.refuse(("labels", "ignore", "groups", "kinds", *last), "none where nodes are attached to a graph")
     if known.types:
@@ -133,7 +133,7 @@ def _appended(known: Any, new: NDArray[Any]) -> Any:
 
 
 def attach_near(known: Record, count: int, links: Links, features: Any, passes: int) -> Record:
-    """So many new nodes, the last, and all nodes that their vectors depend on after so many passes, in memory.
+    """A small graph in memory: the new nodes, which come last, and all nodes that their vectors depend on.
 
     Edges run one way here. Nodes at the last hop have lost their senders: one more node sends to each as much as they
     did. So all have the degrees by which messages are weighted.

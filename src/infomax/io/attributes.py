@@ -35,7 +35,7 @@ class Attributed(NamedTuple):
 
     @classmethod
     def of(cls, graph: Any) -> Attributed:
-        """Those of a graph of NetworkX."""
+        """The nodes and edges of a graph of NetworkX."""
         if not hasattr(graph, "is_directed"):
             raise InputError("graph", "a NetworkX graph", type(graph).__name__)
         return cls(list(graph.nodes(data=True)), list(graph.edges(data=True)), graph.is_directed())
@@ -133,7 +133,7 @@ def _encoded(
 
 
 def _arrow(name: str, values: list[Any]) -> Any:
-    """The values of an attribute as an array of pyarrow; those of several types as text, objects of others refused."""
+    """An attribute as a pyarrow array: values of several types as text; objects without a text are refused."""
     import pyarrow as pa
 
     try:

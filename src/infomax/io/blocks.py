@@ -44,7 +44,7 @@ class Block(ABC):
     def features(self, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
         """Features ``[n, F]``, every one finite; a column of lists of W numbers is W features.
 
-        ``widths`` has the W of each column of lists, and learns those that it lacks; ``remedy`` as in `bad_feature`.
+        ``widths`` has the W of each column of lists, and learns those that it lacks; ``remedy`` is for messages.
         """
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Block(ABC):
 
     @abstractmethod
     def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
-        """A column ``[n]`` of numbers, NaN for others; and what gives a row's number as it is in the file."""
+        """A column as numbers ``[n]``, NaN where there is none; and a function from a row to its cell as written."""
 
     def weight(self, column: str) -> NDArray[np.float32]:
         """The weights ``[n]`` of a column, each finite and not negative."""
@@ -127,7 +127,7 @@ def are_integers(ids: Any) -> bool:
 
 
 def number_groups(words: list[str]) -> NDArray[np.int64]:
-    """The groups ``[N]`` of their names: the integers that they are, else numbers in order of first appearance."""
+    """A number for each name ``[N]`` of a graph: the name itself if all are integers, else by first appearance."""
     names = list(dict.fromkeys(words))
     numbers = typed(names)
     number = dict(zip(names, range(len(names)) if numbers is names else numbers, strict=True))

@@ -22,7 +22,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What a later graph of N nodes has that an earlier one had not; of several types, N are those of one type.
+    """The differences of a later graph of N nodes from an earlier one; of several types, N counts one type.
 
     Shapes:
         before: ``[N]``, the row of each node in the earlier graph; -1 for a new node
@@ -81,7 +81,7 @@ class Changes:
         return cls(own, features[later.kind], own < 0, None, _gone(earlier, own), edges, features, steps)
 
     def reach(self, passes: int, *, senders_weigh: bool) -> Mask:
-        """The nodes ``[N]`` whose vectors are others after so many passes of an encoder.
+        """The nodes ``[N]`` whose vectors have changed after so many passes of an encoder.
 
         ``senders_weigh``: whether the weight of a message depends on the degree of its sender.
         """
@@ -92,7 +92,7 @@ class Changes:
         return reached
 
     def reach_along(self, paths: Iterable[Sequence[Step]]) -> Mask:
-        """The nodes ``[N]`` of a type from which a path leads to other features, or by other edges than before."""
+        """The nodes ``[N]`` of a type from which a path leads to changed features, or along changed edges."""
         found = self.features.copy()
         for path in paths:
             reached = self.others[path[-1].sender]

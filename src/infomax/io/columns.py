@@ -156,14 +156,14 @@ class Columns:
         return {word: ",".join(_several(name)) for word in words if (name := getattr(self, word))}
 
     def as_before(self, *words: str) -> Self:
-        """The same with those of the choices of an earlier graph about types, where none of them are made."""
+        """The same with an earlier graph's choices about types (`TYPES`, or these words), unless some are made here."""
         found: dict[str, Any] = {word: self.earlier[word] for word in words or TYPES if word in self.earlier}
         if "types" in found:
             found["types"] = tuple(found["types"].split(","))
         return self if self.typed else dataclasses.replace(self, **found)
 
     def refuse(self, words: Sequence[str], expected: str, found: str = "") -> None:
-        """Refuse those of these choices that were made; by default the message tells what was chosen."""
+        """Refuse these choices where they were made; by default the message shows what was chosen."""
         for word in words:
             given = getattr(self, word)
             # What a model was trained on may be positions or degrees, which are in no table.
@@ -275,7 +275,7 @@ class Columns:
 
 
 def _kinds(columns: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-    """The kind of each column that was told; all that are unknown are refused at once."""
+    """The kinds that were said, by column; all unknown ones are refused in one message."""
     if isinstance(columns, Mapping):
         kinds = {str(name): str(kind) for name, kind in columns.items()}
     else:
@@ -288,7 +288,7 @@ def _kinds(columns: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
 
 
 def apart(word: str) -> list[str]:
-    """The columns of ids, or of names, that one word tells: of several types as in ``paper.title,author.name``."""
+    """The columns of ids, or of names, in one word; of several types it is such as ``paper.title,author.name``."""
     words = word.split(",")
     return words if all("." in name for name in words) else [word]
 

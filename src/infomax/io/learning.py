@@ -14,7 +14,7 @@ from infomax.io.columns import Columns, listed
 
 
 def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -> Columns:
-    """The choices with an encoding, and without the columns that become nothing; all faults are told at once."""
+    """The choices with what was learnt: an encoding, and columns to ignore. All faults are in one message."""
     encoding, faults = survey.finish()
     if faults:
         remedy = "Correct it, or say what the column is: --column NAME=KIND (in Python: columns={NAME: KIND})."

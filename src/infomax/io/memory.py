@@ -24,7 +24,7 @@ def training_bytes(graph: Record, dim: int, layers: int = 1, out_dim: int | None
 
 
 def features_bytes(graph: Record, each: int = 52) -> int:
-    """Estimate the bytes of the features that a training holds; of sparse ones ``each`` takes so many."""
+    """Estimate the bytes of the features that a training holds; a stored entry of sparse ones takes ``each``."""
     # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
     table = graph.table
     own = each * table.statistics.filled if table.sparse else 7 * len(table) * table.shape[1]
@@ -37,7 +37,7 @@ def gathered_bytes(graph: Record, device: torch.device) -> int:
 
 
 def edges_bytes(graph: Record, each: int) -> int:
-    """Return the bytes of all edges and self-loops, from those of each."""
+    """Return the bytes of all edges and self-loops, at so many bytes each."""
     both_ways = sum(2 * len(relation.to_source.indices) for relation in graph.relations)
     return each * (graph.edges.nnz + both_ways + _nodes(graph))
 

@@ -71,7 +71,7 @@ class ArrowFile:
     def blocks(
         self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int, only: tuple[str, str] | None
     ) -> Iterator[Block]:
-        """All rows of some columns, so many at most at a time, and about so many cells at most; see `Source.only`."""
+        """All rows of some columns, in blocks of at most so many rows and about so many cells; see `Source.only`."""
         wanted, first = list(dict.fromkeys([*columns, *features, *(only or ())[:1]])), 0
         size = min(rows, max(1, cells // self._width(wanted)))
         if self.schema is None:

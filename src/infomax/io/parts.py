@@ -28,7 +28,7 @@ _KEY, MODEL_KEY = b"infomax", b"infomax_model"
 
 @dataclass(frozen=True)
 class Note:
-    """What the footer of a part says: the hash of the run, nodes from first to stop of all, the hash of its rest."""
+    """The footer of a part: the hash of its run, which of all nodes it holds, and the hash of the bytes before."""
 
     run: str
     first: int
@@ -82,7 +82,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def known_parts(folder: Path, described: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """What a folder says of its parts; refuse one of other vectors, or with others than these parts."""
+    """What a folder says of its parts; refuse a folder of other vectors, or with parts of other names."""
     found, records = _read_about(folder) if (folder / ABOUT).exists() else (described, None)
     if found != described:
         differ = ", ".join(name for name in described if found.get(name) != described[name])

@@ -59,7 +59,7 @@ class Record:
     edge_columns: tuple[str, str] | None = None
     """The columns used as source and target, where the edge table has no columns of these names."""
     table_columns: Mapping[str, str] = field(default_factory=dict)
-    """The columns that were named when its tables were read, by "id", "source", "target" and "weight"."""
+    """The columns that were named when its tables were read, by "id", "source" and so on; see `Columns.named`."""
     encoding: Encoding | None = None
     """How its features were made of the columns of a table; None: they were numbers, and are as they were."""
     kind: str = ""
@@ -179,7 +179,7 @@ class Record:
         )
 
     def seen(self) -> Self:
-        """The part of the graph that training may use: the split "seen" of each type, or everything where is none."""
+        """The part of the graph that training may use: the split "seen" of each type, or all where there is none."""
         graph = self
         for kind in self.types or ("",):
             graph = graph.target(kind)

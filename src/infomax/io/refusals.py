@@ -22,7 +22,7 @@ def no_nodes(nodes: Source) -> InputError:
 
 
 def id_twice(nodes: Source, column: str, identifier: Any, first: int, number: int) -> InputError:
-    """The error for an id that two rows have, which have these numbers."""
+    """The error for an id that occurs twice, in the rows of these two numbers."""
     other = nodes.place(first).removeprefix(f"{nodes.files[number // FILE]}, ")
     found = f"{shorten(identifier)}, already in {other}"
     return InputError(nodes.place(number, column), "each id once", found, "Remove one of the rows.")

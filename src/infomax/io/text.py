@@ -47,7 +47,7 @@ class TextFile:
     def blocks(
         self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int, only: tuple[str, str] | None
     ) -> Iterator[Block]:
-        """All rows of some columns, so many at most at a time, and about so many cells at most; see `Source.only`."""
+        """All rows of some columns, in blocks of at most so many rows and about so many cells; see `Source.only`."""
         size, done = min(rows, max(1, cells // len(self.names))), 0
         wanted = list(dict.fromkeys([*columns, *features, *(only or ())[:1]]))
         for table in pieces(self.path, self.names, wanted, DELIMITERS[extension(self.path)]):
@@ -67,7 +67,7 @@ class TextFile:
     def _read(
         self, columns: Sequence[str], features: Sequence[str], size: int, only: tuple[str, str] | None, done: int
     ) -> Iterator[Block]:
-        """Blocks of the rows behind so many, read by Python."""
+        """The rows after the first ``done``, in blocks, read by Python's csv reader."""
         place = {name: at for at, name in enumerate(self.names)}
         places = [place[name] for name in features]
         together = slice(min(places, default=0), max(places, default=0) + 1)
@@ -177,7 +177,7 @@ def numbers(cells: Sequence[str]) -> NDArray[np.float32]:
 
 
 def _digits(text: str, count: int) -> NDArray[np.float32] | None:
-    """The numbers of cells, joined by commas, if each is a single digit, as in tables of words; else None."""
+    """The numbers in cells that are joined by commas, if each cell is one digit, as in bags of words; else None."""
     if len(text) != 2 * count - 1 or not text.isascii():
         return None
     codes = np.frombuffer(text.encode(), dtype=np.uint8)

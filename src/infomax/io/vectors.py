@@ -30,7 +30,7 @@ from infomax.progress import Progress, followed, silent
 
 Vectors: TypeAlias = NDArray[np.float32]
 COLUMNS = Columns(earlier={"name": "name"}, learns=False)
-"""Of a table of vectors: names, where it has a column of that name."""
+"""How a table of vectors is read: a column "name" holds the names of nodes."""
 
 TEXT = (".csv", ".tsv", ".kv")
 _ROWS = 1 << 14

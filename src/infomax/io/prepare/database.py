@@ -22,7 +22,7 @@ ANEW = "The work files are removed: the same command starts anew."
 
 
 def text_column(cells: Any) -> Any:
-    """Cells ``[n]`` of text as a pyarrow array; one that is such an array already."""
+    """Cells ``[n]`` of text as a pyarrow array, if they are none yet."""
     import pyarrow as pa
 
     return pa.array(cells, pa.large_string()) if isinstance(cells, list | np.ndarray) else cells
@@ -64,7 +64,7 @@ class Database:
         return None if row is None else str(row[0])
 
     def stage(self, name: str, work: Callable[[], str]) -> str:
-        """Do a stage unless it is done; either all that it changes in the database stays, or nothing. Its note."""
+        """Do a stage unless it is done, as one transaction; returns its note."""
         try:
             note = self.note(name)
             if note is not None:
@@ -126,7 +126,7 @@ class Database:
             cursor.close()
 
     def explained(self, error: Exception) -> InputError:
-        """An error of DuckDB in plain words; raised here where its cause stays, and there is no use in going on."""
+        """An error of DuckDB in plain words; raised here where going on is of no use, and work files are removed."""
         message = re.sub(r"\s+", " ", str(error)).strip()
         where = str(self.folder.parent)
         if re.search(

@@ -48,7 +48,7 @@ def read_edges(database: Database, table: str, source: Source, *, alone: bool) -
 
 
 def read_nodes(database: Database, table: str, source: Source, folder: Path, *, halved: bool) -> dict[str, Any]:
-    """Make a table of nodes, see `Preparation`, and write their features, in order, into a folder."""
+    """Make a table of nodes, see `Preparation._table`, and write their features, in order, into a folder."""
     writer, integers = None, True
     with ExitStack() as stack:
 
