@@ -34,7 +34,7 @@ def cora(monkeypatch):
     """A small graph of seven classes in the place of Cora, and short trainings."""
     graph = random_graph(90, 20)
     labels = {"class": np.arange(90) % 7}
-    splits = random_splits(encode_labels(labels["class"])[0], seed=0)[0][0]
+    splits = random_splits(encode_labels(labels["class"])[0], seed=0)[0]
     small = Graph.from_scipy(graph.adjacency, graph.features, labels=labels, splits=splits)
     monkeypatch.setattr(datasets, "load_dataset", lambda name: small)
     monkeypatch.setitem(EXPERIMENTS, "cora", Experiment("Cora", {"dim": 16, "epochs": 2}))
@@ -62,7 +62,7 @@ def test_a_run_is_analysed_into_a_folder(run, tmp_path, monkeypatch):
 def test_analyse_gives_the_number_that_evaluate_gives(split, tmp_path, monkeypatch):
     """Also for classes that are numbers, whose order as text is another: ten random splits would be others."""
     graph, labels, told = random_graph(150, 20), np.arange(150) % 12, {}
-    splits = random_splits(labels, seed=3)[0][0] if split == "own split" else {}
+    splits = random_splits(labels, seed=3)[0] if split == "own split" else {}
     graph = Graph.from_scipy(graph.adjacency, graph.features, labels={"class": labels}, splits=splits)
     DGI(4, epochs=3).fit(graph).save(tmp_path / "run")
     monkeypatch.setattr("infomax.evaluation.probes.COSTS", (1.0, 10.0))

@@ -150,7 +150,7 @@ def test_several_labels_a_node_are_scored_by_micro_f1(flagged, flags, tmp_path, 
     assert means[3] == [means[0][0], means[0][3]]
     assert [row["method"] for row in found[0]["rows"]] == ROWS
     assert {(result["probe"], row["metric"]) for result in found for row in result["rows"]} == {("paper", "micro-F1")}
-    splits, _ = random_splits(np.where((flags < 0).any(axis=1), -1, 0), seed=0, count=10)
+    splits = random_splits(np.where((flags < 0).any(axis=1), -1, 0), seed=0, count=10)
     embedded = DGI.load(run).transform(graph).vectors
     assert means[0][0] == pytest.approx(np.mean([quick(embedded, flags, split).value for split in splits]))
     refused(infomax("evaluate", run, *own, "--probe", "validated"), "one label per node", "Use the paper's probe")

@@ -23,7 +23,7 @@ from infomax.presets import PRESETS, Preset
 SMALL = Preset(dim=8, epochs=3, patience=None)
 GRAPH = random_graph(60)
 CODES = encode_labels(GRAPH.labels["class"])[0]
-SPLITS = random_splits(CODES, seed=0)[0]
+SPLITS = random_splits(CODES, seed=0)
 
 
 def study(folder, **changes):

@@ -20,7 +20,7 @@ SMALL = Preset(dim=8, epochs=3, patience=None)
 GRAPH = random_graph(60)
 LABELS = GRAPH.labels["class"]
 CODES = encode_labels(LABELS)[0]
-SPLITS = random_splits(CODES, seed=0)[0]
+SPLITS = random_splits(CODES, seed=0)
 
 
 def many_graphs() -> Graph:

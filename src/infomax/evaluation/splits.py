@@ -59,18 +59,17 @@ def known(codes: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray((codes >= 0).reshape(len(codes), -1).all(axis=1))
 
 
-def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> tuple[list[Splits], NDArray[np.int64]]:
-    """``count`` stratified splits of the labelled nodes, 10 % train / 10 % validation / 80 % test, and who is left out.
+def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> list[Splits]:
+    """``count`` stratified splits of the labelled nodes: 10 % train, 10 % validation, 80 % test.
 
-    Each class has at least one node in every part; classes of fewer than three nodes cannot, so they are in none, and
-    their codes are the second thing returned.
+    Each class has at least one node in every part; classes of fewer than three nodes cannot, so they are in none.
 
     Shapes:
         codes: ``[N]``, -1 where unknown.
     """
     generator = np.random.default_rng(seed)
     labelled = np.flatnonzero(codes >= 0)
-    classes, sizes = np.unique(codes[labelled], return_counts=True)
+    sizes = np.unique(codes[labelled], return_counts=True)[1]
     if not (sizes >= 3).any():
         raise InputError("labels", "a class of three nodes or more", f"at most {max(sizes, default=0)} nodes per class")
     # One sort, not one pass over the nodes per class: there may be thousands. Stable, so that only the seed decides.
@@ -84,7 +83,7 @@ def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> tuple[
             for mask, rows in zip(masks.values(), np.split(members, [tenth, 2 * tenth]), strict=True):
                 mask[rows] = True
         splits.append(masks)
-    return splits, classes[sizes < 3]
+    return splits
 
 
 def splits_for(codes: NDArray[Any], own: Splits | None, count: int = 10) -> tuple[list[Splits], str]:
@@ -92,4 +91,4 @@ def splits_for(codes: NDArray[Any], own: Splits | None, count: int = 10) -> tupl
     if own is not None and set(PARTS) <= set(own):
         return [own], "the data set's split"
     strata = codes if codes.ndim == 1 else known(codes) - 1
-    return random_splits(strata, seed=0, count=count)[0], f"mean of {count} random splits 10/10/80 %"
+    return random_splits(strata, seed=0, count=count), f"mean of {count} random splits 10/10/80 %"
