@@ -34,8 +34,8 @@ def pick(column: Any, rows: Any) -> Any:
     return None if column is None else column[rows]
 
 
-def positions(ids: NDArray[Any]) -> dict[str, int]:
-    """A dictionary from ids ``[N]``, as text, to their rows."""
+def rows_by_id(ids: NDArray[Any]) -> dict[str, int]:
+    """The row of each of the ids ``[N]``, by its text."""
     # As text, since 42 typed in a shell may mean the integer or the text.
     return {str(node_id): row for row, node_id in enumerate(ids.tolist())}
 
@@ -146,7 +146,7 @@ class Searched:
 
     @cached_property
     def _position(self) -> dict[str, int]:
-        return positions(self.ids)
+        return rows_by_id(self.ids)
 
     def _rows(self, node_id: Hashable) -> dict[str, int]:
         return self._position if isinstance(self.ids, np.ndarray) else self.ids.find([node_id])

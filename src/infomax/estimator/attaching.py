@@ -13,7 +13,7 @@ from infomax.arrays.encoding import Encoding
 from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.relations import Step, steps
-from infomax.embeddings import positions
+from infomax.embeddings import rows_by_id
 from infomax.errors import InputError, meant, shorten, within
 from infomax.graphs.graph import Graph
 from infomax.io.attach import Links, attach_near
@@ -99,7 +99,7 @@ class KnownGraph:
             edges += [(identifier, new, weight) for identifier, weight in weights.items()]
         ids, late, weighed = zip(*edges, strict=True) if edges else ((), (), ())
         if isinstance(known.ids, np.ndarray) and kind not in self.rows:
-            self.rows[kind] = positions(known.ids)
+            self.rows[kind] = rows_by_id(known.ids)
         rows = self.rows[kind] if kind in self.rows else find_ids(known.ids, ids)
         if unknown := [identifier for identifier in ids if str(identifier) not in rows]:
             expected = f"ids of the {known.num_nodes:,} known nodes{f' of type {kind}' if kind else ''}"
