@@ -70,7 +70,7 @@ def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any = 
 
 
 def _named(names: Any, word: str) -> tuple[list[int], list[int]]:
-    """The rows of names ``[N]`` that are a word, in any case unless one is in its own; and of those that hold it."""
+    """The rows of names ``[N]`` that are a word, in any case if none is in its own; and of those that contain it."""
     exact, same, holding, low = list[int](), list[int](), list[int](), word.casefold()
     for first in range(0, len(names), ID_ROWS):
         for row, name in enumerate(names[first : first + ID_ROWS].tolist(), first):
@@ -287,7 +287,7 @@ class Embeddings(Searched):
 
 
 class EmbeddingParts(NamedTuple):
-    """What `Embeddings` are made of, in their order, before they are; a run writes them as well."""
+    """The fields of `Embeddings`, in their order, before the vectors are copied; a run can be written from them."""
 
     vectors: Any
     """``[N, d]``, `Patched`."""

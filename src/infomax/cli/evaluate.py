@@ -179,7 +179,7 @@ def _evaluate_edges(
 def _sources(
     labels: list[str], dataset: str | None, graph: Graph | None, id: str | None
 ) -> tuple[dict[str, tuple[str, str]], dict[str, LabelSource]]:
-    """The source and the column of each label by its name, and the sources; that of the graph's own is ""."""
+    """By label, the name of its source and its column; and the sources by name, "" for the graph itself."""
     from infomax.datasets import load_dataset
 
     if labels and dataset is not None:

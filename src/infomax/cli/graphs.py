@@ -93,7 +93,7 @@ def info(
 
 
 def _tell_columns(source: Record) -> None:
-    """What the columns of a node table are and become; of a wide table of numbers nothing."""
+    """Print what the columns of a node table are and become; nothing of a wide table of numbers."""
     from importlib.util import find_spec
 
     from infomax.arrays.made import made

@@ -76,7 +76,7 @@ def read_aligned(graph: Graph, ids: NDArray[Any], source: str, column: str) -> N
 def aligned(
     ids: NDArray[Any], known: Any, values: NDArray[Any], missing: object = None, *, numbered: bool = False
 ) -> NDArray[Any]:
-    """The values ``[M, ...]`` of the known nodes as those of other nodes ``[N]``, by the text of their ids.
+    """The values ``[M, ...]`` of known nodes, put in the order of other nodes ``[N]`` by the text of their ids.
 
     Nodes that are not known get ``missing``: by default "" among text and -1 among numbers. Ids that are ``numbered``
     are only the numbers of rows: then the known nodes must be numbered alike.

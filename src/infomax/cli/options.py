@@ -127,7 +127,7 @@ GROUPS = TYPES | {
 def adding(
     options: Mapping[str, Any], receive: Callable[[dict[str, Any]], dict[str, Any]] = lambda used: {}, name: str = ""
 ) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Give a command these options; it receives what is made of those that were used, as the parameter ``name``."""
+    """Give a command these options; what ``receive`` makes of those that were used is its parameter ``name``."""
 
     def add(command: Callable[..., Any]) -> Callable[..., None]:
         @wraps(command)

@@ -70,7 +70,7 @@ def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
 def per_run(
     command: Callable[..., Any], *, has: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = lambda *_: True
 ) -> Callable[..., None]:
-    """Do what a command does with a run for each run in a folder: of types of nodes, or of several seeds.
+    """Let a command on a run take a folder of runs, of several types or seeds, too: it is called for each.
 
     Files that it writes then have the name of the run in their own. Where it returns rows of scores of several
     encoders, means and deviations over them come last. Types that do not have what is asked for, by the description of
@@ -159,7 +159,7 @@ of_type = adding(
 
 
 def written_once(model: DGI, run: Path) -> StoredEmbeddings:
-    """The vectors of a run on a graph folder: parquet parts in the run folder, which are written where they lack."""
+    """The vectors of a run on a graph folder: parquet parts in the run folder; missing ones are written."""
     from infomax.cli import show
     from infomax.embeddings import StoredEmbeddings
 
@@ -170,7 +170,7 @@ def written_once(model: DGI, run: Path) -> StoredEmbeddings:
 
 
 def sampled_rows(model: DGI, most: int, seed: int, column: NDArray[Any] | None = None) -> NDArray[np.int64] | None:
-    """So many rows of a graph folder, in order, drawn at random; those with a label in a column come first.
+    """At most so many random rows of a graph folder, ascending; those with a label in a column are drawn first.
 
     None where the graph is in memory, or the folder has no more nodes than that: then it is read into memory.
     """

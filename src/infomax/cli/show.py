@@ -49,7 +49,7 @@ out, log = Screen(), Screen(stderr=True)
 
 
 def hush(quiet: bool) -> None:
-    """Print nothing from now on, or again: of several processes, one speaks."""
+    """Stop printing, or start again: of several processes, one speaks."""
     for screen in (out, log):
         screen.quiet = quiet
         screen.__dict__.pop("console", None)

@@ -46,7 +46,7 @@ class KnownGraph:
                 self.steps.setdefault(name, []).append(step)
 
     def embedder(self, features: Any, neighbours: Sequence[Neighbours], recipe: Recipe, backend: Backend) -> Embedder:
-        """What computes the vectors of new nodes, which are the last of its nodes.
+        """An embedder whose last nodes are the new ones.
 
         ``features`` are rows or mappings of numbers, and each of the M new nodes has ``neighbours``.
         """
@@ -80,7 +80,7 @@ class KnownGraph:
         }
 
     def _choices(self) -> str:
-        """For each step the first of its names that is that of no other."""
+        """The names to choose from: of each step the first that no other step has."""
         own: dict[Step, str] = {}
         for name, found in self.steps.items():
             if len(found) == 1:

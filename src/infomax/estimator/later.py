@@ -81,7 +81,7 @@ class Later(Fitted):
         return Update(later, later._kept, changes, computed)
 
     def _keep_vectors(self, onto: Embeddings | None) -> None:
-        """Keep the vectors after a training that went on, turned onto those before where that is asked for."""
+        """Keep the vectors after further training, rotated onto earlier ones if there are any."""
         self.health_  # noqa: B018  of vectors as they were trained
         self._kept = self.transform(self.graph_)
         if onto is not None:

@@ -24,7 +24,7 @@ SHARE = 0.25
 
 
 class Start(NamedTuple):
-    """A model whose training goes on, and vectors that those after it are turned onto, if any."""
+    """A model whose training goes on, and vectors onto which the new ones are rotated, if any."""
 
     model: Fitted
     onto: Embeddings | None

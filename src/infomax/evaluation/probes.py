@@ -225,7 +225,7 @@ def score_splits(
 
 
 def _within(progress: Progress, done: int, now: int, splits: int) -> Callable[[int], None]:
-    """Tells how many costs were tried on some splits, after others, as a part of all costs on all splits."""
+    """A function that tells how many costs were tried on ``now`` splits, after ``done`` others, as part of all."""
     return lambda costs: progress(len(COSTS) * done + now * costs, "probe", len(COSTS) * splits)
 
 

@@ -55,7 +55,7 @@ _FLAGS = {"": -1, "-1": -1, "0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "tru
 
 
 def known(codes: NDArray[Any]) -> NDArray[np.bool_]:
-    """The labelled nodes ``[N]``, of codes ``[N]`` or ``[N, C]``: those that lack none."""
+    """The labelled nodes ``[N]``, of codes ``[N]`` or ``[N, C]``: those whose codes are all known."""
     return np.asarray((codes >= 0).reshape(len(codes), -1).all(axis=1))
 
 

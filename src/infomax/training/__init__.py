@@ -1,1 +1,1 @@
-"""Training and embedding: the loop, checkpoints, run folders, memory estimates, the report."""
+"""Training and embedding: the loop, checkpoints, run folders, the report."""

@@ -65,7 +65,7 @@ class Embedder:
             return self._ended(self._last(start, stop), slice(start, stop))
 
     def _ended(self, vectors: Tensor, nodes: Any) -> Tensor:
-        """Vectors of some nodes, a slice or rows, from those of the encoder: with the own part, and turned."""
+        """Finish the encoder's vectors of some nodes, a slice or rows: add the own part, and rotate them."""
         own, turn = self.recipe.own, self.recipe.turn
         vectors = vectors if own is None else own.beside(vectors, self.source.table[nodes])
         return vectors if turn is None else vectors @ turn.to(vectors)
@@ -141,11 +141,11 @@ class InMemory:
         return _collected(self, rows)
 
     def has(self, name: str) -> bool:
-        """Whether a result is there, of an embedding that was interrupted: never."""
+        """Whether an interrupted embedding has left this result: never in memory."""
         return False
 
     def drop(self, name: str) -> None:
-        """Remove a result that is no longer needed: Python does."""
+        """Do nothing: Python frees a result that is no longer needed."""
 
 
 class OnDisk:
@@ -256,7 +256,7 @@ def device_for_folder(graph: Graph, name: str) -> torch.device:
 
 
 def blocks(source: InMemory | OnDisk, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
-    """Split start to stop, None: the end, into ranges of at most a block."""
+    """Split start to stop, by default the end, into ranges of at most a block."""
     stop = source.n if stop is None else stop
     return ((first, min(first + source.block, stop)) for first in range(start, stop, source.block))
 

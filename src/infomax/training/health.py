@@ -21,7 +21,7 @@ SAMPLE = 20_000
 
 
 def spread(count: int, most: int = SAMPLE) -> NDArray[np.int64]:
-    """Rows among so many at equal distances, all of them or at most so many."""
+    """At most ``most`` of the rows 0 to count - 1, at equal distances."""
     return np.arange(0, count, max(1, -(-count // most)))
 
 

@@ -39,7 +39,7 @@ def pooled_first(chain: Sequence[SparseOperand], x: Operand, weight: Tensor) -> 
 
 
 def pool_features(factors: Sequence[SparseOperand], x: Operand, dim: int, rows: Tensor | None = None) -> Tensor:
-    """P Q X, dense, ``[M, F]``; with ``rows``, of these rows of X. It stands for a product of width ``dim``."""
+    """P Q X, dense, ``[M, F]``; with ``rows``, of these rows of X. It replaces a product of width ``dim``."""
     *others, last = factors
     if isinstance(x, Tensor):
         return through(factors, x if rows is None else x[rows])

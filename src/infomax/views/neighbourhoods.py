@@ -35,7 +35,7 @@ def read_neighbourhoods(graph: Record, rule: Rule, place: Place, cap: int) -> Ne
 
 
 def neighbourhoods(senders: Senders, rule: Normalisation, backend: Backend, cap: int) -> Neighbourhoods:
-    """Put those who send to each of N nodes on the device; they are among these nodes or others."""
+    """Put the senders of each of N nodes on the device: some of these nodes, or nodes of another type."""
     device = backend.device
     starts = to_device(np.asanyarray(senders.indptr, dtype=np.int64), device)  # mapped where it is
     counts = starts.diff()

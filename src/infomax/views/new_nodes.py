@@ -1,4 +1,4 @@
-"""New nodes of one type in a graph of several: the means along paths from them, of what is around them alone."""
+"""New nodes in a graph of several types: the means along paths from them, which read only what is around them."""
 
 from __future__ import annotations
 

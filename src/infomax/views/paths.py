@@ -164,7 +164,7 @@ class PathView(AllNodes, AlongPaths):
 
 
 class PathBlock(AlongPaths):
-    """Nodes start to stop of a `PathView`; what all blocks need of each weight is ``known``."""
+    """Nodes start to stop of a `PathView`; ``known`` has, by weight, what all blocks share."""
 
     def __init__(self, view: PathView, start: int, stop: int, known: dict[Tensor, Tensor]) -> None:
         self.view, self.start, self.stop, self.known, self.backend = view, start, stop, known, view.backend
