@@ -88,9 +88,10 @@ def test_the_dimension_study_without_labels(pairs):
     assert numbers["removable"] == {}
 
 
-def test_the_biased_dimension_is_found_and_lies_at_the_end(pairs):
+def test_the_biased_dimension_is_found_and_lies_at_the_end(pairs, monkeypatch):
+    monkeypatch.setattr("infomax.analysis.activations.EXAMPLES", 10)
     assert np.flatnonzero(biased_dimensions(pairs)).tolist() == [0]
-    numbers = drawn(activations(pairs, examples=10))
+    numbers = drawn(activations(pairs))
     assert numbers["biased"] == [0]
     assert numbers["order"][-1] == 0
     assert numbers["score_from_biased"]["negatives"] == pytest.approx(-0.9, abs=0.1)

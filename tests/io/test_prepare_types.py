@@ -157,11 +157,12 @@ def test_stopped_at_any_stage_it_goes_on_to_the_same_files(tmp_path: Path, stage
     assert first == second
 
 
-def test_the_union_of_relations_does_not_depend_on_blocks(tmp_path: Path) -> None:
+def test_the_union_of_relations_does_not_depend_on_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = read_graph(write(tmp_path), labels="field", directed=True)
     sizes = {kind: one.num_nodes for kind, one in graph.by_type().items()}
     whole = unite.union(graph.relations, sizes).toarray()
-    blocks = [block.toarray() for block in unite.union_rows(graph.relations, sizes, entries=2)]
+    monkeypatch.setattr(unite, "ENTRIES", 2)
+    blocks = [block.toarray() for block in unite.union_rows(graph.relations, sizes)]
     assert len(blocks) > len(sizes)
     assert np.concatenate(blocks).tolist() == whole.tolist()
     assert whole.tolist() == whole.T.tolist()

@@ -60,9 +60,10 @@ def test_pairs_are_scored_as_the_discriminator_does(regime):
     assert (analysis.draw_pairs(model, seed=1).negatives[: len(again.negatives)] != again.negatives).any()
 
 
-def test_pairs_of_many_nodes_are_a_sample():
+def test_pairs_of_many_nodes_are_a_sample(monkeypatch):
+    monkeypatch.setattr(analysis, "SAMPLE", 20)
     model = DGI(preset=SMALL, device="cpu").fit(GRAPH)
-    pairs = analysis.draw_pairs(model, limit=20)
+    pairs = analysis.draw_pairs(model)
     assert len(pairs.nodes) == len(set(pairs.nodes.tolist())) == 20
     np.testing.assert_allclose(pairs.positives, model.transform(GRAPH).vectors[pairs.nodes], rtol=1e-4, atol=1e-6)
 

@@ -15,10 +15,10 @@ from infomax.analysis.style import DIVERGING, INK, PAPER, panels
 EXAMPLES = 100
 
 
-def activations(pairs: Pairs, examples: int = EXAMPLES) -> Chapter:
+def activations(pairs: Pairs) -> Chapter:
     """The chapter about vectors with extreme scores. Dimensions are sorted by mean: biased ones are at the ends."""
-    highest = np.argsort(-pairs.positive_scores, kind="stable")[:examples]
-    lowest = np.argsort(pairs.negative_scores, kind="stable")[:examples]
+    highest = np.argsort(-pairs.positive_scores, kind="stable")[:EXAMPLES]
+    lowest = np.argsort(pairs.negative_scores, kind="stable")[:EXAMPLES]
     biased = biased_dimensions(pairs)
     order = np.argsort(pairs.positives.mean(axis=0) + pairs.negatives.mean(axis=0), kind="stable")
     terms = {"positives": pairs.positive_terms, "negatives": pairs.negative_terms}

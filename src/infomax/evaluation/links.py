@@ -57,27 +57,25 @@ def draw_pairs(
     groups: NDArray[np.int64] | None = None,
     *,
     seed: int = 0,
-    most: int = MOST_PAIRS,
 ) -> Pairs:
-    """At most ``most`` edges, drawn at random, and as many pairs of nodes that no edge joins, in either direction.
+    """At most `MOST_PAIRS` edges, drawn at random, and as many pairs of nodes that no edge joins, in either direction.
 
     Args:
         adjacency: ``[N, N]``, the known edges.
         held_out: ``[2, H]``; where given, the edges are drawn from these instead of the known ones.
         groups: ``[N]``; where given, both nodes of a pair are of one group, as those of an edge are.
         seed: decides what is drawn.
-        most: the most edges.
     """
     rng, n = np.random.default_rng(seed), adjacency.shape[0]
     if held_out is None:
         # Each pair has at most two entries, so twice as many entries have at least so many pairs.
-        places = rng.choice(adjacency.nnz, min(adjacency.nnz, 2 * most), replace=False)
+        places = rng.choice(adjacency.nnz, min(adjacency.nnz, 2 * MOST_PAIRS), replace=False)
         sources = np.searchsorted(adjacency.indptr, places, side="right") - 1
         edges = _keys(np.stack([sources, adjacency.indices[places]]), n)
     else:
         edges = _keys(held_out, n)
     hidden = edges if held_out is not None else edges[:0]
-    edges = rng.permutation(edges)[:most]
+    edges = rng.permutation(edges)[:MOST_PAIRS]
     others = _other_pairs(adjacency, hidden, groups, len(edges), rng)
     count = min(len(edges), len(others))
     if count < LEAST_PAIRS:

@@ -157,10 +157,8 @@ def union(relations: Sequence[Relation], sizes: Mapping[str, int]) -> sparse.csr
     return sparse.csr_array(sparse.vstack([*union_rows(relations, sizes)], format="csr"))
 
 
-def union_rows(
-    relations: Sequence[Relation], sizes: Mapping[str, int], entries: int = ENTRIES
-) -> Iterator[sparse.csr_array]:
-    """The rows ``[n, N]`` of `union`, about so many entries at a time."""
+def union_rows(relations: Sequence[Relation], sizes: Mapping[str, int]) -> Iterator[sparse.csr_array]:
+    """The rows ``[n, N]`` of `union`, about `ENTRIES` entries at a time."""
     starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
     n = sum(sizes.values())
     dtype = sparse.get_index_dtype(maxval=n)
@@ -170,7 +168,7 @@ def union_rows(
         counts = np.ones(size, np.int64)
         for _, senders in sides:
             counts += np.diff(senders.indptr)
-        for first, last in pairwise([0, *(np.flatnonzero(np.diff(np.cumsum(counts) // entries)) + 1).tolist(), size]):
+        for first, last in pairwise([0, *(np.flatnonzero(np.diff(np.cumsum(counts) // ENTRIES)) + 1).tolist(), size]):
             rows = sparse.csr_array((last - first, n), dtype=np.float32)
             for start, senders in sides:
                 begin, end = int(senders.indptr[first]), int(senders.indptr[last])

@@ -133,10 +133,10 @@ def analyse(
 
 
 @torch.no_grad()
-def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE, rows: NDArray[np.int64] | None = None) -> Pairs:
+def draw_pairs(model: DGI, *, seed: int = 0, rows: NDArray[np.int64] | None = None) -> Pairs:
     """Draw positives and negatives from a model's training graph, in the same way as its training did.
 
-    Pairs of views are drawn until there are ``limit`` positives, for at most one epoch. The terms add up to the score
+    Pairs of views are drawn until there are `SAMPLE` positives, for at most one epoch. The terms add up to the score
     if the discriminator is linear in h, as the bilinear one is. With ``rows`` of a graph folder these nodes are the
     batch, and the pairs name the places of nodes among them.
     """
@@ -157,11 +157,11 @@ def draw_pairs(model: DGI, *, seed: int = 0, limit: int = SAMPLE, rows: NDArray[
         pair: list[NDArray[Any]] = []
         of_batch = None if rows is not None else views.nodes(batch, positive)
         for nodes, vectors in zip(of_batch or [np.arange(len(part)) for part in h], h, strict=True):
-            some = sample_rows(len(nodes), limit, seed)
+            some = sample_rows(len(nodes), SAMPLE, seed)
             vectors = vectors[torch.from_numpy(some).to(device)]
             pair += [nodes[some], vectors.cpu().numpy(), (vectors * direction).cpu().numpy()]
         drawn.append(pair)
-        if sum(len(pair[0]) for pair in drawn) >= limit:
+        if sum(len(pair[0]) for pair in drawn) >= SAMPLE:
             break
     nodes, positives, terms, places, negatives, negative_terms = map(np.concatenate, zip(*drawn, strict=True))
     seen = np.flatnonzero(model.graph_.splits.get("seen", np.ones(graph.num_nodes)))  # the row of each in the graph
