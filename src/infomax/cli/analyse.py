@@ -10,7 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.labels import read_aligned, source_column
+from infomax.cli.labels import aligned, read_source, source_column
 from infomax.cli.options import Device, threaded
 from infomax.cli.runs import RunArgument, in_memory, of_type, sampled_rows
 from infomax.errors import InputError
@@ -96,7 +96,8 @@ def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = N
     some: Any = slice(None) if rows is None else rows
     columns: dict[str, NDArray[Any]] = {name: column[some] for name, column in graph.labels.items() if column.ndim == 1}
     if labels is not None and (named := source_column(labels, graph)) is not None:
-        column = read_aligned(graph, graph.ids[some], *named)
+        found = read_source(named[0], [named[1]], graph)
+        column = aligned(graph.ids[some], found.ids, found.labels[named[1]])
         if column.ndim != 1:
             raise InputError("--labels", "a column with one label per node", f"{column.shape[1]} in {labels}")
         columns[labels] = column

@@ -67,12 +67,6 @@ def labelled(source: LabelSource) -> LabelSource:
     return LabelSource(ids[known], *columns)
 
 
-def read_aligned(graph: Graph, ids: NDArray[Any], source: str, column: str) -> NDArray[Any]:
-    """The labels of some of a graph's nodes ``[N]`` in a column of a table or of a graph ("" or -1: unknown)."""
-    found = read_source(source, [column], graph)
-    return aligned(ids, found.ids, found.labels[column])
-
-
 def aligned(
     ids: NDArray[Any], known: Any, values: NDArray[Any], missing: object = None, *, numbered: bool = False
 ) -> NDArray[Any]:
