@@ -18,6 +18,11 @@ PIECE = 1 << 24
 """Bytes that are parsed at once, after the first eighth of so many."""
 
 
+def opened_packed(path: Path, mode: str, **how: Any) -> Any:
+    """Open a file as ``open`` does; gzip packs it, or unpacks it, where its name ends in .gz."""
+    return (gzip.open if path.suffix.lower() == ".gz" else open)(path, mode, **how)
+
+
 def pieces(path: Path, names: Sequence[str], wanted: Sequence[str], mark: str) -> Iterator[Any]:
     """The rows below the header as pyarrow tables of text, up to the first piece that is not plain; then None.
 
@@ -26,9 +31,8 @@ def pieces(path: Path, names: Sequence[str], wanted: Sequence[str], mark: str) -
     if path.stat().st_size < LARGE or find_spec("pyarrow") is None:
         yield None
         return
-    unpack: Any = gzip.open if path.suffix.lower() == ".gz" else open
     try:
-        with unpack(path, "rb") as file:
+        with opened_packed(path, "rb") as file:
             header = file.readline().decode("utf-8-sig")
             if f"{mark} " in header or [name.strip() for name in next(reader([header], delimiter=mark))] != names:
                 raise ValueError("another header")

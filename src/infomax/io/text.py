@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import math
 import re
 import zlib
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, place, shorten
 from infomax.io.blocks import Block, NotNumbersError, check_column_names
-from infomax.io.pieces import pieces
+from infomax.io.pieces import opened_packed, pieces
 
 Row: TypeAlias = tuple[int, list[str]]
 
@@ -260,8 +259,7 @@ def _rows(path: Path) -> Iterator[Row]:
 def opened(path: Path) -> Iterator[TextIO]:
     """Open a text file in UTF-8, with or without a byte order mark; line ends stay as they are."""
     try:
-        unpack: Any = gzip.open if path.suffix.lower() == ".gz" else open
-        with unpack(path, "rt", encoding="utf-8-sig", newline="") as file:
+        with opened_packed(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file
     except (EOFError, zlib.error) as error:
         raise InputError(str(path), "a whole gzip file", str(error), "Was it cut short?") from error
@@ -274,17 +272,15 @@ def opened(path: Path) -> Iterator[TextIO]:
 def _undecodable(path: Path) -> int:
     """The number of the first line that is not UTF-8."""
     # The decoder works in blocks and does not know its line, so read again. No character spans a line end.
-    unpack: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with unpack(path, "rb") as file:
+    with opened_packed(path, "rb") as file:
         lines = chain.from_iterable(piece.splitlines() for piece in file)  # a piece ends in LF; lines may end in CR
         return next(line for line, raw in enumerate(lines, 1) if raw.decode(errors="ignore").encode() != raw)
 
 
 def write_rows(path: Path, kind: str, rows: Iterable[Sequence[str]]) -> None:
     """Write a table in the format of an extension; the first row is the header."""
-    delimiter, pack = DELIMITERS[kind], gzip.open if kind.endswith(".gz") else open
-    file: Any
-    with pack(path, "wt", encoding="utf-8", newline="") as file:
+    delimiter = DELIMITERS[kind]
+    with opened_packed(path, "wt", encoding="utf-8", newline="") as file:
         for cells in rows:
             line = delimiter.join(cells)
             if line.count(delimiter) >= len(cells) or any(sign in line for sign in '"\n\r'):
