@@ -310,7 +310,3 @@ class StoredEmbeddings(Searched):
         paths = parquet_files(Path(path))
         ids = StoredIds(*paths)
         return cls(StoredVectors(*paths), ids, StoredRows(*paths, column="name") if "name" in ids.names else None)
-
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over the ids."""
-        return iter(self.ids)

@@ -215,8 +215,6 @@ def _as_array(column: Any) -> NDArray[Any]:
     """A pyarrow array as an array; equal strings are one object."""
     from pyarrow import types
 
-    if hasattr(column, "chunks"):
-        column = column.combine_chunks()
     if types.is_dictionary(column.type):
         words: NDArray[Any] = np.array([*column.dictionary.to_pylist(), ""], dtype=object)
         return words[:-1][column.indices.to_numpy(zero_copy_only=False)]  # type: ignore[no-any-return]
