@@ -22,7 +22,8 @@ from infomax.errors import InputError, other_extension, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.columns import Columns, EdgeColumns, NodeColumns
-from infomax.io.learning import learnt
+from infomax.io.features import warn_if_ids
+from infomax.io.learning import learnt, warn_of_labels
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
 ROWS = 1 << 17
@@ -261,6 +262,12 @@ class Source:
         if self.columns.encoding is not None:
             return self.columns.encoding.feature_names
         return parquet.feature_names(self.chosen.features, self.widths)
+
+    def warn_of_features(self, features: Any) -> None:
+        """Name columns of features ``[n, F]`` that were hardly meant as such, where nobody has chosen the features."""
+        if self.columns.learns and self.columns.features is None:
+            warn_if_ids(self.path, self.feature_names, features)
+            warn_of_labels(self.path, self.feature_names, list(self.chosen.labels))
 
     @property
     def _edge_columns(self) -> EdgeColumns:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from infomax.arrays.sparsity import pack, stack
 from infomax.errors import within
 from infomax.io.blocks import Ids, NotNumbersError, number_groups, typed
-from infomax.io.features import read_features, warn_if_ids
-from infomax.io.learning import warn_of_labels
+from infomax.io.features import read_features
 from infomax.io.parquet import encode
 from infomax.io.record import Record
 from infomax.io.refusals import (
@@ -114,9 +113,8 @@ def _read_nodes(source: Source) -> NodeTable:
     columns, names, matrix = source.columns, source.feature_names, stack(features) if features else None
     if columns.matrix is not None and columns.made is None:
         names, matrix = read_features(columns.matrix, len(ids), columns.features)
-    elif columns.learns and columns.features is None and features:
-        warn_if_ids(source.path, names, matrix)
-        warn_of_labels(source.path, names, list(one.labels))
+    elif features:
+        source.warn_of_features(matrix)
     return NodeTable(
         source=source,
         numbers=numbers,

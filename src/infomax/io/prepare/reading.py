@@ -11,9 +11,7 @@ import numpy as np
 
 from infomax.arrays import folder as layout
 from infomax.io.blocks import are_integers
-from infomax.io.features import warn_if_ids
 from infomax.io.folder import FeatureWriter
-from infomax.io.learning import warn_of_labels
 from infomax.io.prepare.checks import refuse_unstorable
 from infomax.io.prepare.database import Database, text_column
 from infomax.io.refusals import no_edges, no_nodes
@@ -59,9 +57,7 @@ def read_nodes(database: Database, table: str, source: Source, folder: Path, *, 
                 refuse_unstorable(source, rows)
                 if rows.features is not None:
                     if writer is None:
-                        if source.columns.features is None and source.columns.encoding is None:
-                            warn_if_ids(source.path, source.feature_names, rows.features)
-                            warn_of_labels(source.path, source.feature_names, list(source.chosen.labels))
+                        source.warn_of_features(rows.features)
                         width, where = rows.features.shape[1], str(source.path)
                         writer = stack.enter_context(FeatureWriter(folder, width, where, halved=halved))
                     writer.append(rows.features)
