@@ -52,8 +52,7 @@ def write_vectors(
     An npy holds no ids, and a kv no names. In csv, tsv and kv, numbers have the fewest digits that read back as the
     same float32; their rows are told as progress. Only parquet holds the hash of the model.
     """
-    write = _by_extension(_WRITERS, path)
-    write(ids, vectors, names, path, progress if path.suffix.lower() in TEXT else model)
+    _by_extension(_WRITERS, path)(ids, vectors, names, path, model, progress)
 
 
 def check_extension(path: Path) -> None:
@@ -119,7 +118,7 @@ def write_blocks(
     parquet.write_tables(path, starmap(table, blocks), told, **_PLAIN)
 
 
-def _write_parquet(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str) -> None:
+def _write_parquet(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
     parquet.need_pyarrow(path)
     with replacing(path) as temporary:
         write_blocks(temporary, [(ids, vectors, names)], model=model)
@@ -165,7 +164,7 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
     return ids, vectors, names
 
 
-def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str) -> None:
+def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
 
@@ -175,7 +174,7 @@ def _read_npy(path: Path) -> tuple[Any, NDArray[Any]]:
     return np.arange(len(np.atleast_1d(vectors))), vectors
 
 
-def _write_npz(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str) -> None:
+def _write_npz(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
     """Arrays ``ids`` (int64, or numpy's fixed-width text), ``vectors`` and, where there are any, ``node_names``."""
     columns = {"ids": ids} | ({} if names is None else {"node_names": names})
     for name, column in columns.items():
@@ -195,7 +194,7 @@ def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:
     return arrays["ids"], arrays["vectors"], arrays.get("node_names")
 
 
-def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
+def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
     named = [()] * len(ids) if names is None else [(name,) for name in names]
     head = ["id", *([] if names is None else ["name"]), *(f"d{column}" for column in range(vectors.shape[1]))]
     written = _written(ids, vectors, progress)
@@ -224,7 +223,7 @@ def table_vectors(source: Source) -> tuple[Any, Vectors, Any]:
     return table.ids, dense(table.features), table.names
 
 
-def _write_kv(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
+def _write_kv(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
     """word2vec's text format: a line ``N d``, then one line ``id v1 v2 ...`` per vector; ids without white space."""
     for identifier in map(str, ids.tolist()):
         if identifier.split() != [identifier]:
