@@ -165,8 +165,7 @@ def _changed_features(earlier: Record, later: Record, before: NDArray[np.int64])
         if len(rows) and np.array_equal(old, rows + old[0] - rows[0]) and len(rows) == rows[-1] - rows[0] + 1:
             old, rows = slice(old[0], old[-1] + 1), slice(rows[0], rows[-1] + 1)  # not copied
         one, other = earlier.table[old], later.table[rows]
-        both = sparse.issparse(one) and sparse.issparse(other)
-        if both:
+        if sparse.issparse(one) and sparse.issparse(other):
             changed[rows] = np.diff((one != other).tocsr().indptr) > 0
         elif not np.array_equal(one := dense(one), other := dense(other)):  # faster than a look at each row
             changed[rows] = (one != other).any(axis=1)
