@@ -11,7 +11,7 @@ from sample_graphs import random_graph
 from infomax.io.npz import write_npz
 
 HIDE = '''
-import os, signal, sys
+import os, sys
 from types import SimpleNamespace
 
 # Other libraries look after themselves on each system: they are loaded while everything is still there.
@@ -25,9 +25,8 @@ psutil.Process = lambda: SimpleNamespace(memory_info=lambda: held)
 psutil.pid_exists = lambda process: True
 for name in ("resource", "fcntl", "pwd", "grp", "termios"):
     sys.modules[name] = None
-for owner, names in ((os, ("register_at_fork", "sysconf", "fork", "geteuid")), (signal, ("SIGTERM",))):
-    for name in names:
-        delattr(owner, name)
+for name in ("register_at_fork", "sysconf", "fork", "geteuid"):
+    delattr(os, name)
 
 def caller():
     """The package that opens a file."""

@@ -61,8 +61,7 @@ def main() -> None:
     """Run the command line: a user's mistake is one message and exit code 2, never a traceback."""
     gc.set_threshold(NEW_OBJECTS)
     atexit.register(_forgo_garbage)
-    if hasattr(signal, "SIGTERM"):
-        signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, _end)
     warnings.showwarning = _show_warning
     show.hush(not first_here())
     try:

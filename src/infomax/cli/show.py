@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from infomax.training.loop import Training
 
 LOG_SECONDS = 10.0
-STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name)]
+STOPS = (signal.SIGINT, signal.SIGTERM)
 """Signals that stop a training at its next pause."""
 
 
