@@ -255,6 +255,5 @@ def _numeric(kind: Any) -> bool:
 
 def _floats(column: Any) -> NDArray[np.float32]:
     """A pyarrow array of numbers as float32, NaN for null."""
-    values = column.to_numpy(**({} if hasattr(column, "chunks") else {"zero_copy_only": False}))
     with np.errstate(over="ignore"):
-        return np.asarray(values, dtype=np.float32)
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float32)
