@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.blocks import BLOCK_BYTES
 from infomax.errors import InputError
 
-BLOCK_BYTES = 1 << 25
-"""About as many bytes of vectors are read at once."""
 ID_ROWS = 1 << 18
 """Ids that are read at once."""
 _AGAIN = "Restore a copy, or write it again: infomax embed for parts, infomax prepare for a graph folder."
