@@ -58,7 +58,7 @@ class Neighbourhoods:
         return count * (1 + min(len(self.senders) // len(self.left), self.cap))
 
     def offsets(self, nodes: Tensor, seed: Tensor) -> Tensor:
-        """Return a number from 0 to 1 for each of the nodes ``[B]``, by which `rows` samples; one seed, one number."""
+        """Return a number from 0 to 1 for each node ``[B]``, by which `rows` samples: always the same for a seed."""
         return uniform(nodes, seed) if self.capped else torch.zeros(len(nodes), device=nodes.device)
 
     def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
