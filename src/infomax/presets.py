@@ -122,12 +122,11 @@ class Preset:
 
     def checked(self) -> Preset:
         """Return the preset with plain numbers; raise InputError for a bad number or part, or parts that do not fit."""
-        for field in dataclasses.fields(self):
-            if callable(field.default) and not callable(part := getattr(self, field.name)):
-                remedy = f"Pass the part itself, such as {field.default.__name__}."
-                raise InputError(field.name, "a class or a function", repr(part), remedy)
-            if callable(field.default):
-                _check_call(field.name, part)
+        for name in _CALLS:
+            if not callable(part := getattr(self, name)):
+                remedy = f"Pass the part itself, such as {getattr(Preset, name).__name__}."
+                raise InputError(name, "a class or a function", repr(part), remedy)
+            _check_call(name, part)
         for name in ("encoder", "readout", "discriminator"):  # infomax builds these; an objective may be an instance
             if isinstance(part := getattr(self, name), torch.nn.Module):
                 kind = type(part).__name__
