@@ -122,6 +122,15 @@ def _part(run: Path, types: Sequence[str], color: str | None, seed: int, device:
     return _Part(found.ids, found.vectors, columns, found.node_names, drawn, rows is not None)
 
 
+def _filled(cells: NDArray[Any] | None, count: int, text: bool) -> NDArray[Any]:
+    """A column ``[n]`` as text or as numbers; without one, as many empty cells."""
+    import numpy as np
+
+    if cells is None:
+        return np.full(count, "" if text else np.nan, object if text else np.float64)
+    return cells.astype(str).astype(object) if text else cells
+
+
 def _together(parts: dict[str, _Part]) -> _Part:
     """The nodes of all types: ids such as paper:5, the type as the first column, others empty where a type has none."""
     import numpy as np
@@ -131,16 +140,8 @@ def _together(parts: dict[str, _Part]) -> _Part:
     for name in heads:
         cells = [part.columns.get(name) for part in parts.values()]
         text = any(own is not None and own.dtype == object for own in cells)
-        columns["column type" if name == "type" else name] = np.concatenate(
-            [
-                np.full(len(part.ids), "" if text else np.nan, object if text else np.float64)
-                if own is None
-                else own.astype(str).astype(object)
-                if text
-                else own
-                for own, part in zip(cells, parts.values(), strict=True)
-            ]
-        )
+        filled = [_filled(own, len(part.ids), text) for own, part in zip(cells, parts.values(), strict=True)]
+        columns["column type" if name == "type" else name] = np.concatenate(filled)
     width = max(part.vectors.shape[1] for part in parts.values())  # zeros beside vectors leave cosines as they are
     vectors = [np.pad(part.vectors, ((0, 0), (0, width - part.vectors.shape[1]))) for part in parts.values()]
     ids = [np.array([f"{kind}:{node}" for node in part.ids.tolist()], dtype=object) for kind, part in parts.items()]
