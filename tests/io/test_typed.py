@@ -382,6 +382,8 @@ def test_frames_give_back_the_graph(graph: Graph) -> None:
     assert relations(back) == relations(graph)
     assert back.target("paper").feature_names == graph.target("paper").feature_names
     told(["edges", "author"], Graph.from_frames, {"author": edges["author", "writes", "paper"]})
+    four = {("author", "writes", "the", "paper"): edges["author", "writes", "paper"]}
+    told(["edges: expected frames by relation", "'the'"], Graph.from_frames, four)
     told(["nodes: expected frames by type"], Graph.from_frames, edges, venues)
     twice = {("paper", "venue"): (frame := edges["author", "writes", "paper"]), ("paper", "to", "venue"): frame}
     told(["edges: expected one frame for each relation, found two of paper to venue"], Graph.from_frames, twice)

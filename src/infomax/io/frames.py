@@ -82,11 +82,9 @@ def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:
     columns.refuse(("types", "edge_type", "node_type"), "one edge frame, rather than one for each relation")
     found = {}
     for key, frame in edges.items():
-        ends = (
-            (key[0], key[1] if len(key) == 3 else RELATION, key[-1]) if isinstance(key, tuple) and len(key) > 1 else ()
-        )
-        if len(ends) != 3:
+        if not isinstance(key, tuple) or len(key) not in (2, 3):
             raise InputError("edges", 'frames by relation, as in ("author", "writes", "paper")', shorten(str(key)))
+        ends = (key[0], key[1] if len(key) == 3 else RELATION, key[-1])
         check_names(f"edges[{key}]", ends)
         if ends in found:
             raise InputError("edges", "one frame for each relation", f"two of {' '.join(ends)}")
