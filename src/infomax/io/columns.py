@@ -111,7 +111,8 @@ class Columns:
         kinds = _kinds(columns)
         for word in ("id", "name"):
             said = {name for name, kind in [*kinds.items(), (names.get(word), word)] if kind == word and name}
-            if len(said) != len({name.partition(".")[0] for name in said if "." in name or len(said) == 1}):
+            owners = {name.partition(".")[0] for name in said if "." in name}
+            if len(said) > 1 and len(owners) < len(said):
                 raise InputError(word, "one column, or one per type (TYPE.NAME)", listed(sorted(said)))
             names[word] = ",".join(sorted(said)) or None
         given = None if features is None else _several(features)
