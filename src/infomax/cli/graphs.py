@@ -125,16 +125,18 @@ _HEADINGS = ("column", "kind", "distinct", "missing", "becomes")
 
 def _told(column: Column, called: str | None) -> tuple[str, ...]:
     """A row of the table of columns; ``called`` is the one of names."""
-    count, missing = len(column.features), ["missing"] * (column.missing > 0)
-    values = len(column.learnt.get("values", ()))
-    parts = {
-        "category": [f"{values} value{'s'[: values != 1]}", *["the rest"] * bool(column.learnt.get("rest"))],
-        "date": column.learnt.get("parts", []),
-        "text": ["hashed words"],
-        "tokens": ["hashed words"],
-    }.get(column.kind, ["value"])
-    becomes = [f"{count:,} feature{'s'[: count != 1]}: {', '.join(parts + missing)}"] * bool(count)
-    becomes += ["the names of nodes"] * (column.name == called)
+    count, learnt, becomes = len(column.features), column.learnt, []
+    if count:
+        parts = ["hashed words" if column.kind in ("text", "tokens") else "value"]
+        if column.kind == "category":
+            values = len(learnt["values"])
+            parts = [f"{values} value{'' if values == 1 else 's'}", *(["the rest"] if learnt["rest"] else [])]
+        elif column.kind == "date":
+            parts = learnt["parts"]
+        told = ", ".join([*parts, *(["missing"] if column.missing else [])])
+        becomes.append(f"{count:,} feature{'' if count == 1 else 's'}: {told}")
+    if column.name == called:
+        becomes.append("the names of nodes")
     distinct = "many" if column.distinct is None else f"{column.distinct:,}"
     return column.name, column.kind, distinct, f"{column.missing:,}", "; ".join(becomes) or "nothing"
 
