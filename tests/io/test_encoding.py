@@ -537,6 +537,48 @@ def test_what_cannot_be_a_feature_is_told_with_a_way_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "learnt"),
+    [
+        ("category", ["Rome", "Oslo", "Rome"]),
+        ("date", ["2013-05-27", "1999-12-31", None]),
+        ("number", [1.5, 2, None]),
+        ("boolean", [True, False, None]),
+    ],
+)
+@pytest.mark.parametrize("lists", [[None, ["a"]], [None, [1.0, 2]], [None, [[1]]], [None, DAYS]])
+def test_a_list_where_a_single_value_was_learnt_is_refused(tmp_path: Path, kind: str, learnt: Any, lists: Any) -> None:
+    edges = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
+    graph = Graph.from_frames(edges, pa.table({"id": [0, 1, 2], "cell": learnt}), columns={"cell": kind})
+    assert graph.encoding is not None
+    new = pa.table({"id": [3, 4], "cell": lists})
+    nested = lists[1] == [[1]]
+    with pytest.raises(cells.UnreadableError) as refused:
+        graph.encoding.transform(new)
+    assert (refused.value.column, refused.value.row) == ("cell", 0 if nested else 1)
+    refusal = [f'row {1 if nested else 2}, column "cell"', "found type list" if nested else "found ["]
+    told(refusal, Graph.from_frames, edges, new, attach_to=graph)
+    put_table(tmp_path / "edges.parquet", edges.to_dict("list"))
+    put_table(tmp_path / "nodes.parquet", new)
+    told(refusal, read_graph, tmp_path, attach_to=graph)
+    told(['features, column "cell"'], DGI(dim=2, epochs=1).fit(graph).vector, {"cell": lists[1]}, [0])
+    # Nothing at all is missing, of any type.
+    if not nested:
+        nothing = graph.encoding.transform(pa.table({"cell": pa.nulls(1)})).toarray()
+        np.testing.assert_array_equal(graph.encoding.transform(new[:1]).toarray(), nothing)
+
+
+@pytest.mark.parametrize("first", ["lists", "single values"])
+def test_lists_beside_single_values_in_files_of_one_table_are_refused(tmp_path: Path, first: str) -> None:
+    edges = put_table(tmp_path / "edges.parquet", {"source": [0], "target": [1]})
+    for at, kind in enumerate(sorted(["lists", "single values"], key=first.__ne__)):
+        (tmp_path / "nodes").mkdir(exist_ok=True)
+        put_table(tmp_path / "nodes" / f"{at}.parquet", {"id": [at], "x": [["a"]] if kind == "lists" else ["a"]})
+    other = "single values" if first == "lists" else "lists"
+    refusal = ["1.parquet, row 1", 'column "x"', f"found {other}, unlike the rows before"]
+    told(refusal, prepare, edges, tmp_path / "nodes", out=tmp_path / "graph")
+
+
+@pytest.mark.parametrize(
     ("said", "meant"),
     [
         ({"labels": "cty"}, 'Did you mean "city"?'),

@@ -14,6 +14,7 @@ MISSING = ("", "#N/A", "#NA", "N/A", "NA", "n/a", "<NA>", "NULL", "Null", "null"
 """Text that stands for nothing, as pandas, R and databases write it."""
 PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
 """What a boolean may be, in any case: no and yes."""
+READABLE = "text, numbers, booleans, dates, times or lists"
 _LONGEST = 1 + max(map(len, MISSING))
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _TIME = r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?|\d\d:\d\d(:\d\d(\.\d{1,6})?)?)$"
@@ -61,6 +62,8 @@ def plain(values: Any) -> Any:
         return values.cast(pa.time64("us"), safe=False).cast(pa.int64()).cast(pa.timestamp("us"))
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         inner = kind.value_type
+        if types.is_nested(inner):
+            raise UnreadableError(0, READABLE, f"type {kind}")
         numeric = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
         return values.cast(pa.large_list(pa.float64() if numeric else pa.large_string()))
     if types.is_null(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
@@ -73,7 +76,20 @@ def plain(values: Any) -> Any:
             missing = compute.is_in(words, pa.array(MISSING, pa.large_string()))
             words = compute.if_else(missing, None, words) if missing.true_count else words
         return words
-    raise UnreadableError(0, "a column of another type", f"type {kind}")
+    raise UnreadableError(0, READABLE, f"type {kind}")
+
+
+def single(values: Any, expected: str) -> Any:
+    """A column of single values as it is; `UnreadableError` at the first list, if there is one."""
+    import pyarrow as pa
+
+    if "list" not in str(values.type):
+        return values
+    there = plain(values).is_valid().to_numpy(zero_copy_only=False)
+    if there.any():
+        row = int(np.argmax(there))
+        raise UnreadableError(row, expected, shown(plain(values), row))
+    return pa.nulls(len(values))
 
 
 class Distinct(NamedTuple):

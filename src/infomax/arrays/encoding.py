@@ -103,6 +103,8 @@ class Column:
         Different cells and their words are taken from those that are ``kept``, if these rows are among them.
         """
         block: Entries | NDArray[np.float32] | sparse.csr_array
+        if self.kind in ("number", "boolean", "category", "date"):
+            values = cells.single(values, EXPECTED[self.kind])
         seen = next((one for one in kept if one.values.equals(values)), None)
         if self.kind == "category":
             distinct, rows = seen.distinct if seen else cells.distinct(values)
@@ -182,9 +184,10 @@ class Column:
 
 
 EXPECTED = {
-    "type": "text, numbers, booleans, dates, times or lists",
+    "type": cells.READABLE,
     "number": "a finite number (32-bit float)",
     "boolean": "true or false, yes or no, 1 or 0",
+    "category": "a single value",
     "date": "a date or a time such as 2013-05-27 or 2013-05-27 08:30",
     "numbers": "lists of numbers, all of one length",
 }

@@ -65,6 +65,10 @@ class _Found:
     def add(self, values: Any, place: Callable[[int], str], keeps: bool) -> None:
         """Look at some rows of the column; ``place`` names the place of one. If it ``keeps`` them, see `KEPT`."""
         is_list = "list" in str(values.type)
+        if is_list != self.is_list and self.rows > self.missing:  # the files of a table may differ
+            told = "lists" if is_list else "single values"
+            self.bad.setdefault("type", (place(0), f"{told}, unlike the rows before"))
+            return
         try:
             distinct, rows = found = cells.distinct(values, not is_list and self.counts is not None)
         except cells.UnreadableError as error:
