@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from infomax import InputError
-from infomax.errors import shorten, visible
+from infomax.errors import number_of, shorten, visible
 
 
 @pytest.mark.parametrize("send", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copy", "pickle"])
@@ -34,3 +34,11 @@ def test_arrives_in_another_process_as_it_left(send, remedy):
 def test_what_acts_on_a_terminal_is_escaped(text: str, shown: str) -> None:
     assert visible(text) == shown
     assert shown in str(InputError("x", "y", shorten(text)))
+
+
+@pytest.mark.parametrize(
+    ("count", "what", "told"),
+    [(0, "node", "0 nodes"), (1, "class", "1 class"), (2, "class", "2 classes"), (2048, "epoch", "2,048 epochs")],
+)
+def test_one_of_a_thing_is_told_as_one(count: int, what: str, told: str) -> None:
+    assert number_of(count, what) == told

@@ -103,7 +103,7 @@ def test_of_one_changed_edge_only_its_ends_are_reached_in_one_step(kind, hops, c
     model = DGI(dim=8, epochs=2, encoder=partial(PathMean, hops=hops)).fit(today)
     found = model.update(later, model.transform(today))
     assert (found.changes.edges, found.computed) == (1, computed)
-    assert "1 edges came, went or changed; 0 nodes have other features" in str(found.changes)
+    assert "1 edge came, went or changed; 0 nodes with other features" in str(found.changes)
     same = model.update(today, model.transform(today))
     assert (same.changes.edges, same.computed) == (0, 0)
 

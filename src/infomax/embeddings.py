@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from infomax.arrays import checks
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.parquet_columns import ID_ROWS, StoredIds, StoredRows, StoredVectors, find_ids
-from infomax.errors import InputError, meant, shorten
+from infomax.errors import InputError, meant, number_of, shorten
 from infomax.io import vectors as files
 from infomax.io.parts import parquet_files
 from infomax.progress import Progress, silent
@@ -224,7 +224,7 @@ class Embeddings(Searched):
         return np.array(self.vectors, dtype, copy=copy)
 
     def __repr__(self) -> str:
-        return f"Embeddings({self.vectors.shape[0]:,} nodes, {self.vectors.shape[1]:,} dimensions)"
+        return f"Embeddings({number_of(len(self.vectors), 'node')}, {number_of(self.vectors.shape[1], 'dimension')})"
 
     def __getitem__(self, node_id: Hashable) -> NDArray[np.float32]:
         """The vector ``[d]`` of a node."""
@@ -243,7 +243,7 @@ class Embeddings(Searched):
         known, others = self._position, onto._position
         pairs = np.array([(row, others[text]) for text, row in known.items() if text in others], np.int64)
         if self.shape[1] != onto.shape[1] or not len(pairs):
-            found = f"{len(pairs):,} common nodes, {self.shape[1]:,} and {onto.shape[1]:,} dimensions"
+            found = f"{number_of(len(pairs), 'common node')}; dimensions: {self.shape[1]:,} and {onto.shape[1]:,}"
             raise InputError("vectors to align", "common nodes and as many dimensions", found)
         product = np.zeros((self.shape[1], self.shape[1]))
         for rows in np.array_split(pairs, 1 + len(pairs) // SAMPLE):

@@ -68,6 +68,11 @@ def other_extension(path: Path, known: Iterable[str]) -> InputError:
     return InputError(str(path), f"one of {', '.join(known)}", f"the extension {shorten(path.suffix)}")
 
 
+def number_of(count: int, what: str) -> str:
+    """``1 node``, ``1,024 nodes``."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}{'es' if what.endswith('s') else 's'}"
+
+
 def meant(word: object, known: Iterable[str], most: int = 3) -> str:
     """``Did you mean "weight"?``, of what is known and similar, in any case; "" where nothing is."""
     from difflib import get_close_matches

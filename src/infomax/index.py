@@ -16,7 +16,7 @@ from infomax.arrays.hashes import checksum
 from infomax.arrays.integrity import sample_hash
 from infomax.arrays.parquet_columns import StoredVectors
 from infomax.embeddings import Embeddings, Found, Searched, StoredEmbeddings, cosines, nearest
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 from infomax.io.atomic import check_place, replacing
 from infomax.io.json import read_json, write_json
 from infomax.io.parts import ABOUT
@@ -68,7 +68,8 @@ class NeighbourIndex(Searched):
 def described(groups: Groups, recall: float) -> str:
     """The settings of an index and its recall, in words."""
     told = f"{groups.searched} of {len(groups.middles):,} groups of similar nodes searched"
-    return f"{told}, recall@{NEAREST} {recall:.2f} against exact, on {min(SAMPLE, len(groups))} sampled nodes"
+    sample = number_of(min(SAMPLE, len(groups)), "sampled node")
+    return f"{told}, recall@{NEAREST} {recall:.2f} against exact, on {sample}"
 
 
 def open_index(

@@ -14,6 +14,7 @@ from shell import infomax
 
 from infomax import DGI, Embeddings
 from infomax.embeddings import StoredEmbeddings
+from infomax.errors import number_of
 
 
 def said(outcome) -> str:
@@ -75,8 +76,8 @@ def test_every_type_is_taken_to_a_later_graph(folder, run, tmp_path):
     told = said(result)
     assert result.code == 0, told
     for kind, count, new in (("author", 21, 1), ("paper", 61, 1), ("venue", 12, 0)):
-        assert f"{new} nodes are new, 0 have gone; " in told
-        assert f" of {count} vectors were computed" in told
+        assert f"{number_of(new, 'new node')}, 0 gone; " in told
+        assert f" of {count} vectors." in told
         assert infomax("embed", run / kind, later, "--out", tmp_path / f"{kind}.npz").code == 0
         expected, model = Embeddings.read(tmp_path / f"{kind}.npz"), DGI.load(tmp_path / "run2" / kind)
         assert model.graph_.kind == kind
@@ -400,7 +401,10 @@ def test_a_graph_folder_gives_the_vectors_of_memory(folder, tmp_path):
     assert near.startswith("Nearest to 3")
     assert infomax("neighbours", run, "3").out == near
     assert infomax("neighbours", run / "paper", "3").out == near  # which by now holds its vectors in parts
-    assert f"several types of nodes: paper. Name one: {parts}/paper" in said(infomax("neighbours", parts, "3"))
+    assert infomax("neighbours", parts, "3", "--type", "paper").out == near
+    for given, found in ([], "none"), (["--type", "venue"], "venue"):
+        refusal = f"{parts}: expected --type TYPE, one of paper, found {found}."
+        assert refusal in said(infomax("neighbours", parts, "3", *given))
 
 
 def test_another_graph_is_read_as_the_one_trained_on(folder, run, tmp_path):

@@ -34,8 +34,8 @@ def update(*words):
 
 def test_a_run_on_a_later_graph_holds_its_vectors(run, tomorrow, tmp_path):
     told = update(run, tomorrow, "--out", tmp_path / "run2", "--labels", "kind")
-    assert "1 nodes are new, 1 have gone" in told.out
-    computed = int(told.out.split(" of 60 vectors were computed")[0].split()[-1])
+    assert "1 new node, 1 gone; " in told.out
+    computed = int(told.out.split(" of 60 vectors.")[0].split()[-1])
     assert 2 < computed < 60
     for where, graph in (("all.npz", (run, tomorrow)), ("kept.npz", (tmp_path / "run2",))):
         assert infomax("embed", *graph, "--out", tmp_path / where).code == 0
@@ -47,7 +47,7 @@ def test_a_run_on_a_later_graph_holds_its_vectors(run, tomorrow, tmp_path):
     assert same >= 60 - computed
     assert infomax("evaluate", tmp_path / "run2", "--probe", "paper").code == 0  # it has the labels
     again = update(tmp_path / "run2", tomorrow, "--out", tmp_path / "run3")
-    assert "0 of 60 vectors were computed" in again.out
+    assert "Computed: 0 of 60 vectors." in again.out
 
 
 def test_vectors_of_a_file_are_those_of_the_run_or_refused(run, folder, tomorrow, tmp_path):
@@ -61,9 +61,9 @@ def test_vectors_of_a_file_are_those_of_the_run_or_refused(run, folder, tomorrow
         refused(infomax("update", run, tomorrow, "--out", tmp_path / "c", "--vectors", others), "those of another")
     finally:
         (tmp_path / "aside.npy").rename(run / "vectors.npy")
-    assert "60 of 60 vectors were computed" not in told.out
+    assert "60 of 60 vectors." not in told.out
     assert "holds no vectors" in none.err
-    assert "60 of 60 vectors were computed" in none.out
+    assert "60 of 60 vectors." in none.out
     assert not (tmp_path / "c").exists()
 
 
@@ -78,7 +78,7 @@ def test_parts_of_two_models_are_refused(run, tmp_path):
 
 def test_training_goes_on_and_vectors_are_aligned(run, tomorrow, tmp_path):
     told = update(run, tomorrow, "--out", tmp_path / "run2", "--train", "--align")
-    assert "60 of 60 vectors were computed" in told.out
+    assert "60 of 60 vectors." in told.out
     model = DGI.load(tmp_path / "run2")
     kept = np.load(tmp_path / "run2/vectors.npy")
     np.testing.assert_allclose(model.transform(model.graph_).vectors, kept, rtol=1e-4, atol=1e-5)

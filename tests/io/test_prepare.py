@@ -179,7 +179,7 @@ def test_a_column_of_lists_holds_the_features(tmp_path: Path, kind: pa.DataType)
 @pytest.mark.parametrize(
     ("vectors", "parts"),
     [
-        ([[1.0, 2.0], [3.0]], ["row 2", 'column "v"', "a list of 2 numbers", "found 1 numbers"]),
+        ([[1.0, 2.0], [3.0]], ["row 2", 'column "v"', "a list of 2 numbers", "found 1 number."]),
         ([[1.0, 2.0], [3.0, None]], ["row 2", "found [3.0, None]"]),
         ([[1.0, 2.0], [3.0, float("nan")]], ["row 2", "found [3.0, nan]"]),
     ],

@@ -196,7 +196,7 @@ def test_an_npz_can_be_written_by_hand(tmp_path: Path) -> None:
         ({"edges/user.buys.item/edges": [[0], [0]], "nodes/user/edges": [[0], [0]]}, "a key that a graph has"),
         ({"edges/user.buys.item/edges": [[0], [0]], "edges/user.buys.item/ids": [0]}, "a key that a graph has"),
         ({"edges/user.buys.item/edges": [[0], [3]], "nodes/item/ids": [4, 5]}, "row numbers from 0 to 1"),
-        ({"edges/user.buys.item/edges": [[0], [1]], "edges/user.buys.item/weight": [1, 2]}, "1 numbers, one per edge"),
+        ({"edges/user.buys.item/edges": [[0], [1]], "edges/user.buys.item/weight": [1, 2]}, "1 number, one per edge"),
         ({"edges/user.buys.it-em/edges": [[0], [1]]}, "a name of a type without"),
         ({"edges/user.buys.item/edges": [[0], [1]], "nodes/item/ids": [4, 4]}, "nodes of type item, ids"),
     ],

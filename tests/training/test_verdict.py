@@ -130,7 +130,9 @@ def test_a_training_that_ended_while_it_learnt_should_be_longer():
     assert found["causes"] == ["The loss was falling when it ended, after 3 epochs."]
     short = judge(report(steps=3), Graph.from_arrays(EDGES, FEATURES))
     assert short["causes"][0] == "The weights have hardly changed, in 3 steps with a learning rate of 0.001."
-    assert short["next"][0] == "Train longer, by --epochs or --steps."  # the rate is the usual one already
+    assert short["next"] == ["Train longer, by --epochs or --steps."]  # the rate is the usual one already
+    once = judge(report(steps=1), Graph.from_arrays(EDGES, FEATURES))
+    assert once["causes"] == ["The weights have hardly changed, in 1 step with a learning rate of 0.001."]
     stopped = judge(report(stopped_early=True), Graph.from_arrays(EDGES, FEATURES))
     assert stopped["causes"] == ["The cause is not evident."]
 

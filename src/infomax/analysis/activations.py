@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from infomax.analysis.pairs import Pairs
 from infomax.analysis.report import Chapter
 from infomax.analysis.style import DIVERGING, INK, PAPER, panels
+from infomax.errors import number_of
 
 EXAMPLES = 100
 
@@ -39,9 +40,9 @@ def activations(pairs: Pairs) -> Chapter:
     ]
     if biased.any():
         story.append(
-            f"{int(biased.sum())} dimensions are biased: they have the same sign in nearly all patches, real or "
-            f"corrupted. On average they add {push['positives']:+.1f} to the score of a positive and "
-            f"{push['negatives']:+.1f} to that of a negative; all other dimensions together add "
+            f"Biased, with the same sign in nearly all patches, real or corrupted: "
+            f"{number_of(int(biased.sum()), 'dimension')}. On average that adds {push['positives']:+.1f} to the score "
+            f"of a positive and {push['negatives']:+.1f} to that of a negative; all other dimensions together add "
             f"{rest['positives']:+.1f} and {rest['negatives']:+.1f}."
         )
     else:

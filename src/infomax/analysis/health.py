@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from infomax.analysis.report import Chapter
 from infomax.analysis.style import BASELINE, COLOURS, DASHED, panels
 from infomax.arrays.resemblance import MEANING, in_words
+from infomax.errors import number_of
 from infomax.evaluation.metrics import singular_values
 
 CURVES = {
@@ -30,8 +31,8 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
     if "loss" in report:
         spread, guessing = report["summary_spread"], report.get("guessing_loss", 0.6931)  # older runs have none
         story += [
-            f"Training ran for {report['epochs']:,} epochs in {report['seconds']:.0f} seconds and kept the weights of "
-            f"epoch {report['kept_epoch']:,}. With these the loss is {report['loss']:.4f} (at first "
+            f"Training ran for {number_of(report['epochs'], 'epoch')} ({report['seconds']:.0f} s) and kept the weights "
+            f"of epoch {report['kept_epoch']:,}. With these the loss is {report['loss']:.4f} (at first "
             f"{report['curve']['loss'][0]:.4f}; guessing gives {guessing:.4f}), and the discriminator classifies "
             f"{100 * report['discriminator_accuracy']:.1f} % of the patches correctly.",
             f"The standard deviation of the summary's entries is only {spread:.4f}: the summary is nearly constant, so "
@@ -41,8 +42,8 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
             else f"The standard deviation of the summary's entries is {spread:.3f}.",
         ]
     story.append(
-        f"The vectors use {rank:.0f} of their {d} dimensions (effective rank); {dead} dimensions are dead, that is, "
-        "they hardly vary between nodes. Dashed lines mark the epoch that was kept and the effective rank."
+        f"The vectors use {rank:.0f} of their {number_of(d, 'dimension')} (effective rank). Dead, as they hardly vary "
+        f"between nodes: {number_of(dead, 'dimension')}. Dashed lines mark the epoch that was kept and the rank."
     )
     if "resemblance" in report:  # older runs have none
         story.append(f"Features: {in_words(report['resemblance'])}. {MEANING}")

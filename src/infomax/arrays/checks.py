@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from infomax.arrays.adjacency import transposed
-from infomax.errors import InputError, shorten, whole
+from infomax.errors import InputError, number_of, shorten, whole
 
 NUMBERS = "biufO"
 """The kinds of dtype that hold real numbers, or objects that may be numbers."""
@@ -44,7 +44,7 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
     """Ids ``[N]`` as int64 or as str objects; unique, and all of one type."""
     column = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=object)
     if column.shape != (n,):
-        raise InputError("ids", f"{n} ids, one per node", f"shape {list(column.shape)}")
+        raise InputError("ids", f"{number_of(n, 'id')}, one per node", f"shape {list(column.shape)}")
     if column.dtype.kind not in "iu":
         column = column.astype(object)
         kinds = {"integer" if isinstance(i, int | np.integer) else type(i).__name__ for i in column.tolist()}
@@ -85,7 +85,7 @@ def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[A
         # Ids used as row numbers would make a graph of mostly isolated nodes, and one id can exhaust the memory.
         most = max(100_000, 20 * edges.shape[1])
         if n > most:
-            expected = f"row numbers below {most:,}, as there are {edges.shape[1]:,} edges"
+            expected = f"row numbers below {most:,}, for {number_of(edges.shape[1], 'edge')}"
             remedy = "If these are ids, number the nodes from 0 and give the ids as ids; else give the number of nodes."
             raise InputError("edges", expected, str(n - 1), remedy)
     if n > MOST_NODES:
@@ -114,7 +114,7 @@ def check_links(edges: NDArray[Any], weight: ArrayLike | None, shape: tuple[int,
     ones = np.ones(edges.shape[1], dtype=bool)
     values = ones if weight is None else check_array("weight", weight, NUMBERS, "numbers", np.float32)
     if values.shape != ones.shape:
-        raise InputError("weight", f"{len(ones)} numbers, one per edge", f"shape {list(values.shape)}")
+        raise InputError("weight", f"{number_of(len(ones), 'number')}, one per edge", f"shape {list(values.shape)}")
     # Half the memory, and the time, of 64 bits; those without a sign are the same numbers.
     rows, columns = edges.view(np.int32) if edges.dtype == np.uint32 else edges.astype(np.int32, copy=False)
     return sparse.coo_array((values, (rows, columns)), shape=shape)
@@ -239,7 +239,7 @@ def check_column(name: str, column: Any, n: int, kinds: str, expected: str, dtyp
     values = check_array(name, column, kinds, expected, dtype)
     if values.shape != (n,):
         remedy = "Choose one of its columns." if values.ndim == 2 else ""
-        raise InputError(name, f"{n} values, one per node", f"shape {list(values.shape)}", remedy)
+        raise InputError(name, f"{number_of(n, 'value')}, one per node", f"shape {list(values.shape)}", remedy)
     return values
 
 
@@ -259,7 +259,7 @@ def check_labels(name: str, column: ArrayLike, n: int) -> NDArray[Any]:
         values = check_column(name, np.asarray(column, dtype=object), n, "O", "text")
         return np.array([str(i) if isinstance(i, str) or str(i) not in _MISSING else "" for i in values], dtype=object)
     if values.ndim not in (1, 2) or len(values) != n:
-        raise InputError(name, f"{n} rows, one per node", f"shape {list(values.shape)}")
+        raise InputError(name, f"{number_of(n, 'row')}, one per node", f"shape {list(values.shape)}")
     missing = np.isnan(values)
     if missing.any() and (values[~missing] % 1 == 0).all():  # integers stored as floats, since integers have no NaN
         return np.where(missing, -1, values).astype(np.int64)

@@ -29,7 +29,7 @@ from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.parquet_columns import StoredColumns, StoredIds, StoredRows
 from infomax.arrays.scaling import Statistics
 from infomax.arrays.table import MappedTable, SparseRows
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 
 FORMAT = 1
 ABOUT, STARTS, NEIGHBOURS, WEIGHTS = "graph.json", "indptr.npy", "indices.npy", "weights.npy"
@@ -57,7 +57,7 @@ def map_folder(path: Path) -> dict[str, Any]:
     statistics = _statistics(path / ABOUT, about)
     wanted = {"id", *(LABEL + name for name in about["labels"]), *(SPLIT + name for name in about["splits"])}
     if len(ids) != n or not wanted <= set(ids.names) or str(ids.type) not in ("int64", "string"):
-        expected = f"{n} rows of {', '.join(sorted(wanted))}, with ids of int64 or string"
+        expected = f"{number_of(n, 'row')} of {', '.join(sorted(wanted))}, with ids of int64 or string"
         raise InputError(str(path / NODES), expected, f"{len(ids)} of {', '.join(ids.names)}", AGAIN)
     features, of_features = map_features(path, about["files"], (n, width))
     check_once(path, about["files"], folder_hash(path), [(arrays, n), *([(of_features, width)] if of_features else [])])
@@ -184,7 +184,7 @@ def _statistics(file: Path, about: dict[str, Any]) -> Statistics:
         if not np.isfinite([statistics.mean, statistics.variance]).all():
             raise ValueError("infinity, or what is not a number")
     except (ValueError, LookupError, TypeError, OverflowError) as error:
-        expected = f"the statistics of {len(about['feature_names'])} features"
+        expected = f"the statistics of {number_of(len(about['feature_names']), 'feature')}"
         raise InputError(str(file), expected, str(error), AGAIN) from None
     return statistics
 

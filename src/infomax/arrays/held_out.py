@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from infomax.arrays.checks import check_array
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 
 
 def split_edges(adjacency: sparse.csr_array, share: float, seed: int) -> tuple[sparse.csr_array, NDArray[np.int64]]:
@@ -20,7 +20,7 @@ def split_edges(adjacency: sparse.csr_array, share: float, seed: int) -> tuple[s
     pairs = np.unique(low * n + high)
     count = round(share * len(pairs)) if 0 < share < 1 else 0
     if not 0 < count < len(pairs):
-        expected = f"a share between 0 and 1 that divides the {len(pairs):,} pairs of joined nodes in two"
+        expected = f"a share between 0 and 1 that divides the {number_of(len(pairs), 'pair')} of joined nodes in two"
         raise InputError("share of edges to hold out", expected, str(share), "Use 0.1, for example.")
     chosen = np.sort(np.random.default_rng(seed).choice(pairs, count, replace=False))
     keep = ~np.isin(low * n + high, chosen)

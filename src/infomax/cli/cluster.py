@@ -14,7 +14,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, result_file, threaded
 from infomax.cli.runs import RunOfTypes, of_type, written_once
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,8 +74,8 @@ def cluster(
     if out is not None:
         write_result(out, _columns(found))
         told = (
-            f"{len(of_type):,} nodes{' of ' + kind if kind else ''}, {clusters.max() + 1} clusters"
-            for kind, (of_type, clusters) in found.items()
+            f"{number_of(len(nodes), 'node')}{' of ' + kind if kind else ''}, {clusters.max() + 1} clusters"
+            for kind, (nodes, clusters) in found.items()
         )
         show.wrote(f"{out} ({'; '.join(told)})", began)
 

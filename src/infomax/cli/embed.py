@@ -13,7 +13,7 @@ from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.options import KNOWN_FEATURES, Device, NodesArgument, choosing, open_graph, threaded, writable
 from infomax.cli.runs import RunOrRuns, of_type, per_run
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, number_of, shorten
 
 if TYPE_CHECKING:
     from infomax.estimator import DGI
@@ -118,7 +118,7 @@ def embed(
         if in_parts:
             with show.Steps("embed", source.num_nodes, "Go on with the same command.") as steps:
                 model.write_vectors(source, out, smooth=smooth, own=own, half=half, progress=steps.at)
-            show.wrote(f"{out} ({source.num_nodes:,} nodes)", began)
+            show.wrote(f"{out} ({number_of(source.num_nodes, 'node')})", began)
             return
     check_extension(out)
     if half:

@@ -15,7 +15,7 @@ from infomax.cli.app import app
 from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
 from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, threaded
 from infomax.cli.runs import SourceArgument, of_type, per_run
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, number_of, shorten
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,7 +134,7 @@ def evaluate(
             rows = [vectors_row(str(source), scored.vectors, codes, splits, measure, begun, progress=steps.at)]
             rows.append(majority(codes, splits))
     values = [row.to_dict() for row in rows]
-    title = f"{', '.join(names)}: {probe} probe, {name}, {int(known(codes).sum()):,} labelled nodes"
+    title = f"{', '.join(names)}: {probe} probe, {name}, {number_of(int(known(codes).sum()), 'labelled node')}"
     show.scores(title, values)
     if isinstance(scored, DGI):
         unit = "accuracy in %" if rows[0].metric == "accuracy" else rows[0].metric
@@ -164,7 +164,7 @@ def _evaluate_edges(
         rows, count = compare_links(model, smooth, progress=steps.at)
     held_out = model.graph_.held_out is not None
     kind = "held out from training" if held_out else "seen in training"
-    title = f"{count:,} edges, {kind}, against as many random pairs of nodes"
+    title = f"{number_of(count, 'edge')}, {kind}, against as many random pairs of nodes"
     show.links(f"{source}: {title}", rows)
     add_scores(source, f"{title}, AUC", {f"{row['method']}, {row['score']}": row["auc"] for row in rows})
     if not held_out:
@@ -207,7 +207,7 @@ def _read_labelled(stored: StoredEmbeddings, sources: Mapping[str, LabelSource])
     wanted = [identifier for source in sources.values() for identifier in source.ids.tolist()]
     rows = np.sort(np.fromiter(stored.ids.find(wanted).values(), dtype=np.int64))
     if not len(rows):
-        found = f"none of them among {len(wanted):,} labelled nodes"
+        found = f"none of them among {number_of(len(wanted), 'labelled node')}"
         raise InputError("labels", f"some of these nodes (as {shorten(stored.ids[0])})", found)
     return Embeddings(stored.vectors[rows], stored.ids[rows])
 

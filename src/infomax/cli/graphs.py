@@ -11,7 +11,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.options import COLUMNS, GROUPS, Directed, GraphArgument, Labels, NodesArgument, choosing, open_graph
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,11 +130,11 @@ def _told(column: Column, called: str | None) -> tuple[str, ...]:
         parts = ["hashed words" if column.kind in ("text", "tokens") else "value"]
         if column.kind == "category":
             values = len(learnt["values"])
-            parts = [f"{values} value{'' if values == 1 else 's'}", *(["the rest"] if learnt["rest"] else [])]
+            parts = [number_of(values, "value"), *(["the rest"] if learnt["rest"] else [])]
         elif column.kind == "date":
             parts = learnt["parts"]
         told = ", ".join([*parts, *(["missing"] if column.missing else [])])
-        becomes.append(f"{count:,} feature{'' if count == 1 else 's'}: {told}")
+        becomes.append(f"{number_of(count, 'feature')}: {told}")
     if column.name == called:
         becomes.append("the names of nodes")
     distinct = "many" if column.distinct is None else f"{column.distinct:,}"
@@ -205,9 +205,8 @@ def convert(
 def _classes(column: NDArray[Any]) -> str:
     """The number of classes in a column ``[N]``, or of labels in ``[N, C]``."""
     if column.ndim == 2:
-        return f"{column.shape[1]} labels, several per node"
-    count = len(set(column.tolist()) - {"", None, -1})
-    return f"{count} class" + ("" if count == 1 else "es")
+        return f"{number_of(column.shape[1], 'label')}, several per node"
+    return number_of(len(set(column.tolist()) - {"", None, -1}), "class")
 
 
 @datasets.callback()
@@ -232,7 +231,8 @@ def fetch(name: Annotated[str, typer.Argument(help="A data set's name.")]) -> No
 
     with show.Steps(name, None) as steps:
         paths = fetch_dataset(name, steps.at)
-    show.out.print(f"{name}: {len(paths)} files" + (f" in {paths[0].parent}" if paths else ", inside the package"))
+    where = f" in {paths[0].parent}" if paths else ", inside the package"
+    show.out.print(f"{name}: {number_of(len(paths), 'file')}{where}")
 
 
 @datasets.command()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, number_of, shorten
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,13 +81,13 @@ def aligned(
         return values
     known = list(known)
     if numbered and list(map(str, known)) != list(map(str, ids.tolist())):
-        expected, found = f"the nodes 0 to {len(ids) - 1:,} in their order", f"{len(known):,} ids"
+        expected, found = f"the nodes 0 to {len(ids) - 1:,} in their order", number_of(len(known), "id")
         remedy = "An .npy holds no ids: embed to another format."
         raise InputError("labels", expected, f"{found} (as {shorten(known[0])})", remedy)
     position = {str(identifier): row for row, identifier in enumerate(known)}
     rows = [position.get(str(identifier), -1) for identifier in ids.tolist()]
     if max(rows) < 0:
-        found = f"none of them among {len(known):,} ids (as {shorten(known[0])})"
+        found = f"none of them among {number_of(len(known), 'id')} (as {shorten(known[0])})"
         raise InputError("labels", f"some of these nodes (as {shorten(ids[0])})", found)
     if missing is None:
         missing = "" if values.dtype == object else -1

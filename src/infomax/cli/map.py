@@ -14,7 +14,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, threaded, writable
 from infomax.cli.runs import RunOfTypes, of_type, sampled_rows
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +113,7 @@ def _part(run: Path, types: Sequence[str], color: str | None, seed: int, device:
     check_color([graph.target(kind) for kind in types] or [graph], color)
     rows = sampled_rows(model, SAMPLE, seed)
     found = model.transform(model.graph_, rows=rows)
-    drawn = f"{len(found):,} nodes"
+    drawn = number_of(len(found), "node")
     if rows is not None:
         drawn = f"{len(rows):,} of {graph.num_nodes:,} nodes, drawn at random with seed {seed}"
     number = best_k(choose_k(found.vectors, seed=seed, progress=steps.at))

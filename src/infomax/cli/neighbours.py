@@ -13,7 +13,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, result_file
 from infomax.cli.runs import SourceArgument, of_type, written_once
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, number_of, shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,8 +95,8 @@ def neighbours(
         from infomax.io.result_files import write_result
 
         write_result(out, _columns(searched, blocks))
-        many = len(searched.ids) if everything else len(wanted)
-        show.wrote(f"{out} ({min(k, len(searched.ids) - 1)} neighbours of {many:,} nodes)", began)
+        each, many = min(k, len(searched.ids) - 1), len(searched.ids) if everything else len(wanted)
+        show.wrote(f"{out} ({number_of(each, 'neighbour')} of {number_of(many, 'node')})", began)
     if isinstance(searched, index.NeighbourIndex):
         show.out.print(str(searched))
 

@@ -55,16 +55,16 @@ def _of_type(context: typer.Context, run: Path) -> Path:
 def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
     from infomax.io.parts import has_parts
 
-    source = _of_type(context, source)
     if not source.exists():
         raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
-    if source.is_file() or has_parts(source):
-        return source
-    parts = [path.name for path in sorted(source.iterdir()) if path.is_dir() and has_parts(path)]
-    if parts and not (source / "config.json").exists():
-        found = f"those of several types of nodes: {', '.join(parts)}"
-        raise InputError(str(source), "vectors of one type", found, f"Name one: {source / parts[0]}.")
-    return _all_finished(source)
+    apart = source.is_dir() and not (source / "config.json").exists()
+    if apart and (kinds := [path.name for path in sorted(source.iterdir()) if has_parts(path)]):
+        kind: str = context.params.get("type") or "none"
+        if kind not in kinds:
+            raise InputError(str(source), f"--type TYPE, one of {', '.join(kinds)}", kind)
+        return source / kind
+    source = _of_type(context, source)
+    return source if source.is_file() or has_parts(source) else _all_finished(source)
 
 
 def per_run(

@@ -13,7 +13,7 @@ from infomax.cli.app import Grouped, app
 from infomax.cli.embed import open_run
 from infomax.cli.options import KNOWN_FEATURES, Device, GraphArgument, Labels, choosing
 from infomax.cli.runs import RunOrRuns, per_run
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 
 
 @app.command(cls=Grouped)
@@ -73,5 +73,5 @@ def update(
         with show.training_progress("epochs", "Go on with the same command and --resume.") as progress:
             found = model.update(later, before, train=True, align=align, run=out, progress=progress)
     show.out.print(f"{found.changes}.")
-    show.out.print(f"{found.computed:,} of {later.num_nodes:,} vectors were computed.")
+    show.out.print(f"Computed: {found.computed:,} of {number_of(later.num_nodes, 'vector')}.")
     show.wrote(f"{out}/", began)

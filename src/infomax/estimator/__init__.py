@@ -16,7 +16,7 @@ import torch
 
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.embeddings import EmbeddingParts, Embeddings
-from infomax.errors import InputError, whole
+from infomax.errors import InputError, number_of, whole
 from infomax.estimator.assembly import assemble, check_graph, suited
 from infomax.estimator.assembly import build as build
 from infomax.estimator.later import Later
@@ -139,7 +139,7 @@ class DGI(Later, Parameters):
                 fingerprint |= {"weights to start from": start.model.hash_[:12]} if start else {}
             if folder is not None:
                 resumed = resume(training, graph, folder, fingerprint)
-            done = f"of {len(training.history)} epochs and {training.position} steps"
+            done = f"of {number_of(len(training.history), 'epoch')} and {number_of(training.position, 'step')}"
             same |= fingerprint | {"run folder": "none" if folder is None else "given", "checkpoint": done}
         config = None
         with ranks.together():

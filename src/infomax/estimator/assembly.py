@@ -12,7 +12,7 @@ from infomax.arrays.made import made
 from infomax.arrays.resemblance import OWN, unlike
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import warn_if_zero
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 from infomax.graphs.graph import Graph
 from infomax.io import memory
 from infomax.kernels import Backend, room
@@ -99,8 +99,8 @@ def suited(preset: Preset, graph: Graph, resemblance: Callable[[Graph, Scaler], 
         return dataclasses.replace(preset, smooth=HOPS), told
     if unlike(alike := resemblance(graph, graph.scaler(preset.scale)), graph.seen().edges):
         count = min(OWN, graph.num_features)
-        told = f"the vectors hold {count} numbers of the node's own features as well, because neighbours resemble each"
-        told = f"{told} other no more than random pairs do ({alike:.3f}); --own 0: not"
+        told = f"the vectors hold {number_of(count, 'number')} of the node's own features as well, because neighbours"
+        told = f"{told} resemble each other no more than random pairs do ({alike:.3f}); --own 0: not"
         return dataclasses.replace(preset, own=OWN), told
     return preset, ""
 

@@ -14,7 +14,7 @@ from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.relations import Step, steps
 from infomax.embeddings import rows_by_id
-from infomax.errors import InputError, meant, shorten, within
+from infomax.errors import InputError, meant, number_of, shorten, within
 from infomax.graphs.graph import Graph
 from infomax.io.attach import Links, attach_near
 from infomax.kernels import Backend
@@ -102,7 +102,7 @@ class KnownGraph:
             self.rows[kind] = rows_by_id(known.ids)
         rows = self.rows[kind] if kind in self.rows else find_ids(known.ids, ids)
         if unknown := [identifier for identifier in ids if str(identifier) not in rows]:
-            expected = f"ids of the {known.num_nodes:,} known nodes{f' of type {kind}' if kind else ''}"
+            expected = f"ids of the {number_of(known.num_nodes, 'known node')}{f' of type {kind}' if kind else ''}"
             raise InputError(where, expected, shorten(unknown[0]))
         weight = checks.check_array(where, weighed, checks.NUMBERS, "numbers", np.float32)
         if weight.ndim != 1 or not (np.isfinite(weight) & (weight >= 0)).all():
@@ -121,7 +121,7 @@ class KnownGraph:
                 features = [self._in_order(one) for one in features]
         values = checks.check_features(features, count)
         if values.shape[1] != len(self.names):
-            raise InputError("features", f"{len(self.names)} numbers per node", str(values.shape[1]))
+            raise InputError("features", f"{number_of(len(self.names), 'number')} per node", str(values.shape[1]))
         return values
 
     def _in_order(self, features: Mapping[str, Any]) -> list[Any]:

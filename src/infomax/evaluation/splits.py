@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, number_of, shorten
 
 Splits: TypeAlias = Mapping[str, NDArray[np.bool_]]
 """Name ("train", "validation", "test") -> ``[N]`` bool."""
@@ -32,7 +32,8 @@ def encode_labels(column: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
         known = values != ""
     classes, codes = np.unique(values[known], return_inverse=True)
     if len(classes) < 2:
-        raise InputError("labels", "at least two classes", f"{len(classes)} among {int(known.sum())} labelled nodes")
+        found = f"{len(classes)} among {number_of(int(known.sum()), 'labelled node')}"
+        raise InputError("labels", "at least two classes", found)
     encoded = np.full(len(column), -1, dtype=np.int64)
     encoded[known] = codes
     return encoded, [str(name) for name in classes]
@@ -71,7 +72,8 @@ def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> list[S
     labelled = np.flatnonzero(codes >= 0)
     sizes = np.unique(codes[labelled], return_counts=True)[1]
     if not (sizes >= 3).any():
-        raise InputError("labels", "a class of three nodes or more", f"at most {max(sizes, default=0)} nodes per class")
+        found = f"at most {number_of(max(sizes, default=0), 'node')} per class"
+        raise InputError("labels", "a class of three nodes or more", found)
     # One sort, not one pass over the nodes per class: there may be thousands. Stable, so that only the seed decides.
     groups = np.split(labelled[np.argsort(codes[labelled], kind="stable")], np.cumsum(sizes)[:-1])
     splits: list[Splits] = []

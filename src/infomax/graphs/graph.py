@@ -17,7 +17,7 @@ from infomax.arrays.held_out import split_edges
 from infomax.arrays.made import made, make
 from infomax.arrays.relations import find_paths, named_path, steps
 from infomax.arrays.table import Table
-from infomax.errors import InputError, meant, whole
+from infomax.errors import InputError, meant, number_of, whole
 from infomax.io import pyg
 from infomax.io.attributes import Attributed, from_attributes
 from infomax.io.columns import Columns
@@ -50,11 +50,12 @@ class Graph(Record):
         return sum(between, self.edges.degrees())
 
     def __repr__(self) -> str:
-        arrows = f"{self.num_edges:,} {'directed edges' if self.directed else 'edges'}"
+        arrows = number_of(self.num_edges, "directed edge" if self.directed else "edge")
         if not self.kind:
-            return f"Graph({self.num_nodes:,} nodes, {arrows}, {self.num_features:,} features)"
+            return f"Graph({number_of(self.num_nodes, 'node')}, {arrows}, {number_of(self.num_features, 'feature')})"
         types: dict[str, Record] = {self.kind: self, **self.others}
-        each = (f"{one.num_nodes:,} of type {kind} with {one.num_features:,} features" for kind, one in types.items())
+        widths = ((kind, one.num_nodes, number_of(one.num_features, "feature")) for kind, one in types.items())
+        each = (f"{count:,} of type {kind} with {features}" for kind, count, features in widths)
         return f"Graph(nodes: {', '.join(each)}; {arrows})"
 
     def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:

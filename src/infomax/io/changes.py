@@ -14,7 +14,7 @@ from scipy import sparse
 from infomax.arrays.blocks import BLOCK_BYTES
 from infomax.arrays.relations import Step
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 from infomax.io.record import Record
 
 Mask = NDArray[np.bool_]
@@ -107,8 +107,8 @@ class Changes:
         new = int((self.before < 0).sum())
         changed = int((self.features & (self.before >= 0)).sum())
         return (
-            f"{new:,} nodes are new, {self.gone:,} have gone; {self.edges:,} edges came, went or changed; "
-            f"{changed:,} nodes have other features"
+            f"{number_of(new, 'new node')}, {self.gone:,} gone; {number_of(self.edges, 'edge')} came, went or changed; "
+            f"{number_of(changed, 'node')} with other features"
         )
 
 

@@ -14,7 +14,7 @@ from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.made import DEGREE_NAMES, degree_features, made
 from infomax.arrays.sparsity import stack
 from infomax.arrays.table import Table
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, number_of, shorten
 from infomax.io.columns import listed
 from infomax.io.record import Record
 
@@ -82,4 +82,4 @@ def _difference(graph: Record, one: Record, what: str) -> str:
     if what == "directed":
         return "a directed graph" if graph.directed else "an undirected graph"
     strange = [name for name in graph.feature_names if name not in set(one.feature_names)]
-    return f"{graph.num_features:,} features" + (f", among them {shorten(strange[0])}" if strange else "")
+    return number_of(graph.num_features, "feature") + (f", among them {shorten(strange[0])}" if strange else "")

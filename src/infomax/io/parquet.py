@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.parquet_columns import readable
-from infomax.errors import InputError, library, place
+from infomax.errors import InputError, library, number_of, place
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names
 
 INDEX = "__index_level_"
@@ -199,8 +199,8 @@ class ArrowBlock(Block):
         width = widths.setdefault(column, int(lengths[0]) if len(lengths) else 0)
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))
-            expected = f"a list of {width} numbers, as in the rows before"
-            raise InputError(self.place(row, column), expected, f"{lengths[row]} numbers")
+            expected = f"a list of {number_of(width, 'number')}, as in the rows before"
+            raise InputError(self.place(row, column), expected, number_of(lengths[row], "number"))
         return _floats(values.flatten()).reshape(-1, width)
 
 

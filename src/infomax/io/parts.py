@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 from infomax.io import parquet
 from infomax.io.json import json_hash, read_json, to_json, write_json
 
@@ -74,7 +74,7 @@ def parquet_files(path: Path) -> list[Path]:
     count = -(-nodes // size)
     if len(paths) != count or records is None:
         found = f"{len(paths):,} of an embedding that was interrupted" if records is None else f"{len(paths):,}"
-        raise InputError(str(path), f"{count:,} parts", found, _AGAIN)
+        raise InputError(str(path), number_of(count, "part"), found, _AGAIN)
     for name, note in expected_parts(run, nodes, size).items():
         if reason := damage(path / name, note, records.get(name), whole=False):
             raise InputError(str(path / name), "a part as infomax embed wrote it", reason, _AGAIN)
@@ -155,7 +155,7 @@ def _read_notes(paths: list[Path]) -> list[Note | None]:
             said, rows = (file.metadata.metadata or {}).get(_KEY), file.metadata.num_rows
             notes.append(None if said is None else Note(**json.loads(said)))
             if (note := notes[-1]) is not None and rows != note.stop - note.first:
-                raise InputError(str(path), f"{note.stop - note.first:,} rows", f"{rows:,}", _AGAIN)
+                raise InputError(str(path), number_of(note.stop - note.first, "row"), f"{rows:,}", _AGAIN)
     return notes
 
 

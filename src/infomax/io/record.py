@@ -21,7 +21,7 @@ from infomax.arrays.made import MADE, made, make, usual
 from infomax.arrays.relations import Relation
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Features, Table
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, number_of, shorten
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +289,7 @@ class Record:
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
         if len(feature_names) != values.shape[1]:
-            raise InputError("feature_names", f"{values.shape[1]} names", str(len(feature_names)))
+            raise InputError("feature_names", number_of(values.shape[1], "name"), str(len(feature_names)))
         if encoding is not None and encoding.feature_names != list(feature_names):
             raise InputError("encoding", "the features of the graph", f"{len(encoding.feature_names)} others")
         return cls(

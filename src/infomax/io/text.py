@@ -16,7 +16,7 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.errors import InputError, place, shorten
+from infomax.errors import InputError, number_of, place, shorten
 from infomax.io.blocks import Block, NotNumbersError, check_column_names
 from infomax.io.pieces import opened_packed, pieces
 
@@ -246,8 +246,9 @@ def _rows(path: Path) -> Iterator[Row]:
                 if row:
                     width = width or len(row)
                     if len(row) != width:
+                        expected = f"{number_of(width, 'column')}, as in the header"
                         remedy = "A cell that holds the delimiter or a line break needs double quotes."
-                        raise InputError(place(path, line), f"{width} columns, as in the header", str(len(row)), remedy)
+                        raise InputError(place(path, line), expected, str(len(row)), remedy)
                     yield line, row
                 line = reader.line_num + 1
         except csv.Error as error:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from infomax.arrays.checks import check_ids
 from infomax.arrays.folder import map_array
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError, other_extension, place, shorten, within
+from infomax.errors import InputError, number_of, other_extension, place, shorten, within
 from infomax.io import parquet, text
 from infomax.io.archive import read_arrays, write_arrays
 from infomax.io.atomic import replacing
@@ -252,7 +252,8 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any]]:
             ids.append(identifier)
             values.frombytes(numbers.tobytes())
     if len(ids) != count:
-        raise InputError(str(path), f"{count} vectors, as its first line says", str(len(ids)), "Was it cut short?")
+        expected = f"{number_of(count, 'vector')}, as its first line says"
+        raise InputError(str(path), expected, str(len(ids)), "Was it cut short?")
     return typed(ids), np.array(values, dtype=np.float32).reshape(count, dim)
 
 

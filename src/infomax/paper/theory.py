@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from infomax.analysis.report import Chapter
 from infomax.analysis.style import BASELINE, BELOW, COLOURS, DASHED, INK, PAPER, panels
+from infomax.errors import number_of
 
 SmallGraph: TypeAlias = frozenset[tuple[int, int]]
 """The edges (i, j), i < j, of a graph with few nodes."""
@@ -184,9 +185,7 @@ def _story(
         "is counted once for each graph that has it: for the constant readout the bound is "
         f"{named['constant']['bound']:g}, more than chance. Summed over summaries, it equals the error.",
         "Corollary 1: the best summary has as many states as there are graphs. The least error of all readouts with "
-        + ", ".join(
-            f"{count} {'state' if count == 1 else 'states'} is {least[count]:.3f}" for count in (1, 2, 5, graphs - 1)
-        )
+        + ", ".join(f"{number_of(count, 'state')} is {least[count]:.3f}" for count in (1, 2, 5, graphs - 1))
         + f", and only {graphs} states reach {least[graphs]:.3f}.",
         "Theorem 2: now the classifier is given the vector of one node, computed from the node's patch (all within two "
         f"hops), and the summary of the graph. In the {patches} connected graphs the patch of a node with most "

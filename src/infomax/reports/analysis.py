@@ -20,6 +20,7 @@ from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter, write_report
 from infomax.analysis.scores import scores
 from infomax.arrays.made import told
+from infomax.errors import number_of
 from infomax.estimator import DGI
 from infomax.evaluation.probes import choose_probe, score_splits
 from infomax.evaluation.splits import Splits, encode_labels
@@ -54,9 +55,9 @@ def write_analysis(
     graph, parts = model.graph_, model.preset_.describe()
     verdict = model.health_.get("verdict")  # older runs have none
     lead = (f"{words(verdict)} " if verdict else "") + (
-        f"{drawn}{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
-        f"{told(graph.feature_names) or f'{graph.num_features:,} features'}. "
-        f"{parts['encoder']['part']} encoder of {model.model_.encoder.out_dim} dimensions, corruption "
+        f"{drawn}{number_of(graph.num_nodes, 'node')}, {number_of(graph.num_edges, 'edge')}, "
+        f"{told(graph.feature_names) or number_of(graph.num_features, 'feature')}. "
+        f"{parts['encoder']['part']} encoder of {number_of(model.model_.encoder.out_dim, 'dimension')}, corruption "
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )
     # All chapters are made before the first is written, so that an interruption leaves no half of a report.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.resemblance import OWN
 from infomax.arrays.scaling import Scale
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 from infomax.estimator import DGI
 from infomax.evaluation import links
 from infomax.evaluation.probes import Probe, Score, score_splits
@@ -111,7 +111,7 @@ def variants(model: DGI, smooth: int | None = None) -> Variants:
     """
     hops = smooth or model.preset_.smooth or HOPS
     count = min(model.preset_.own or OWN, model.graph_.num_features)
-    smoothed, beside = f", smoothed over {hops} hops", f", own {count}"
+    smoothed, beside = f", smoothed over {number_of(hops, 'hop')}", f", own {count}"
     found = {
         "DGI, plain": {"smooth": 0, "own": 0},
         f"DGI{smoothed}": {"smooth": hops, "own": 0},
@@ -154,7 +154,7 @@ def encoders(
         if tried:
             kinds = tried if method == "DGI" else kinds
         elif smooth:
-            kinds[f"{method}, smoothed over {smooth} hops"] = {"smooth": smooth}
+            kinds[f"{method}, smoothed over {number_of(smooth, 'hop')}"] = {"smooth": smooth}
         for name, options in kinds.items():
             yield name, encoder.transform(model.graph_, rows=rows, **options).vectors
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from infomax.arrays.made import made
 from infomax.arrays.resemblance import DIFFERENT, OWN
 from infomax.arrays.sparsity import dense
+from infomax.errors import number_of
 from infomax.graphs.graph import Graph
 
 NOT_TRAINED, NOTHING, WEAK, GOOD = "not trained", "learnt nothing", "weak", "good"
@@ -103,7 +104,7 @@ def _facts(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
     nodes, edges = graph.num_nodes, graph.num_edges
     if nodes < FEW:
         yield (
-            f"There {'is only 1 node' if nodes == 1 else f'are only {nodes} nodes'}{seen}.",
+            f"There {'is' if nodes == 1 else 'are'} only {number_of(nodes, 'node')}{seen}.",
             "Train on a larger graph.",
         )
     elif edges == 0:
@@ -138,26 +139,27 @@ def _are_alike(graph: Graph) -> bool:
 def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
     """What may have made a training weak, the likeliest first."""
     curve, lr, steps = report["curve"]["loss"], report["lr"], report["steps"]
+    hardly, longer = lr * steps < HARDLY, "Train longer, by --epochs or --steps"
     if lr > FAST:
         yield f"The learning rate of {lr:g} is large.", "Leave it out, or take --set lr=0.001."
-    if lr * steps < HARDLY:
-        told = f"The weights have hardly changed, in {steps:,} steps with a learning rate of {lr:g}."
+    if hardly:
+        told = f"The weights have hardly changed, in {number_of(steps, 'step')} with a learning rate of {lr:g}."
         faster = ", or faster: --set lr=0.001" if lr < 0.001 else ""
-        yield told, f"Train longer, by --epochs or --steps{faster}."
+        yield told, f"{longer}{faster}."
     if curve[0] > FAR * report["guessing_loss"]:
         yield f"The features are large: the loss begins at {curve[0]:.4g}.", "Scale them: --set scale=columns."
     columns = zip(graph.feature_names, _rows(graph).T, strict=False)
     ids = [name for name, column in columns if _like_ids(column)]
     if ids:
-        told = ", ".join(ids[:3])
-        yield f"A feature is another whole number at every node, as ids are: {told}.", f"Leave it out: --ignore {told}."
+        told, remedy = ", ".join(ids[:3]), " ".join(f"--ignore {name}" for name in ids[:3])
+        yield f"A feature is another whole number at every node, as ids are: {told}.", f"Leave it out: {remedy}."
     if (alike := report.get("resemblance")) is not None and alike < DIFFERENT and not report.get("own"):
         yield (
             f"The features of neighbours do not resemble each other ({alike:.3f}).",
             f"Keep a node's own: --own {OWN}.",
         )
-    if not report["stopped_early"] and len(curve) - int(np.argmin(curve)) <= 1 + len(curve) // 10:
-        yield f"The loss was falling when it ended, after {len(curve)} epochs.", "Train longer, by --epochs or --steps."
+    if not (hardly or report["stopped_early"]) and len(curve) - int(np.argmin(curve)) <= 1 + len(curve) // 10:
+        yield f"The loss was falling when it ended, after {number_of(len(curve), 'epoch')}.", f"{longer}."
 
 
 def _rows(graph: Graph) -> NDArray[np.float32]:

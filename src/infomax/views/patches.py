@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from infomax.errors import InputError, whole
+from infomax.errors import InputError, number_of, whole
 from infomax.io import memory
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
@@ -175,8 +175,8 @@ class Patches(Views):
         """Raise InputError unless the encoder has one layer per number of the fan-out, so that only centres remain."""
         if layers != len(self.fan_out):
             levels = ",".join(map(str, self.fan_out))
-            expected = f"{len(self.fan_out)} layers, one for each number of the fan-out {levels}"
-            remedy = f"Give a fan-out of {layers} numbers: --set fan-out=K,K,..., or in Python fan_out=."
+            expected = f"{number_of(len(self.fan_out), 'layer')}, one for each number of the fan-out {levels}"
+            remedy = f"Give a fan-out of {number_of(layers, 'number')}: --set fan-out=K,K,..., or in Python fan_out=."
             raise InputError("encoder", expected, str(layers), remedy)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
