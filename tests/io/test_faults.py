@@ -78,6 +78,16 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
         "id,x\na,1\nb,2\na,3\n",
         ['nodes.csv, line 4, column "id": ', "each id once", '"a", already in line 2', "Remove"],
     ),
+    "swapped tables": (
+        NODES,
+        EDGES,
+        ["nodes.csv: ", "a node table", '"source", "target"', "seem swapped", "--id COLUMN"],
+    ),
+    "swapped tables of other names": (
+        NODES,
+        "payer,payee\na,b\na,c\n",
+        ['line 3, column "payer"', "each id once", "--id COLUMN", "Edges come first"],
+    ),
     "duplicate column": (EDGES, "id,x,x\na,1,2\nb,2,3\n", ["nodes.csv, line 1: ", "each column name once", '"x" 2']),
     "nameless column": (EDGES, ",id,x\n0,a,1\n1,b,2\n", ["nodes.csv, line 1: ", "column 1", "index=False"]),
     "semicolons": ("source;target\na;b\n", None, ["edges.csv, line 1: ", "commas", "semicolons", "Save it"]),

@@ -221,6 +221,7 @@ class Columns:
                 there, remedy = f"the columns {listed(names)}", meant(missing[0], names)
                 raise InputError(str(path), f"a column {listed(missing)}, {use}", there, remedy)
         kept, identifier = [name for name in names if name not in self.ignore], self.identifier(path, names)
+        self._refuse_edges(path, names, identifier)
         others = dict.fromkeys(name for name in kept if name != identifier)
         labels = {name: _label(path, others, name) for name in self.labels}
         taken = {*labels.values()}
@@ -248,6 +249,14 @@ class Columns:
         if not kept:
             raise InputError(str(path), "a column of ids", "none that is not ignored")
         return self.find(path, kept, "id") or kept[0]
+
+    def _refuse_edges(self, path: Path, names: Sequence[str], identifier: str) -> None:
+        """Refuse an edge table in place of a node table: without a column of ids, and with both ends of edges."""
+        ends = {(self.source or "source").lower(), (self.target or "target").lower()}
+        known = self.numbered or identifier in (self.id, self.earlier.get("id"))
+        if not known and identifier.lower() in ends <= {name.lower() for name in names}:
+            remedy = "The tables seem swapped: edges come first. If these are nodes, name their ids: --id COLUMN."
+            raise InputError(str(path), "a node table", f"the columns {listed(names)} of an edge table", remedy)
 
     def name_among(self, names: Collection[str]) -> str | None:
         """The column of names: as named, else one that is marked as such, or an earlier one."""

@@ -25,7 +25,10 @@ def id_twice(nodes: Source, column: str, identifier: Any, first: int, number: in
     """The error for an id that occurs twice, in the rows of these two numbers."""
     other = nodes.place(first).removeprefix(f"{nodes.files[number // FILE]}, ")
     found = f"{shorten(identifier)}, already in {other}"
-    return InputError(nodes.place(number, column), "each id once", found, "Remove one of the rows.")
+    remedy = "Remove one of the rows."
+    if column.lower() != "id" and column not in (nodes.columns.id, nodes.columns.earlier.get("id")):
+        remedy += " Are ids in another column? --id COLUMN (in Python: id=). Is it the edge table? Edges come first."
+    return InputError(nodes.place(number, column), "each id once", found, remedy)
 
 
 def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed: str) -> InputError:
