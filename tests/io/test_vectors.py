@@ -110,14 +110,19 @@ def test_npz_for_others(tmp_path: Path) -> None:
 def test_text_for_others(tmp_path: Path) -> None:
     here = embeddings(['say "hi"', "x,y", "z\tz"])
     here.save(tmp_path / "e.csv")
-    assert (tmp_path / "e.csv").read_bytes().decode() == (
-        'id,d0,d1\n"say ""hi""",0.1,-1e-30\n"x,y",3.4028235e+38,0.33333334\nz\tz,0.0,1.6777216e+07\n'
+
+    def written(name: str) -> str:
+        """A file, with one number as older versions of numpy write it."""
+        return (tmp_path / name).read_bytes().decode().replace("1.6777216e+07", "16777216.0")
+
+    assert written("e.csv") == (
+        'id,d0,d1\n"say ""hi""",0.1,-1e-30\n"x,y",3.4028235e+38,0.33333334\nz\tz,0.0,16777216.0\n'
     )
     here.save(tmp_path / "e.tsv")
     with (tmp_path / "e.tsv").open(newline="") as file:
         assert [row[0] for row in csv.reader(file, delimiter="\t")] == ["id", *here.ids]
     embeddings(["x,y", "b", '"']).save(tmp_path / "e.kv")
-    assert (tmp_path / "e.kv").read_text() == ('3 2\nx,y 0.1 -1e-30\nb 3.4028235e+38 0.33333334\n" 0.0 1.6777216e+07\n')
+    assert written("e.kv") == '3 2\nx,y 0.1 -1e-30\nb 3.4028235e+38 0.33333334\n" 0.0 16777216.0\n'
 
 
 def test_what_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
