@@ -46,7 +46,8 @@ def test_a_run_on_a_later_graph_holds_its_vectors(run, tomorrow, tmp_path):
     same = sum(np.array_equal(found[node], before[node]) for node in found if node in before)
     assert same >= 60 - computed
     assert infomax("evaluate", tmp_path / "run2", "--probe", "paper").code == 0  # it has the labels
-    again = update(tmp_path / "run2", tomorrow, "--out", tmp_path / "run3")
+    tables = [tomorrow / "edges.csv", tomorrow / "nodes.csv"]
+    again = update(tmp_path / "run2", *tables, "--out", tmp_path / "run3")
     assert "Computed: 0 of 60 vectors." in again.out
 
 

@@ -11,7 +11,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.embed import open_run
-from infomax.cli.options import KNOWN_FEATURES, Device, GraphArgument, Labels, choosing
+from infomax.cli.options import KNOWN_FEATURES, Device, GraphArgument, Labels, NodesArgument, choosing
 from infomax.cli.runs import RunOrRuns, per_run
 from infomax.errors import InputError, number_of
 
@@ -22,6 +22,7 @@ from infomax.errors import InputError, number_of
 def update(
     run: RunOrRuns,
     graph: GraphArgument,
+    nodes: NodesArgument = None,
     *,
     out: Annotated[Path, typer.Option(metavar="RUN2", help="The run folder to write, with its vectors.")],
     vectors: Annotated[
@@ -62,7 +63,7 @@ def update(
         steps.at(0, "reading the vectors")
         before = runs.vectors_of_run(run) if vectors is None else Embeddings.read(vectors)
         steps.at(1, "reading the graphs")
-        model, later = open_run(run, graph, columns, labels)
+        model, later = open_run(run, graph, columns, labels, nodes=nodes)
         model.device = device
         if before is None and not train:
             show.log.print(f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote.")
