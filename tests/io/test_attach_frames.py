@@ -77,6 +77,14 @@ def test_what_new_nodes_may_not_say() -> None:
     told(["labels: ", "none where nodes are attached"], Graph.from_frames, *frames, labels="city", attach_to=graph)
     without = pd.DataFrame(NEW_PEOPLE).drop(columns="city")
     told(["nodes: ", '"city"', "a cell may be empty"], Graph.from_frames, frames[0], without, attach_to=graph)
+    weighted = Graph.from_frames(pd.DataFrame(KNOWS).assign(often=2.0), pd.DataFrame(PEOPLE), weight="often")
+    told(['edges: expected a column "often"'], Graph.from_frames, *frames, attach_to=weighted)
+
+
+@pytest.mark.parametrize("kind", [pd.Series, polars.Series])
+def test_a_series_is_no_frame(kind: type) -> None:
+    for frames in ((kind([1, 2]), None), (pd.DataFrame(KNOWS), kind([1, 2]))):
+        told(["expected a frame of pandas, polars or pyarrow, found Series"], Graph.from_frames, *frames)
 
 
 def test_a_whole_graph_like_an_earlier_one(tmp_path: Path) -> None:

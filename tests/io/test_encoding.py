@@ -499,6 +499,9 @@ def test_a_text_of_too_many_words_has_no_words(monkeypatch: pytest.MonkeyPatch) 
         (["12,50", "3,20", "1 200,00"], "money"),
         (["31.12.2025", "1.2.2024", "05.06.99"], "dates"),
         (["31/12/2025", "01/02/2024 08:30", "2024/05/06"], "dates"),
+        (["5 Jan 2024", "17-Feb-23", "9. März 2022"], "dates"),
+        (["01", "02", "10"], "codes"),
+        (["0", "0.5", "10"], ""),
         (["9E", "B6", "4U"], ""),
         (["1.2.3", "1.10.0", "2.0.1"], ""),
         (["3 rooms", "12 rooms", "8 m"], ""),
@@ -510,6 +513,25 @@ def test_money_and_dates_that_are_not_read_as_such_are_told(cells: list[str], me
     assert told[0] == told[1]
     assert f"looks like {meaning}" in told[0] if meaning else not told[0]
     assert not fitted(table, {"x": "category"}).columns[0].note
+
+
+def test_booleans_are_found_in_any_case() -> None:
+    written = ["true", "True", "TRUE", "false", "False", "FALSE", None]
+    column = fitted(pa.table({"x": 5 * written})).columns[0]
+    assert (column.kind, column.features) == ("boolean", ["x", "x: missing"])
+    assert fitted(pa.table({"x": 5 * [*written, "maybe"]})).columns[0].kind == "category"
+
+
+def test_numbers_that_pandas_calls_categories_are_categories() -> None:
+    edges = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
+    nodes = pd.DataFrame({"id": range(6), "x": pd.Categorical([30, 10, 20, 30, 10, None])})
+    graph = Graph.from_frames(edges, nodes)
+    assert graph.feature_names == ("x=10", "x=30", "x: rest", "x: missing")
+    assert Graph.from_frames(edges, nodes, columns={"x": "number"}).feature_names == ("x", "x: missing")
+    new = Graph.from_frames(
+        pd.DataFrame({"source": [7], "target": [0]}), pd.DataFrame({"id": [7], "x": [10]}), attach_to=graph
+    )
+    assert dense(new.table[:])[6].tolist() == [1, 0, 0, 0]
 
 
 def test_durations_are_numbers_of_seconds() -> None:

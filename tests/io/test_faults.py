@@ -66,7 +66,7 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
         "id,x\n1,0\n2,0\n",
         ['edges.csv, line 3, column "target": ', "integer ids", 'found "x"'],
     ),
-    "zeros before an integer id": ("source,target\n1,02\n", "id,x\n1,0\n2,0\n", ["line 2", 'found "02"']),
+    "zeros before an integer id": ("source,target\n1,02\n", "id,x\n1,0\n2,0\n", ["line 2", 'as "1")', 'found "02"']),
     "empty id in an edge": (
         "source,target\na,b\n,b\n",
         None,
@@ -90,7 +90,7 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
     ),
     "duplicate column": (EDGES, "id,x,x\na,1,2\nb,2,3\n", ["nodes.csv, line 1: ", "each column name once", '"x" 2']),
     "nameless column": (EDGES, ",id,x\n0,a,1\n1,b,2\n", ["nodes.csv, line 1: ", "column 1", "index=False"]),
-    "semicolons": ("source;target\na;b\n", None, ["edges.csv, line 1: ", "commas", "semicolons", "Save it"]),
+    "semicolons": ("source;target\na;b\n", None, ["edges.csv, line 1: ", "commas", "semicolons", "Save it", 'sep=";"']),
     "tabs in csv": ("source\ttarget\na\tb\n", None, ["edges.csv, line 1: ", "commas", "tabs", ".tsv"]),
     "semicolons in nodes": (EDGES, "id;x\na;1\nb;2\n", ["nodes.csv, line 1: ", "semicolons"]),
     "spaces": ("source target\na b\n", None, ["edges.csv: ", "two columns", '"source target"', "commas in .csv"]),

@@ -31,7 +31,7 @@ PARQUET_FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     "ids that are floats": (
         {"source": [1.0], "target": [2.0]},
         TWO,
-        ['column "source": ', "integers or text", "double"],
+        ['column "source": ', "integers or text", "double", 'astype("Int64")'],
     ),
     "ids beyond int64": (
         {"source": np.array([2**63], dtype=np.uint64), "target": np.array([0], dtype=np.uint64)},

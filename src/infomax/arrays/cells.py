@@ -15,6 +15,17 @@ MISSING = ("", "#N/A", "#NA", "N/A", "NA", "n/a", "<NA>", "NULL", "Null", "null"
 PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
 """What a boolean may be, in any case: no and yes."""
 READABLE = "text, numbers, booleans, dates, times or lists"
+WRITTEN = {
+    "dates": (
+        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./]\d{1,2}[./]\d{1,2}|\d{1,2}[. -]+\pL{3,9}[., -]+\d{2,4})([ T].*)?$",
+        "Write them as in 2025-12-31 (pandas: to_datetime(column), where days come first with dayfirst=True)",
+    ),
+    "money, shares or numbers with commas": (
+        r"^[+-]? ?[$€£¥]? ?(\d+|\d{1,3}([., ']\d{3})+)([.,]\d+)?( ?([$€£¥%]|EUR|USD|GBP|CHF|JPY))?$",
+        "Write plain numbers, as in 1200.50",
+    ),
+}
+"""What text may mean, by how it is written, and how it would be read as that."""
 _LONGEST = 1 + max(map(len, MISSING))
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _TIME = r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?|\d\d:\d\d(:\d\d(\.\d{1,6})?)?)$"
@@ -157,6 +168,15 @@ def _has_digits(values: Any, letters: NDArray[np.bool_] = _DIGITS) -> bool:
     """Whether any text begins with a digit, a sign or a point: else it needs no search for numbers and times."""
     starts, data = utf8(values)
     return bool(letters[_letters(data, starts[:-1])].any())
+
+
+def padded(values: Any) -> bool:
+    """Whether a plain column is text, and any of it begins with a zero and another digit, as 007 does."""
+    if str(values.type) != "large_string":
+        return False
+    starts, data = utf8(values)
+    second = _letters(data, starts[:-1] + 1) - np.uint8(48)
+    return bool(((_letters(data, starts[:-1]) == 48) & (second < 10) & (np.diff(starts) > 1)).any())
 
 
 def wordy(values: Any) -> bool:

@@ -27,17 +27,8 @@ KEPT = 1 << 26
 """Bytes of texts whose different cells and words are kept, so that the features need not find them again."""
 LONG = 6
 """Mean number of words from which text is never a category or a name."""
-_WRITTEN = {
-    "dates": (
-        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./]\d{1,2}[./]\d{1,2})([ T].*)?$",
-        "Write them as in 2025-12-31 (pandas: to_datetime(column, dayfirst=True))",
-    ),
-    "money, shares or numbers with commas": (
-        r"^[+-]? ?[$€£¥]? ?(\d+|\d{1,3}([., ']\d{3})+)([.,]\d+)?( ?([$€£¥%]|EUR|USD|GBP|CHF|JPY))?$",
-        "Write plain numbers, as in 1200.50",
-    ),
-}
-"""What text may mean, by how it is written, and how it would be read as that."""
+_FORMS = 8
+"""Ways in which a column may write two words: true, True, TRUE, ..."""
 _LEAKS = {"label", "labels", "target", "outcome"}
 
 
@@ -54,7 +45,7 @@ class _Found:
         self.counts: list[Any] | None = []
         self.pending = self.merged = 0
         self.numbers, self.times = Moments(), Moments()
-        self.whole, self.least, self.is_list = True, math.inf, False
+        self.whole, self.least, self.is_list, self.is_coded, self.is_padded = True, math.inf, False, False, False
         self.ranges = dict.fromkeys(("season", "weekday", "hour"), (math.inf, -math.inf))
         self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[Words, NDArray[np.int64]]]()
         self.vocabulary: Counter[bytes] | None = Counter()
@@ -74,6 +65,7 @@ class _Found:
         except cells.UnreadableError as error:
             self.bad.setdefault("type", (place(0), str(error.found)))
             return
+        self.is_coded |= "dictionary" in str(values.type)
         self.rows += len(values)
         self.missing += rows.null_count
 
@@ -128,7 +120,7 @@ class _Found:
         found, bad = cells.numbers(distinct)
         if bad.all():
             return bad
-        good = found[~bad]
+        good, self.is_padded = found[~bad], self.is_padded or cells.padded(distinct)
         self.numbers.add(found, counts)
         self.numeric += int(counts[~bad].sum())
         self.whole = self.whole and bool((good == np.floor(good)).all())
@@ -163,7 +155,7 @@ class _Found:
         self.words += int(counts @ np.diff(words.starts))
         if types.is_large_string(values.type):
             self.separated += int(counts[cells.marked(values, b"|;")].sum())
-            for meaning, (pattern, _) in {} if cells.wordy(values) else _WRITTEN.items():
+            for meaning, (pattern, _) in {} if cells.wordy(values) else cells.WRITTEN.items():
                 self.written[meaning] += int(counts[cells.matches(values, pattern)].sum())
         self.waiting.append((words, counts))
         if self.counts is None or self.is_list or sum(words.starts[-1] for words, _ in self.waiting) > DISTINCT:
@@ -210,9 +202,11 @@ class _Found:
             return "ignore"
         if self.is_list:
             return "tokens" if self.documents else "numbers"
-        words = {value.lower() for value in self.values()} if self.counts and self.merged <= 3 else {""}
+        words = {value.lower() for value in self.values()} if self.counts and self.merged <= _FORMS else {""}
         if any(words <= set(pair) for pair in cells.PAIRS):
             return "boolean"
+        if self.is_coded and self.numeric == present:
+            return "category"  # as pandas calls numbers that are codes
         # Mostly numbers, or mostly dates: the others are faults, which are told.
         if 2 * self.numeric >= present:
             return "number"
@@ -296,7 +290,9 @@ class _Found:
         ids = self.whole and (self.least >= 2**24 or self.distinct is None or self.distinct > 0.99 * present)
         if kind == "number" and present >= 10 and ids and not self.is_list:
             return "it looks like an id, with a different or huge number in every row"
-        for meaning, (_, remedy) in _WRITTEN.items():
+        if kind == "number" and self.is_padded and not self.kind:
+            return "it looks like codes, some with zeros before them. If it is: --column NAME=category"
+        for meaning, (_, remedy) in cells.WRITTEN.items():
             if not self.kind and kind != "date" and 2 * self.written[meaning] > present:
                 return f"it looks like {meaning}, but its kind is {kind}. {remedy}"
         return "by its name it may tell a label" if kind in FEATURES and tells_label(self.name, labels) else ""

@@ -56,7 +56,8 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
         remedy = "Embed new graphs whole, without attaching them."
         raise InputError("the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy)
     if known.weighted and edges.weight is None:
-        raise InputError(str(edges.source.path), 'a column "weight", as edges of the known graph have weights', "none")
+        expected = f"a column {shorten(edges.source.columns.earlier.get('weight', 'weight'))}"
+        raise InputError(str(edges.source.path), f"{expected}, as edges of the known graph have weights", "none")
     mentioned = [*edges.source.ends, *edges.ids, *(nodes.ids if nodes else ())]
     position = find_ids(known.ids, mentioned)
     if nodes is None:

@@ -100,7 +100,8 @@ def _has_ids_as_index(frame: Any) -> bool:
 
     An index of numbers without a name is that of the rows, unless the first column cannot hold ids.
     """
-    if not hasattr(frame, "reset_index") or "id" in (str(name).lower() for name in frame.columns):
+    names = [str(name).lower() for name in getattr(frame, "columns", ())]
+    if not hasattr(frame, "reset_index") or not hasattr(frame, "columns") or "id" in names:
         return False
     index, first = frame.index, frame.iloc[:, 0].dtype if frame.shape[1] else None
     of_rows = index.name is None and getattr(index.dtype, "kind", "O") in "iu"
@@ -139,9 +140,10 @@ def _of_nodes(graph: Record, kind: str) -> Any:
 def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Source:
     """A frame, to be read as files are."""
     pyarrow, _ = parquet.need_pyarrow(Path(name))
-    if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__dataframe__"):
+    is_frame = hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__dataframe__")
+    if not is_frame or hasattr(frame, "to_frame"):  # a series
         raise InputError(name, "a frame of pandas, polars or pyarrow", type(frame).__name__)
-    remedy = "Give each column one type, as column.astype(str) does, or leave it out."
+    remedy = "Give each column its name and one type, as column.astype(str) does, or leave it out."
     with readable(Path(name), "columns that Arrow can hold, each of one type", remedy):
         table = pyarrow.table(frame)
         plain = pyarrow.table([_plain(column) for column in table.columns], names=table.column_names)

@@ -120,7 +120,8 @@ class ArrowBlock(Block):
             return values.cast(pa.int64())
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
             return values.cast(pa.large_string())
-        raise InputError(place(self.path, column=column), "ids that are integers or text", f"type {values.type}")
+        where, remedy = place(self.path, column=column), 'Make them one of these (pandas: column.astype("Int64")).'
+        raise InputError(where, "ids that are integers or text", f"type {values.type}", remedy)
 
     def ends(self, columns: Sequence[str]) -> list[Any]:
         """The ids ``[n]`` at both ends of edges, of one type."""

@@ -39,10 +39,10 @@ def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed:
     return InputError(edges.place(number, column), f"an id {listed}", shorten(identifier), remedy)
 
 
-def listed_in(nodes: Source, *, integers: bool) -> str:
-    """Where an id should be listed."""
+def listed_in(nodes: Source, *, integers: bool, first: Any) -> str:
+    """Where an id should be listed; ``first`` is the first one there."""
     column = nodes.columns.identifier(nodes.path, nodes.names or nodes.header())
-    return f'listed in {nodes.path} ({_kind(integers)} in column "{column}")'
+    return f'listed in {nodes.path} ({_kind(integers)} in column "{column}", as {shorten(first)})'
 
 
 def _kind(integers: bool) -> str:

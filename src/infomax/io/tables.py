@@ -174,7 +174,7 @@ def find_rows(edges: EdgeTable, first: Listed, last: Listed) -> NDArray[np.int32
         edge, end = divmod(int(np.argmax(ends.T.ravel() < 0)), 2)
         nodes, _, where = (first, last)[end]
         if nodes is not None and not where:
-            where = listed_in(nodes.source, integers=_integers(nodes.ids))
+            where = listed_in(nodes.source, integers=_integers(nodes.ids), first=nodes.ids[0])
         identifier = edges.ids[edges.ends[end, edge]]
         raise id_unknown(edges.source, edges.source.ends[end], identifier, int(edges.numbers[edge]), where)
     return ends

@@ -25,6 +25,7 @@ Row: TypeAlias = tuple[int, list[str]]
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 DELIMITERS |= {f"{suffix}.gz": delimiter for suffix, delimiter in DELIMITERS.items()}
 _PIECE = 256
+_UTF8 = "Save the file as UTF-8 (Excel: CSV UTF-8; pandas: read_csv(NAME, encoding=...))."
 _QUOTED = re.compile('"[^"]*("|$)')
 
 
@@ -217,11 +218,12 @@ def read_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
 
 
 def _refuse_other_delimiter(path: Path, header: str, delimiter: str) -> None:
+    save = "Save it with commas as .csv, or with tabs as .tsv"
     advice = {
         ",": ("commas", "Rename the file to .csv."),
         "\t": ("tabs", "Rename the file to .tsv."),
-        ";": ("semicolons", "Save it with commas as .csv, or with tabs as .tsv."),
-        "|": ("bars", "Save it with commas as .csv, or with tabs as .tsv."),
+        ";": ("semicolons", f'{save} (pandas: read_csv(NAME, sep=";", decimal=",")).'),
+        "|": ("bars", f"{save}."),
     }
     for other, (name, remedy) in advice.items():
         if other in header:
@@ -237,7 +239,7 @@ def _rows(path: Path) -> Iterator[Row]:
         # A header such as "source, target" shows that the space after a delimiter does not belong to the cell.
         header = file.readline()
         if "\0" in header:
-            raise InputError(place(path, 1), "UTF-8", "NUL characters, as UTF-16 has them", "Save the file as UTF-8.")
+            raise InputError(place(path, 1), "UTF-8", "NUL characters, as UTF-16 has them", _UTF8)
         spaced = f"{delimiter} " in _QUOTED.sub("", header)
         file.seek(0)
         reader = csv.reader(file, delimiter=delimiter, skipinitialspace=spaced, strict=True)
@@ -267,7 +269,7 @@ def opened(path: Path) -> Iterator[TextIO]:
     except OSError as error:
         raise InputError(str(path), "a file that can be read", error.strerror or str(error)) from error
     except UnicodeDecodeError:
-        raise InputError(place(path, _undecodable(path)), "UTF-8", "other bytes", "Save the file as UTF-8.") from None
+        raise InputError(place(path, _undecodable(path)), "UTF-8", "other bytes", _UTF8) from None
 
 
 def _undecodable(path: Path) -> int:

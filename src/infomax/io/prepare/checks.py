@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from infomax.errors import InputError, place
@@ -40,11 +40,11 @@ def is_node(database: Database, table: str, identifier: str) -> bool:
     return database.execute(query, [identifier]).fetchone() is not None
 
 
-def refuse_unknown(database: Database, edges: Source, ends: Sequence[str], listed: Sequence[str]) -> None:
+def refuse_unknown(database: Database, edges: Source, ends: Sequence[str], listed: Callable[[int], str]) -> None:
     """Refuse the first end of an edge that no node has; ``listed`` says in the message where those of an end are."""
     lost = "SELECT half.number, 1, half.target::VARCHAR FROM half JOIN pairs USING (number) WHERE pairs.target IS NULL"
     row = database.execute(
         f"SELECT * FROM (SELECT number, 0, id FROM strangers UNION ALL {lost}) ORDER BY ALL LIMIT 1"  # noqa: S608
     ).fetchone()
     if row is not None:
-        raise id_unknown(edges, ends[row[1]], row[2], row[0], listed[row[1]])
+        raise id_unknown(edges, ends[row[1]], row[2], row[0], listed(row[1]))

@@ -219,6 +219,13 @@ class Preparation:
             raise InputError(str((source or self.edges[0]).path), f"fewer than {LARGEST:,} nodes", f"{count:,}")
         return count
 
+    def _listed(self, kind: str) -> str:
+        """Where the ids of a type are listed, in a message."""
+        if kind not in self.nodes:
+            return ""
+        first = self.database.execute(f"SELECT id FROM {self._table(kind)} ORDER BY number LIMIT 1").fetchone()[0]  # noqa: S608
+        return listed_in(self.nodes[kind], integers=self._of_nodes(kind)["integers"], first=first)
+
     def _in_order(self) -> Iterator[dict[str, Any]]:
         """The ids of the edges in the order in which they appear first."""
         count = 0
@@ -252,11 +259,7 @@ class Preparation:
             if link is [one for one in self.links if one.table == link.table][-1]:
                 database.execute(f"DROP TABLE edges{link.table}")
         else:
-            listed = [
-                listed_in(self.nodes[one], integers=self._of_nodes(one)["integers"]) if one in self.nodes else ""
-                for one in link.ends[::2]
-            ]
-            refuse_unknown(database, edges, names, listed)
+            refuse_unknown(database, edges, names, lambda end: self._listed(link.ends[2 * end]))
             for table in ("half", "strangers"):
                 database.execute(f"DROP TABLE {table}")
 
