@@ -185,6 +185,14 @@ def test_other_features_are_refused_by_name(run, tmp_path, features, parts):
     assert not (tmp_path / "v.npz").exists()
 
 
+def test_neighbours_in_a_file_of_vectors_beside_the_run(run):
+    beside = run.parent / "vectors.npz"
+    assert infomax("embed", run, "--out", beside).code == 0
+    outcome = infomax("neighbours", beside, "n51", "-k", 3)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == infomax("neighbours", run, "n51", "-k", 3).out
+
+
 def test_neighbours_are_those_of_the_library(run, vectors):
     outcome = infomax("neighbours", run, "[bold]", "-k", 3)
     assert outcome.code == 0

@@ -106,8 +106,8 @@ def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
     from infomax.training import runs
 
     kinds, one = runs.types_of(source), ""
-    if not kinds and source.name in (kinds := runs.types_of(source.parent)):  # RUN/TYPE, or --type TYPE
-        source, one = source.parent, source.name
+    if not kinds and source.name in (beside := runs.types_of(source.parent)):  # RUN/TYPE, or --type TYPE
+        source, one, kinds = source.parent, source.name, beside
     if not kinds:
         return source, wanted
     if not wanted and not one:
