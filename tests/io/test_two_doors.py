@@ -182,6 +182,22 @@ def test_edge_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
     assert '"type", "count"' in warned(read_graph, tmp_path / "edges.csv", attach_to=known)[0]
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_ids_and_labels_that_mean_nothing_elsewhere_are_named(tmp_path: Path, kind: str) -> None:
+    columns = {"source": ["a", "b"], "target": ["b", "NULL"]}
+    edges = put_table(tmp_path / f"edges.{kind}", columns)
+    told = [f'{edges}: a node called "NULL". If it means nothing: remove its edges.']
+    for more in ({}, {"types": "man,dog"}, {"types": "man,man", "source": "source"}):
+        assert (
+            warned(read_graph, edges, **more) == warned(prepare, edges, out=tmp_path / f"e{len(more)}", **more) == told
+        )
+    assert warned(Graph.from_frames, pd.DataFrame(columns)) == ["edges" + told[0].removeprefix(str(edges))]
+    nodes = put_table(tmp_path / f"nodes.{kind}", {"id": ["a", "b", "NULL"], "x": [1, 2, 3], "kind": ["NA", "s", ""]})
+    told = [f'{nodes}, column "kind": a label "NA". If it means nothing: leave the cell empty.']
+    assert warned(read_graph, edges, nodes, labels="kind") == told  # the node is listed
+    assert warned(prepare, edges, nodes, out=tmp_path / "n", labels="kind") == told
+
+
 def test_edge_attributes_that_are_not_used_are_named(tmp_path: Path) -> None:
     origin = networkx.Graph()
     origin.add_edge("a", "b", weight=2.0, type="road")

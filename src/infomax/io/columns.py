@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from infomax.arrays.cells import MISSING
 from infomax.arrays.encoding import CHOICES, FEATURES, Encoding
 from infomax.arrays.made import Kind, asked
 from infomax.errors import InputError, InputWarning, meant, shorten
@@ -320,6 +321,12 @@ def listed(names: Sequence[str], limit: int = 12) -> str:
     """Some names in quotes, for a message."""
     shown = ", ".join(map(shorten, names[:limit]))
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "none"
+
+
+def warn_missing(where: str, words: Container[str], what: str, remedy: str) -> None:
+    """Name the ids or labels that are words for nothing: NA, NULL and the like."""
+    if found := [word for word in MISSING[1:] if word in words]:
+        warnings.warn(f"{where}: {what} {listed(found)}. If it means nothing: {remedy}.", InputWarning, stacklevel=2)
 
 
 def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from infomax.errors import InputError, place, shorten
+from infomax.io.columns import warn_missing
 from infomax.io.sources import FILE, Source
 
 
@@ -14,6 +15,11 @@ def no_edges(edges: Source) -> InputError:
     """The error for a table without edges, and without a node table."""
     remedy = "A graph without edges needs a node table."
     return InputError(str(edges.path), "at least one edge below the header", "none", remedy)
+
+
+def warn_nameless(edges: Source, ids: Container[str]) -> None:
+    """Name nodes without a table that are words for nothing."""
+    warn_missing(str(edges.path), ids, "a node called", "remove its edges")
 
 
 def no_nodes(nodes: Source) -> InputError:

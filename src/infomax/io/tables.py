@@ -26,6 +26,7 @@ from infomax.io.refusals import (
     refuse_missing_header,
     refuse_other_type,
     refuse_two_kinds,
+    warn_nameless,
 )
 from infomax.io.sources import NodeTable, Source
 
@@ -142,6 +143,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
     refuse_missing_header(edges.source, edges.source.ends, position.__contains__)
     ends: NDArray[Any] = edges.ends
     if nodes is None:
+        warn_nameless(edges.source, position)
         refuse_two_kinds(edges.source, edges.source.ends, lambda: bool(np.intersect1d(*edges.ends).size))
     else:
         listed = Listed(nodes, position)

@@ -13,7 +13,7 @@ from infomax.errors import InputError
 from infomax.io import tables
 from infomax.io.blocks import FILL_IN, typed
 from infomax.io.record import Record
-from infomax.io.refusals import no_edges, refuse_missing_header, refuse_two_kinds
+from infomax.io.refusals import no_edges, refuse_missing_header, refuse_two_kinds, warn_nameless
 from infomax.io.sources import NodeTable, Source
 from infomax.io.tables import EdgeTable, Listed, find_rows, read_nodes
 from infomax.io.typed import Tables
@@ -31,6 +31,9 @@ def read_types(found: Tables, *, directed: bool = False) -> Record:
         kind: Listed(nodes.get(kind), {str(node): row for row, node in enumerate(columns["ids"])})
         for kind, columns in of_nodes.items()
     }
+    for kind, one in listed.items():
+        if one.nodes is None:
+            warn_nameless(next(table.source for ends, table in edges.items() if kind in ends[::2]), one.position)
     links = {}
     for ends in list(edges):
         table = edges.pop(ends)

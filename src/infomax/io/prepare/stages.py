@@ -17,6 +17,7 @@ import numpy as np
 
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency
+from infomax.arrays.cells import MISSING
 from infomax.arrays.checks import check_sums
 from infomax.arrays.made import usual
 from infomax.errors import InputError
@@ -28,7 +29,7 @@ from infomax.io.prepare.features import MadeFeatures, copy_features
 from infomax.io.prepare.reading import read_edges, read_nodes
 from infomax.io.prepare.relations import divided
 from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
-from infomax.io.refusals import listed_in, refuse_missing_header, refuse_other_type, refuse_two_kinds
+from infomax.io.refusals import listed_in, refuse_missing_header, refuse_other_type, refuse_two_kinds, warn_nameless
 from infomax.io.sources import FILE, Source
 from infomax.io.type_folder import finish_types
 from infomax.io.typed import Tables
@@ -200,7 +201,12 @@ class Preparation:
         # As Python writes it: 007 and +1 are text.
         exact = "SELECT bool_and(coalesce(try_cast(id AS BIGINT)::VARCHAR = id::VARCHAR, false)) FROM first"
         integers = all(self.edges[link.table].lines or self._integers(link, end) for link, end in ends)
-        return {"integers": integers and bool(self.database.execute(exact).fetchone()[0])}
+        integers = integers and bool(self.database.execute(exact).fetchone()[0])
+        if not integers:
+            nothing = "SELECT id::VARCHAR FROM first WHERE list_contains(?, id::VARCHAR)"
+            found = self.database.execute(nothing, [list(MISSING)]).fetchall()
+            warn_nameless(self.edges[ends[0][0].table], [word for (word,) in found])
+        return {"integers": integers}
 
     def _integers(self, link: Link, end: int) -> bool:
         """Whether the ids at an end of a relation are integers."""
