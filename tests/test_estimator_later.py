@@ -7,6 +7,7 @@ from datetime import date
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from sample_graphs import random_graph
 from scipy import sparse
@@ -115,6 +116,16 @@ def test_mistakes_are_named():
     many = replace(world(), groups=np.zeros(40, np.int64))
     with pytest.raises(InputError, match="one graph"):
         DGI(dim=4, epochs=1, preset="whole-graph").fit(many).vector(row, ["n1"])
+
+
+@pytest.mark.parametrize("kind", [tuple, set, np.array])
+def test_cells_of_several_entries_may_be_of_any_kind(kind):
+    nodes = pd.DataFrame({"id": range(4), "words": [["New York", "b"], ["c"], ["b"], ["York"]]})
+    graph = Graph.from_frames(pd.DataFrame({"source": [0, 1, 2], "target": [1, 2, 3]}), nodes)
+    model = DGI(dim=4, epochs=1).fit(graph)
+    words = ["New York"]
+    np.testing.assert_array_equal(model.vector({"words": kind(words)}, [0]), model.vector({"words": words}, [0]))
+    assert (model.vector({"words": words}, [0]) != model.vector({"words": "New York"}, [0])).any()
 
 
 def test_columns_of_a_table_are_encoded_as_those_of_attached_nodes(tmp_path):

@@ -1,4 +1,5 @@
 import sys
+import warnings
 from xml.etree import ElementTree
 
 import numpy as np
@@ -152,3 +153,12 @@ def test_umap_not_installed_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", None)
     with pytest.raises(InputError, match=r"infomax\[umap\]"):
         umap(np.eye(4), seed=0)
+
+
+def test_a_name_that_the_font_does_not_have_is_drawn_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with in_style():
+            figure, (axes,) = panels(1, False)
+            axes.set_title("to the moon 🚀")
+            assert svg(figure, "salt")

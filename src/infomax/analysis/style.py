@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +32,12 @@ def matplotlib() -> Any:
     return library("matplotlib", "viz", "picture")
 
 
-def in_style() -> Any:
+@contextmanager
+def in_style() -> Iterator[None]:
     """A context in which to draw and save figures."""
-    return matplotlib().rc_context(fname=Path(__file__).with_name("figures.mplstyle"))
+    with matplotlib().rc_context(fname=Path(__file__).with_name("figures.mplstyle")), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # of a name in another script, or with an emoji
+        yield
 
 
 def panels(count: int, stacked: bool, *, height: float = 4.4, ratios: tuple[float, ...] | None = None) -> Any:

@@ -141,7 +141,8 @@ def _encoded(encoding: Encoding, rows: Sequence[Mapping[str, Any]]) -> Any:
     table = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         cells = [row.get(name) for row in rows]
-        cells = [cell if cell is None or isinstance(cell, list | tuple) else str(cell) for cell in cells]
+        cells = [list(cell) if isinstance(cell, tuple | set | np.ndarray) else cell for cell in cells]
+        cells = [cell if cell is None or isinstance(cell, list) else str(cell) for cell in cells]
         with within(f'features, column "{name}"'):
             try:
                 table[name] = pa.array(cells)
