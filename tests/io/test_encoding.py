@@ -515,6 +515,11 @@ def test_money_and_dates_that_are_not_read_as_such_are_told(cells: list[str], me
     assert not fitted(table, {"x": "category"}).columns[0].note
 
 
+def test_what_databases_write_for_nothing_is_missing() -> None:
+    column = fitted(pa.table({"x": ["1.5", r"\N", "2", "NULL", "3"]})).columns[0]
+    assert (column.kind, column.missing) == ("number", 2)
+
+
 def test_booleans_are_found_in_any_case() -> None:
     written = ["true", "True", "TRUE", "false", "False", "FALSE", None]
     column = fitted(pa.table({"x": 5 * written})).columns[0]

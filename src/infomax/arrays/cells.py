@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from infomax.errors import shorten
 
-MISSING = ("", "#N/A", "#NA", "N/A", "NA", "n/a", "<NA>", "NULL", "Null", "null", "NaN", "nan", "-nan", "NaT", "None")
+_PANDAS = ("#N/A", "#NA", "N/A", "NA", "n/a", "<NA>", "NULL", "Null", "null", "NaN", "nan", "-nan", "NaT", "None")
+MISSING = ("", *_PANDAS, "\\N")
 """Text that stands for nothing, as pandas, R and databases write it."""
 PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
 """What a boolean may be, in any case: no and yes."""

@@ -255,6 +255,8 @@ def _rows(path: Path) -> Iterator[Row]:
                 line = reader.line_num + 1
         except csv.Error as error:
             remedy = 'Check that every double quote is closed, and doubled ("") inside a quoted cell.'
+            if "limit" in str(error):
+                remedy += " If so: parquet holds longer cells."
             raise InputError(place(path, line), "a row of csv", str(error), remedy) from error
 
 
