@@ -142,6 +142,9 @@ def test_columns_of_a_table_are_encoded_as_those_of_attached_nodes(tmp_path):
     first = {"name": "Late", "score": 2.5, "city": "b", "joined": date(2020, 1, 2), "note": "red"}
     other = {"score": None, "city": "c", "joined": "", "note": "stone of gold"}
     np.testing.assert_allclose(model.vectors([first, other], [[3, 5], [7]]), expected, rtol=1e-4, atol=1e-6)
+    frame = pd.DataFrame([first, other])
+    np.testing.assert_array_equal(model.vectors(frame, [[3, 5], [7]]), model.vectors([first, other], [[3, 5], [7]]))
+    np.testing.assert_array_equal(model.vector(frame.loc[0], [3, 5]), model.vector(first, [3, 5]))
     for wrong, word in (
         ({**first, "town": "b"}, 'found "town"'),
         ({**first, "score": "much"}, 'features, column "score": expected a finite number'),
@@ -152,3 +155,10 @@ def test_columns_of_a_table_are_encoded_as_those_of_attached_nodes(tmp_path):
             model.vector(wrong, [3])
     with pytest.raises(InputError, match=r"shape \[2, F\]"):
         model.vectors([first], [[3], [5]])
+    polars = pytest.importorskip("polars", reason="frames of polars")
+    numbers = DGI(dim=2, epochs=1).fit(Graph.from_arrays([[0, 1], [1, 2]], np.eye(3, 2), feature_names=["a", "b"]))
+    expected = numbers.vector([1, 2], [0])
+    for given in (pd.Series([1, 2]), pd.Series({"b": 2, "a": 1}), np.array([1, 2])):
+        np.testing.assert_array_equal(numbers.vector(given, [0]), expected)
+    for rows in (pd.DataFrame([[1, 2]]), pd.DataFrame({"b": [2], "a": [1]}), polars.DataFrame({"b": [2], "a": [1]})):
+        np.testing.assert_array_equal(numbers.vectors(rows, [[0]])[0], expected)

@@ -114,6 +114,7 @@ class KnownGraph:
         """Features ``[M, F]``, of rows, or of mappings of features or columns; None: they are made of the edges."""
         if features is None and made(self.graph.feature_names):
             return None
+        features = _by_name(features)
         if isinstance(features, Sequence) and all(isinstance(one, Mapping) for one in features):
             if self.graph.encoding is not None and any(one.keys() != self.names.keys() for one in features):
                 features = _encoded(self.graph.encoding, features)
@@ -129,6 +130,15 @@ class KnownGraph:
         found = (*filter(features.__contains__, self.names), *(name for name in features if name not in self.names))
         checks.check_feature_names("features", found, self.graph.feature_names)
         return [features[name] for name in self.names]
+
+
+def _by_name(features: Any) -> Any:
+    """The rows of a frame of pandas or polars as mappings, where its columns have names; all else as it is."""
+    if isinstance(next(iter(getattr(features, "columns", ())), None), str):
+        return features.to_dicts() if hasattr(features, "to_dicts") else features.to_dict("records")
+    if isinstance(features, Sequence):
+        return [one.to_dict() if hasattr(one, "iloc") and isinstance(one.index[0], str) else one for one in features]
+    return features
 
 
 def _encoded(encoding: Encoding, rows: Sequence[Mapping[str, Any]]) -> Any:

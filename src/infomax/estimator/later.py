@@ -96,8 +96,8 @@ class Later(Fitted):
 
         Args:
             features: ``[F]`` numbers in the order of ``feature_names_``, or a mapping of their names to numbers; where
-                columns of a table became features, also a mapping of columns to cells. None where the model was
-                fitted without features.
+                columns of a table became features, also a mapping of columns to cells, or a row of a pandas frame. None
+                where the model was fitted without features.
             neighbours: the ids of known nodes that edges join it to, with an edge to it in a directed graph; where
                 edges have weights, a mapping of ids to weights. In a graph of several types, either by type, as in
                 ``{"author": ["ann", "bob"]}``, or by the name of a relation where several join the same two types.
