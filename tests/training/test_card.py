@@ -98,3 +98,11 @@ def test_after_an_update_the_page_tells_both_graphs(tmp_path):
     twice = DGI.load(run).update(later.part(np.arange(39) > 0), train=True, run=tmp_path / "trained")
     assert twice.model.graph_.num_nodes == 38
     assert "Taken to" not in (tmp_path / "trained/README.md").read_text()
+
+
+def test_a_name_with_a_bar_stays_in_its_cell(tmp_path):
+    graph = random_graph()
+    graph = graph.replace(labels={"a|b": graph.labels["class"]})
+    DGI(4, epochs=1).fit(graph, run=tmp_path / "run")
+    (row,) = [line for line in (tmp_path / "run" / "README.md").read_text().splitlines() if "a\\|b" in line]
+    assert len(re.findall(r"(?<!\\)\|", row)) == 3

@@ -77,5 +77,5 @@ def _described(graph: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
     shown = ((name, f"{value:,}" if type(value) is int else value) for name, value in rows if value not in ("", None))
-    cells = [f"| {name} | {value} |".replace("\n", " ") for name, value in shown]
+    cells = ["| {} | {} |".format(*(str(cell).replace("\n", " ").replace("|", "\\|") for cell in row)) for row in shown]
     return "\n".join([f"## {title}", "", "| | |", "|---|---|", *cells])
