@@ -105,9 +105,10 @@ def _commands(settings: argparse.Namespace, folder: Path, turn: int) -> dict[str
         }
     if "pyg" in settings.peers:
         script = Path(__file__).with_name("pyg_script.py")
-        source = _arrays(settings.dataset, folder / "arrays.npz")
+        source = _arrays(settings.graph, folder / "arrays.npz")
+        # Without -P Python would take types.py beside the script for its own module.
         commands["PyG's script"] = [
-            sys.executable, str(script), str(source), vectors, str(settings.epochs or EPOCHS), device
+            sys.executable, "-P", str(script), str(source), vectors, str(settings.epochs or EPOCHS), device
         ]  # fmt: skip
     return commands
 
@@ -123,15 +124,16 @@ def _graph(dataset: str, folder: Path) -> str:
     return str(path)
 
 
-def _arrays(dataset: str, path: Path) -> Path:
+def _arrays(source: str, path: Path) -> Path:
     """The graph as PyG wants it, written at the first call: dense ``x`` ``[N, F]`` and ``edge_index`` ``[2, E]``."""
     if not path.exists():
         import numpy as np
         from scipy import sparse
 
         from benchmarks.problem import load
+        from infomax import read_graph
 
-        graph = load(dataset)
+        graph = read_graph(source) if Path(source).exists() else load(source)
         x = graph.features.toarray() if sparse.issparse(graph.features) else graph.features
         np.savez(path, x=x.astype(np.float32), edge_index=np.stack(graph.adjacency.nonzero()).astype(np.int64))
     return path
