@@ -156,8 +156,9 @@ _starting = Lock()
 
 def start_again_after_fork(pool: Any) -> None:
     """Forget a cached thread pool in a forked process, where its threads do not exist; Windows cannot fork."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=pool.cache_clear)
+    register = getattr(os, "register_at_fork", None)
+    if register is not None:
+        register(after_in_child=pool.cache_clear)
 
 
 start_again_after_fork(_started)

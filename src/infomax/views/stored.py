@@ -37,12 +37,14 @@ class StoredTable:
     def __init__(self, table: Table) -> None:
         self.table, self.raw = table, table.values
         self.scaler = table.scaler or Scaler("none")
-        mapped: Any = getattr(self.raw.entries if isinstance(self.raw, SparseRows) else self.raw, "base", None)
-        self.on_disk = not isinstance(self.raw, np.ndarray) or isinstance(mapped, mmap.mmap)
-        self.large = isinstance(mapped, mmap.mmap) and len(mapped) > ROOM * machine.free_bytes()
+        arrays = (self.raw.entries, self.raw.columns) if isinstance(self.raw, SparseRows) else (self.raw,)
+        bases: list[Any] = [getattr(array, "base", None) for array in arrays]
+        files = [base for base in bases if isinstance(base, mmap.mmap)]
+        self.on_disk = not isinstance(self.raw, np.ndarray) or bool(files)
+        self.large = sum(map(len, files)) > ROOM * machine.free_bytes()
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
-        if self.large and hasattr(mmap, "MADV_RANDOM"):
-            mapped.madvise(mmap.MADV_RANDOM)
+        for file in files if self.large and hasattr(mmap, "MADV_RANDOM") else ():
+            file.madvise(mmap.MADV_RANDOM)
 
     @property
     def shape(self) -> tuple[int, int]:
