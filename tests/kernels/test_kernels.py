@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import DGI, kernels
+from infomax.io.npz import write_npz
 from infomax.kernels import Adam, Backend, plain
 from infomax.presets import PRESETS
 from infomax.training.ledger import Ledger
@@ -179,6 +182,23 @@ def test_kernels_are_compiled_where_nothing_can_be_kept():
 
     from_nowhere = eval("lambda x: x + 1")  # a function without a file, beside which numba could keep its code
     assert compiled(from_nowhere)(1) == 2
+
+
+def test_kernels_of_an_earlier_process_are_loaded_without_a_compiler(tmp_path):
+    """All kernels of a training: the second process finds them on disk, and fills no tables of numba's compiler."""
+    source, found = str(tmp_path / "graph.npz"), []
+    write_npz(random_graph(200, 20), source)
+    script = f"""
+import sys
+from infomax import DGI, kernels, read_graph
+kernels.LARGE = 0
+print(DGI(dim=16, epochs=3).fit_transform(read_graph({source!r})).vectors.sum(dtype=float))
+print("numba" in sys.modules, "numba.np.arraymath" in sys.modules)
+"""
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        found.append(done.stdout.split())
+    assert found[1] == [found[0][0], "True", "False"]
 
 
 def test_long_sums_lose_nothing():

@@ -1,11 +1,27 @@
-"""How kernels for a CPU are compiled."""
+"""How kernels for a CPU are compiled, and loaded when they were compiled before."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
+
+
+class _MachineCode(FunctionCache):
+    """The machine code of a kernel on disk, loaded without the tables that only a compiler needs.
+
+    Numba would fill these tables first, which takes 0.25 s; a kernel that is not on disk yet still has them filled.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the kernel for the types of its arguments; None if it was not compiled before."""
+        rtsys.initialize(target_context)  # the memory of arrays that a kernel makes
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -14,9 +30,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     Sums may be reordered and nothing is raised for a division by zero, so that loops use vector instructions; NaN is
     preserved.
     """
-    fast = {"reassoc", "contract", "nsz", "arcp"}
-    settings: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fast}
-    try:
-        return njit(cache=True, **settings)(function)
-    except RuntimeError:  # no writable cache
-        return njit(**settings)(function)
+    kernel: Any = njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})(function)
+    with suppress(RuntimeError):  # no writable cache
+        kernel._cache = _MachineCode(function)  # type: ignore[no-untyped-call]
+    return kernel
