@@ -111,9 +111,16 @@ class NotNumbersError(InputError):
     """Features that are no finite numbers: an encoding may make numbers of them."""
 
 
-def typed(ids: list[str]) -> Ids:
-    """Integers if every id is written as Python writes an int64 (not "007", "+1" or "1.0"), else the text as it is."""
+def typed(ids: Any) -> Any:
+    """Integers if every id is written as Python writes an int64 (not "007", "+1" or "1.0"), else the text as it is.
+
+    Ids are a list, or a pyarrow array of text.
+    """
     try:
+        if not isinstance(ids, list):
+            ids[:1].cast("int64")  # of text, all fail one by one, which takes long
+            integers = ids.cast("int64")
+            return integers if integers.cast("large_string").equals(ids) else ids
         numbers = list(map(int, ids))
     except ValueError:
         return ids
@@ -121,9 +128,14 @@ def typed(ids: list[str]) -> Ids:
     return numbers if exact else ids
 
 
-def are_integers(ids: Any) -> bool:
-    """Whether all ids of a block are integers, or written as such."""
-    return typed(ids) is not ids if isinstance(ids, list) else str(ids.type) == "int64"
+def are_integers(ids: Any, *, lines: bool) -> bool:
+    """Whether all ids of a block are integers or, in ``lines`` of text, which have no types, written as such."""
+    return typed(ids) is not ids if lines else str(ids.type) == "int64"
+
+
+def in_list(cells: Any) -> list[Any]:
+    """The cells ``[n]`` of a list or of a pyarrow array as a list."""
+    return cells if isinstance(cells, list) else cells.to_pylist()
 
 
 def number_groups(words: list[str]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, library, number_of, place
-from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names
+from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names, typed
 
 INDEX = "__index_level_"
 """How pandas names the column of the row numbers of a filtered frame."""
@@ -214,12 +214,16 @@ def arrow_column(values: NDArray[Any]) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel()), values.shape[1])
 
 
-def encode(ends: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """Each id of two columns ``[E]`` once, in order of appearance row by row; and the positions ``[2, E]`` in it."""
+def encode(ends: Sequence[Any], *, lines: bool) -> tuple[list[Any], NDArray[np.int64]]:
+    """Each id of two columns ``[E]`` once, in order of appearance row by row; and the positions ``[2, E]`` in it.
+
+    A column is in several parts: arrays of pyarrow, or lists of text. Those of ``lines`` of text are `typed`.
+    """
     import pyarrow as pa
 
-    both = pa.chunked_array([chunk for end in ends for chunk in end]).combine_chunks()
-    by_column = both.dictionary_encode()
+    parts = (pa.array(part, pa.large_string()) if isinstance(part, list) else part for end in ends for part in end)
+    both = pa.chunked_array(list(parts)).combine_chunks()
+    by_column = (typed(both) if lines else both).dictionary_encode()
     by_row = pa.array(by_column.indices.to_numpy().reshape(2, -1).T.ravel()).dictionary_encode()
     ids = by_column.dictionary.take(by_row.dictionary).to_pylist()
     return ids, by_row.indices.to_numpy().astype(np.int64).reshape(-1, 2).T

@@ -187,7 +187,7 @@ class Source:
         if self.lines:
             return block.ends([source, target])
         ends = [block.ids(source), block.ids(target)] if self.apart else block.ends([source, target])
-        self.integers = [are_integers(end) for end in ends]
+        self.integers = [are_integers(end, lines=False) for end in ends]
         return ends if len(set(self.integers)) == 1 else [end.cast("large_string") for end in ends]
 
     def nodes(self) -> Iterator[NodeTable]:
@@ -327,7 +327,8 @@ class Source:
         """Refuse columns of another kind than in the files before: 1 and "1" are two ids."""
         if self.lines:
             return
-        kinds = dict.fromkeys(self.lists, "lists") | {identifier: "integer ids" if are_integers(ids) else "text ids"}
+        kind = "integer ids" if are_integers(ids, lines=False) else "text ids"
+        kinds = dict.fromkeys(self.lists, "lists") | {identifier: kind}
         first, before = self.kinds = self.kinds or (path, kinds)
         for column in kinds | before:
             here, there = (one.get(column, "single numbers") for one in (kinds, before))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import pack, stack
 from infomax.errors import within
-from infomax.io.blocks import Ids, NotNumbersError, number_groups, typed
+from infomax.io.blocks import Ids, NotNumbersError, in_list, number_groups, typed
 from infomax.io.features import read_features
 from infomax.io.parquet import encode
 from infomax.io.record import Record
@@ -59,20 +59,20 @@ class EdgeTable:
 def read_edges(source: Source) -> EdgeTable:
     """An edge table in memory."""
     position: defaultdict[str, int] = defaultdict(count().__next__)
-    numbers, weights, relations, ends = [], [], [], list[Any]()
+    numbers, weights, relations, ends, arrays = [], [], [], list[Any](), list[Any]()
     with source.readable():
         for block in source.edges():
             numbers.append(block.numbers)
-            if source.lines:
-                codes = map(position.__getitem__, chain.from_iterable(zip(*block.ends, strict=True)))
-                ends.append(np.fromiter(codes, np.int64, 2 * len(block.numbers)).reshape(-1, 2).T)
+            if arrays or not (position or isinstance(block.ends[0], list)):  # the first block decides
+                arrays.append(block.ends)
             else:
-                ends.append(block.ends)
+                codes = map(position.__getitem__, chain.from_iterable(zip(*map(in_list, block.ends), strict=True)))
+                ends.append(np.fromiter(codes, np.int64, 2 * len(block.numbers)).reshape(-1, 2).T)
             weights += [] if block.weight is None else [block.weight]
             relations += [] if block.relations is None else [block.relations]
         ids: Ids = typed(list(position))
-        if not source.lines and ends:
-            ids, codes_of_all = encode(list(zip(*ends, strict=True)))
+        if arrays:
+            ids, codes_of_all = encode(list(zip(*arrays, strict=True)), lines=source.lines)
             ends = [codes_of_all]
     return EdgeTable(
         source=source,
@@ -98,7 +98,7 @@ def _read_nodes(source: Source) -> NodeTable:
     with source.readable():
         blocks, features, ids = [], [], list[Any]()
         for block in source.nodes():
-            ids += block.ids if source.lines else block.ids.to_pylist()
+            ids += in_list(block.ids)
             features += [] if block.features is None else [pack(block.features)]
             blocks.append(replace(block, ids=None, features=None))
     if not ids:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError, number_of, place, shorten
-from infomax.io.blocks import Block, NotNumbersError, check_column_names
+from infomax.io.blocks import Block, NotNumbersError, check_column_names, in_list
 from infomax.io.pieces import opened_packed, pieces
 
 Row: TypeAlias = tuple[int, list[str]]
@@ -60,7 +60,7 @@ class TextFile:
                 table, numbers = table.filter(kept), numbers[kept]
             for first in range(0, len(table), size):
                 part = table.slice(first, size)
-                block = TextBlock(self.path, {name: part[name].to_pylist() for name in columns}, features)
+                block = TextBlock(self.path, {name: part[name].combine_chunks() for name in columns}, features)
                 block.numbers, block.table = numbers[first : first + size], part.select(features)
                 yield block
 
@@ -94,39 +94,50 @@ class TextFile:
 
 
 class TextBlock(Block):
-    """Some rows of a text file: columns of cells, and the cells of features row by row, or as a table of pyarrow."""
+    """Some rows of a text file: columns of cells, and the cells of features row by row.
+
+    Of rows that pyarrow has parsed, the columns are its arrays, and the features a table.
+    """
 
     unit = "line"
 
-    def __init__(self, path: Path, columns: dict[str, list[str]], features: Sequence[str]) -> None:
+    def __init__(self, path: Path, columns: dict[str, Any], features: Sequence[str]) -> None:
         self.path, self.columns, self.names = path, columns, features
         self.cells = list[str]()
         self.table: Any = None
 
-    def ids(self, column: str) -> list[str]:
+    def ids(self, column: str) -> Any:
         """The ids ``[n]`` of a column."""
         return self.ends([column])[0]
 
-    def ends(self, columns: Sequence[str]) -> list[list[str]]:
+    def ends(self, columns: Sequence[str]) -> list[Any]:
         """The ids ``[n]`` of some columns."""
-        ends = [self.columns[column] for column in columns]
-        if empty := [(end.index(""), column) for end, column in zip(ends, columns, strict=True) if "" in end]:
+        empty = [(int(np.argmin(filled)), name) for name in columns if not (filled := self.filled_in(name)).all()]
+        if empty:
             row, column = min(empty, key=itemgetter(0))
             raise InputError(self.place(row, column), "an id", "an empty cell")
-        return ends
+        return [self.columns[column] for column in columns]
 
     def filled_in(self, column: str) -> NDArray[np.bool_]:
         """See `Block.filled_in`."""
-        return np.array([bool(cell) for cell in self.columns[column]])
+        cells = self.columns[column]
+        if isinstance(cells, list):
+            return np.array([bool(cell) for cell in cells])
+        from pyarrow import compute
+
+        return np.asarray(compute.not_equal(cells, ""))
 
     def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
         """See `Block.numbers_of`."""
-        cells = self.columns[column]
+        cells = self._cells(column)
         return numbers(cells), lambda row: written(cells[row])
 
     def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
         """A column as text; see `Block.words`."""
-        return np.array(self.columns[column], dtype=object)
+        return np.array(self._cells(column), dtype=object)
+
+    def _cells(self, column: str) -> list[str]:
+        return in_list(self.columns[column])
 
     def arrow(self) -> Any:
         """The columns of features, as text."""

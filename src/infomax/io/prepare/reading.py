@@ -29,7 +29,7 @@ def read_edges(database: Database, table: str, source: Source, *, alone: bool) -
         nonlocal weighted, integers
         for rows in source.edges():
             weighted = rows.weight is not None
-            own = map(are_integers, rows.ends) if source.lines else source.integers
+            own = (are_integers(end, lines=True) for end in rows.ends) if source.lines else source.integers
             integers = [before and now for before, now in zip(integers, own, strict=True)]
             first, last = map(text_column, rows.ends)
             others = {} if rows.weight is None else {"weight": rows.weight}
@@ -63,7 +63,7 @@ def read_nodes(database: Database, table: str, source: Source, folder: Path, *, 
                     writer.append(rows.features)
                 at = np.arange(count, count := count + len(rows.numbers))
                 ids = at + 1 if source.columns.numbered else text_column(rows.ids)
-                integers = integers and (source.columns.numbered or are_integers(rows.ids))
+                integers = integers and (source.columns.numbered or are_integers(rows.ids, lines=source.lines))
                 others = [*map(text_column, rows.labels.values()), *rows.splits.values()]
                 others += [] if rows.names is None else [text_column(rows.names)]
                 cells = {f"l{column}": cells for column, cells in enumerate(others)}
