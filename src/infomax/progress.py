@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ def progress_bar(console: Console) -> rich.Progress:
     )
 
 
+def advance(bar: rich.Progress, done: int, note: str, total: int | None) -> None:
+    """Set the bar of a task; `Progress.update` would forget the speed, and so the time left, with each new total."""
+    task = bar.tasks[0]
+    task.total = total
+    bar.update(task.id, completed=done, note=note)
+
+
 def position(training: Any) -> tuple[int, str, int]:
     """How far a `Training` is: epochs done, a note with its loss, and the epochs it takes if the loss falls no more."""
     notes = [f"loss {training.history[-1].loss:.4f}"] if training.history else []
@@ -81,16 +89,14 @@ def following(progress: bool | Callable[[Any], None]) -> Iterator[Callable[[Any]
         from rich.console import Console
 
         bar = progress_bar(Console(stderr=True))
-        task = bar.add_task("epochs", total=None, note="")
+        bar.add_task("epochs", total=None, note="")
         # In a log, where a bar cannot be drawn again, nothing is drawn.
-        drawn: Any = _in_notebook(bar) if bar.console.is_jupyter else bar if bar.console.is_terminal else nullcontext()
-        with drawn as redraw:
+        with _in_notebook(bar) if bar.console.is_jupyter else _on_terminal(bar) as redraw:
 
             def follow(training: Any) -> None:
                 done, note, total = position(training)
-                bar.update(task, completed=done, note=note, total=done if training.finished else total)
-                if bar.console.is_jupyter:
-                    redraw()
+                advance(bar, done, note, done if training.finished else total)
+                redraw()
 
             yield follow
     else:
@@ -98,17 +104,30 @@ def following(progress: bool | Callable[[Any], None]) -> Iterator[Callable[[Any]
 
 
 @contextmanager
+def _on_terminal(bar: rich.Progress) -> Iterator[Callable[[], None]]:
+    """Draw the bar from its first step on, when its length is known."""
+    try:
+        yield bar.start if bar.console.is_terminal else lambda: None
+    finally:
+        bar.live.stop()
+
+
+@contextmanager
 def _in_notebook(bar: rich.Progress) -> Iterator[Callable[[], None]]:
     """Draw the bar as one output that is replaced now and then; rich's own way needs another package, ipywidgets."""
     from IPython.display import display
 
-    shown, drawn = display(bar.make_tasks_table(bar.tasks), display_id=True), time.monotonic()
+    shown, drawn = list[Any](), -math.inf
 
     def redraw() -> None:
         nonlocal drawn
         if time.monotonic() - drawn > REDRAW_SECONDS:
-            shown.update(bar.make_tasks_table(bar.tasks))
-            drawn = time.monotonic()
+            table, drawn = bar.make_tasks_table(bar.tasks), time.monotonic()
+            if shown:
+                shown[0].update(table)
+            else:
+                shown.append(display(table, display_id=True))
 
     yield redraw
-    shown.update(bar.make_tasks_table(bar.tasks))
+    drawn = -math.inf
+    redraw()

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from infomax.errors import visible
-from infomax.progress import position, progress_bar
+from infomax.progress import advance, position, progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,19 +69,18 @@ def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]
 
 
 class Steps:
-    """Progress over a known number of things: a bar on a terminal, a line now and then in a log.
+    """Progress over a number of things: a bar on a terminal, a line now and then in a log.
 
-    Work that can go on where a Ctrl-C stops it says in ``resume`` how.
+    The bar appears when the number is known. Work that can go on where a Ctrl-C stops it says in ``resume`` how.
     """
 
     def __init__(self, title: str, total: int | None, resume: str = "") -> None:
         self.title, self.total, self.resume, self.said = title, total, resume, time.monotonic()
         self.bar = progress_bar(log.console)
-        self.task = self.bar.add_task(title, total=total, note="")
+        self.bar.add_task(title, total=total, note="")
 
     def __enter__(self) -> Steps:
-        if log.console.is_terminal:
-            self.bar.start()
+        self._draw(self.total)
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -93,14 +92,19 @@ class Steps:
     def at(self, done: int, note: str = "", total: int | None = None) -> None:
         """Show that ``done`` things are done; a ``total`` that was not known before may be given here."""
         total = self.total if total is None else total
-        self.bar.update(self.task, completed=done, note=note, total=total)
+        advance(self.bar, done, note, total)
+        self._draw(total)
         if not log.console.is_terminal and time.monotonic() - self.said > LOG_SECONDS:
             self.said = time.monotonic()
             log.print(f"{self.title}: {done}" + (f" of {total}" if total else "") + (f", {note}" if note else ""))
 
+    def _draw(self, total: int | None) -> None:
+        if total is not None and log.console.is_terminal:
+            self.bar.start()
+
 
 @contextmanager
-def training_progress(title: str, resume: str = "") -> Iterator[Any]:
+def training_progress(title: str, resume: str = "", total: int | None = None) -> Iterator[Any]:
     """A callback for `DGI.fit` that shows the epochs; a Ctrl-C or a SIGTERM stops at the next pause.
 
     So the state that is written is whole, and resuming goes on bit for bit; a second Ctrl-C stops at once.
@@ -119,7 +123,7 @@ def training_progress(title: str, resume: str = "") -> Iterator[Any]:
 
     before = {number: signal.signal(number, stop) for number in STOPS}
     try:
-        with Steps(title, None) as steps:
+        with Steps(title, total) as steps:
             yield follow
     except KeyboardInterrupt as interruption:
         log.print(f"infomax: {interruption}")

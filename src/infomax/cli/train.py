@@ -252,7 +252,8 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
             show.out.print(f"{out} holds a finished run already: nothing to resume.")
             return
     unit = "steps" if settings.name in BATCHES else "epochs"
-    with show.training_progress(unit, "Go on with the same command and --resume.") as progress:
+    total = settings.epochs if settings.patience is None else min(settings.epochs, settings.patience + 1)
+    with show.training_progress(unit, "Go on with the same command and --resume.", total) as progress:
         model.fit(graph, run=out, progress=progress)
     if ranks.rank == 0:
         show.health(model.health_)
