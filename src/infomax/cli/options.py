@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from infomax.cli import show
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -241,7 +242,8 @@ def open_graph(
             chosen = like_known(chosen, like)
         elif features is not None:
             chosen = chosen.like(features, None)
-        graph = Graph.of(read_record(name, nodes, chosen, directed=directed))
+        with show.Steps("reading", None) as steps:
+            graph = Graph.of(read_record(name, nodes, chosen, directed=directed, progress=steps.at))
     elif name.lower() not in DATASETS:
         raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")
     elif columns:

@@ -17,8 +17,11 @@ from infomax.io.attributes import Attributed, from_attributes
 from infomax.io.columns import SPLIT, Columns
 from infomax.io.record import Record
 from infomax.io.rows import edge_columns, flat_annotations, node_rows, refuse_too_many
-from infomax.progress import Progress, followed
+from infomax.progress import Progress, followed, silent
 
+PARSING = 40
+"""Share of reading a file, in percent, after which its elements are parsed."""
+_PIECE = 1 << 20
 _SPACE = "http://graphml.graphdrawing.org/xmlns "
 _INSIDE = {
     "": {"graphml"},
@@ -44,11 +47,11 @@ _TYPES: dict[str | None, Callable[[str], Any]] = {
 }
 
 
-def read_graphml(path: Path, columns: Columns, directed: bool | None) -> Record:
+def read_graphml(path: Path, columns: Columns, directed: bool | None, progress: Progress = silent) -> Record:
     """The graph of a GraphML file, as `Graph.from_networkx` makes it, with the attributes that the columns name."""
     labels, features = columns.labels, columns.features
     try:
-        graph = _Plain().read(path, labels) or _read_unusual(path)
+        graph = _Plain().read(path, labels, progress) or _read_unusual(path)
         names = {name for _, values in graph.nodes for name in values} | {*graph.unset}
         name = columns.name_among(names)
         kept = {*(features or ()), *labels, name}
@@ -87,7 +90,7 @@ class _Plain:
         self.values: dict[str, Any] = {}  # of the node or the edge that is being read
         self.key, self.owner, self.text = "", "", ""
 
-    def read(self, path: Path, labels: Iterable[str]) -> Attributed | None:
+    def read(self, path: Path, labels: Iterable[str], progress: Progress) -> Attributed | None:
         """The graph of a file; None where it is unusual or damaged, or where there is none.
 
         All nodes and edges get the defaults of the file, but for zeros of features, which are ``unset``.
@@ -98,7 +101,10 @@ class _Plain:
         parser.CharacterDataHandler = self._characters
         try:
             with path.open("rb") as file:
-                parser.ParseFile(file)
+                while piece := file.read(_PIECE):
+                    parser.Parse(piece)
+                    progress(PARSING * file.tell() // path.stat().st_size, path.name, 100)
+                parser.Parse(b"", True)
         except (expat.ExpatError, OSError, LookupError, ValueError):
             return None
         for end in (end for link in self.links for end in link[:2]):

@@ -59,6 +59,8 @@ class ArrowFile:
 
     def __init__(self, path: Path, file: Any) -> None:
         self.path, self.file = path, file
+        self.share = 0.0
+        """How much of the rows has been read."""
         self.metadata = getattr(file, "metadata", None)
         schema = file.schema if self.metadata is None else file.schema_arrow
         # Without rows, the types of columns tell nothing: pandas, for one, has none for them.
@@ -83,6 +85,7 @@ class ArrowFile:
         for batch in batches:
             block = ArrowBlock(self.path, batch, features, np.arange(first + 1, first + 1 + len(batch)))
             first += len(batch)
+            self.share = first / (self.metadata or self.file).num_rows
             if only is not None:
                 kept = block.words(only[0], {}) == only[1]
                 block = ArrowBlock(self.path, batch.filter(kept), features, block.numbers[kept])

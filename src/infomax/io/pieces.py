@@ -23,13 +23,15 @@ def opened_packed(path: Path, mode: str, **how: Any) -> Any:
     return (gzip.open if path.suffix.lower() == ".gz" else open)(path, mode, **how)
 
 
-def pieces(path: Path, names: Sequence[str], wanted: Sequence[str], mark: str) -> Iterator[Any]:
+def pieces(path: Path, names: Sequence[str], wanted: Sequence[str], mark: str) -> Iterator[tuple[Any, float]]:
     """The rows below the header as pyarrow tables of text, up to the first piece that is not plain; then None.
 
-    Nothing follows where these are all rows. Not plain is what Python's reader may refuse, or find other cells in.
+    With each comes the share of the file that has been read. Nothing follows where these are all rows. Not plain is
+    what Python's reader may refuse, or find other cells in.
     """
-    if path.stat().st_size < LARGE or find_spec("pyarrow") is None:
-        yield None
+    length = path.stat().st_size
+    if length < LARGE or find_spec("pyarrow") is None:
+        yield None, 0.0
         return
     try:
         with opened_packed(path, "rb") as file:
@@ -37,16 +39,16 @@ def pieces(path: Path, names: Sequence[str], wanted: Sequence[str], mark: str) -
             if f"{mark} " in header or [name.strip() for name in next(reader([header], delimiter=mark))] != names:
                 raise ValueError("another header")
             # Less at first, which often shows that columns are no numbers.
-            rest, size = b"", PIECE // 8
+            rest, size, packed = b"", PIECE // 8, getattr(file, "fileobj", file)
             while piece := file.read(size):
                 size = PIECE
                 lines, end, rest = (rest + piece).rpartition(b"\n")
                 if end:
-                    yield _table(lines + end, names, wanted, mark)
+                    yield _table(lines + end, names, wanted, mark), packed.tell() / length
             if rest:
-                yield _table(rest + b"\n", names, wanted, mark)
+                yield _table(rest + b"\n", names, wanted, mark), 1.0
     except (ValueError, OSError, EOFError, zlib.error, Error):  # Python's reader tells what is wrong
-        yield None
+        yield None, 0.0
 
 
 def _table(data: bytes, names: Sequence[str], wanted: Sequence[str], mark: str) -> Any:

@@ -18,10 +18,11 @@ from infomax.io.features import existing
 from infomax.io.many import join
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
-from infomax.io.sources import EXTENSIONS, Source
+from infomax.io.sources import EXTENSIONS, Source, follow
 from infomax.io.type_folder import open_graph_folder
 from infomax.io.type_tables import read_types
 from infomax.io.typed import is_typed, of_folder, of_tables
+from infomax.progress import Progress, silent
 
 _COLUMNS = ("id", "source", "target", "weight", "groups", "matrix", "kinds", *TYPES)
 
@@ -36,15 +37,18 @@ def read_record(
     *,
     directed: bool | None = None,
     attach_to: Record | None = None,
+    progress: Progress = silent,
 ) -> Record:
-    """Read a graph as `infomax.read_graph` does, with these columns."""
+    """Read a graph as `infomax.read_graph` does, with these columns; ``progress`` is told how far tables are read."""
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
         return with_labels(open_graph_folder(Path(edges)), columns.labels, str(edges))
     if attach_to is not None and attach_to.types:
         return _attach_types(edges, nodes, columns, attach_to)
     if nodes is None and is_typed(Path(edges)):
-        return read_types(of_folder(Path(edges), columns.as_before("edges_as")), directed=bool(directed))
+        found = of_folder(Path(edges), columns.as_before("edges_as"))
+        follow(found.sources, progress)
+        return read_types(found, directed=bool(directed))
     if nodes is None and (members := _members(Path(edges))):
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
         if attach_to is not None:
@@ -70,15 +74,19 @@ def read_record(
             return with_labels(read_npz(edge_path, columns.made), columns.labels, str(edge_path))
         from infomax.io.graphml import read_graphml
 
-        return read_graphml(edge_path, columns, directed)
+        return read_graphml(edge_path, columns, directed, progress)
     columns = columns.as_before()
     if columns.typed:
         nodes_source = None if node_path is None else _source(node_path, columns)
-        return read_types(of_tables(_source(edge_path, columns), nodes_source, columns), directed=bool(directed))
+        found = of_tables(_source(edge_path, columns), nodes_source, columns)
+        follow(found.sources, progress)
+        return read_types(found, directed=bool(directed))
     if node_path is None:
         columns.refuse_without_nodes(edge_path)
-    nodes_read = None if node_path is None else tables.read_nodes(_source(node_path, columns))
-    return tables.build(tables.read_edges(_source(edge_path, columns)), nodes_read, bool(directed))
+    sources = [_source(path, columns) for path in (node_path, edge_path) if path is not None]
+    follow(sources, progress)
+    nodes_read = None if node_path is None else tables.read_nodes(sources[0])
+    return tables.build(tables.read_edges(sources[-1]), nodes_read, bool(directed))
 
 
 def _members(folder: Path) -> dict[str, Path]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from glob import glob, has_magic
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.columns import Columns, EdgeColumns, NodeColumns, warn_missing
 from infomax.io.features import warn_if_ids
 from infomax.io.learning import learnt, warn_of_labels
+from infomax.progress import Progress
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
 ROWS = 1 << 17
@@ -32,6 +34,8 @@ CELLS = 1 << 20
 _INSTALL = (
     "Name the column as a label or ignore it; or install pyarrow, and it is encoded: pip install 'infomax[parquet]'."
 )
+LEARNING, JOINING = 0.5, 0.25
+"""Share of the work with a table: to learn its encoding, of nodes; to read it before edges are joined, of edges."""
 FILE = 1 << 40
 """Each row has a number: that of its file times this, and its line or row. Rows in order have ascending numbers."""
 
@@ -138,6 +142,8 @@ class Source:
     """Different cells and words that were found when an encoding was learnt, for the features of the same rows."""
     only: tuple[str, str] | None = None
     """A column and the word in it of the rows that are read; None: all are."""
+    tell: Callable[[float], None] = lambda share: None
+    """Told how much of the work with this table is done, from 0 to 1."""
 
     def __post_init__(self) -> None:
         for path in self.files:
@@ -172,7 +178,7 @@ class Source:
 
     def edges(self) -> Iterator[Edges]:
         """The rows of an edge table; at its end a warning names columns that are not used."""
-        for first, block in self._blocks(lambda: (list(filter(None, self._edge_columns)), [])):
+        for first, block in self._blocks(lambda: (list(filter(None, self._edge_columns)), []), 0, JOINING):
             source, target, weight, relation = self._edge_columns
             with self.readable(block.path):
                 ends = self._ends(block, source, target)
@@ -193,7 +199,7 @@ class Source:
     def nodes(self) -> Iterator[NodeTable]:
         """The rows of a node table; at its end a warning names labels that are words for nothing."""
         words: dict[str, set[str]] = {}
-        for first, block in self._blocks(self._node_columns):
+        for first, block in self._blocks(self._node_columns, 0 if self.columns.encoding is None else LEARNING, 1):
             with self.readable(block.path):
                 nodes = self._nodes(first, block)
             for name, labels in nodes.labels.items():
@@ -246,7 +252,7 @@ class Source:
     def _survey(self) -> Survey:
         """What the columns of features hold, of all rows, or of those that training sees."""
         survey = Survey([], {})
-        for _, block in self._blocks(self._node_columns):
+        for _, block in self._blocks(self._node_columns, 0, LEARNING):
             chosen, rows = self.chosen, np.arange(len(block.numbers))
             if not survey.found:
                 survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels))
@@ -288,8 +294,13 @@ class Source:
         self.lists = [name for name in chosen.features if self.schema and parquet.is_list(self.schema.field(name).type)]
         return [chosen.identifier, *chosen.annotations], chosen.features
 
-    def _blocks(self, choose: Callable[[], tuple[list[str], list[str]]]) -> Iterator[tuple[int, Block]]:
-        """The rows of all files, some at a time, each with the number of its file times `FILE`."""
+    def _blocks(
+        self, choose: Callable[[], tuple[list[str], list[str]]], begin: float, end: float
+    ) -> Iterator[tuple[int, Block]]:
+        """The rows of all files, some at a time, each with the number of its file times `FILE`.
+
+        All of this is the part from ``begin`` to ``end`` of the work with the table.
+        """
         for number, path in enumerate(self.files):
             with self._opened(path) as file:
                 self.names, self.schema = self.names or file.names, file.schema or self.schema
@@ -298,11 +309,12 @@ class Source:
                     raise InputError(str(path), f"the columns of {self.path}", found, remedy)
                 for block in file.blocks(*choose(), ROWS, CELLS, self.only):
                     yield number * FILE, block
+                    self.tell(begin + (end - begin) * (number + file.share) / len(self.files))
 
     def types(self, column: str) -> dict[str, list[str]]:
         """The words of a column, each with the columns that have something in a row of it."""
         found: dict[str, set[str]] = {}
-        for _, block in self._blocks(lambda: (self.names, [])):
+        for _, block in self._blocks(lambda: (self.names, []), 0, 0):
             words = block.words(column, {})
             for word in dict.fromkeys(words.tolist()):
                 rows = np.flatnonzero(words == word)
@@ -335,6 +347,18 @@ class Source:
             if here != there:
                 expected, remedy = f"{there}, as in {first}", "Give the columns of all files one type."
                 raise InputError(place(path, column=column), expected, here, remedy)
+
+
+def follow(sources: Sequence[Source], progress: Progress) -> None:
+    """Let tables tell how far the work with all of them is, in percent of their bytes."""
+    sizes = [sum(path.stat().st_size for path in source.files) for source in sources]
+    whole = max(1, sum(sizes))
+    for source, size, end in zip(sources, sizes, accumulate(sizes), strict=True):
+        source.tell = partial(_tell, progress, source.path.name, (end - size) / whole, size / whole)
+
+
+def _tell(progress: Progress, name: str, before: float, part: float, share: float) -> None:
+    progress(int(100 * (before + part * share)), name, 100)
 
 
 def _place_of(block: Block, rows: NDArray[np.int64], row: int, column: str) -> str:

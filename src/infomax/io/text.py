@@ -43,6 +43,8 @@ class TextFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.names, self._rows = read_rows(path)
+        self.share = 0.0
+        """How much of the file has been read, if that is known."""
 
     def blocks(
         self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int, only: tuple[str, str] | None
@@ -50,7 +52,8 @@ class TextFile:
         """All rows of some columns, in blocks of at most so many rows and about so many cells; see `Source.only`."""
         size, done = min(rows, max(1, cells // len(self.names))), 0
         wanted = list(dict.fromkeys([*columns, *features, *(only or ())[:1]]))
-        for table in pieces(self.path, self.names, wanted, DELIMITERS[extension(self.path)]):
+        for table, share in pieces(self.path, self.names, wanted, DELIMITERS[extension(self.path)]):
+            self.share = max(self.share, share)
             if table is None:
                 yield from self._read(columns, features, size, only, done)
                 return

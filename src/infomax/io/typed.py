@@ -27,6 +27,11 @@ class Tables:
     columns: Columns
 
     @property
+    def sources(self) -> list[Source]:
+        """All tables in the order in which they are read."""
+        return [*self.nodes.values(), *self.edges.values()]
+
+    @property
     def listed(self) -> list[str]:
         """The types that have node tables of their own."""
         return [kind for kind in self.nodes if kind != self.columns.edges_as]

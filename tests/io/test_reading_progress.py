@@ -1,0 +1,48 @@
+"""Reading tells how far it is, in percent of all tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sample_graphs import random_graph, typed_graph
+
+from infomax.io import graphml, pieces, sources
+from infomax.io.columns import Columns
+from infomax.io.reading import read_record
+from infomax.io.writing import write_graph
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("graph.csv", ["edges.csv", "nodes.csv"]),
+        ("graph.csv.gz", ["edges.csv.gz", "nodes.csv.gz"]),
+        ("graph.parquet", ["edges.parquet", "nodes.parquet"]),
+        ("graph.graphml", ["graph.graphml"]),
+    ],
+)
+def test_it_rises_and_has_a_total(name: str, parts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "LARGE", 0)
+    monkeypatch.setattr(pieces, "PIECE", 1 << 10)
+    monkeypatch.setattr(sources, "ROWS", 50)
+    monkeypatch.setattr(graphml, "_PIECE", 1 << 10)
+    suffix = name.removeprefix("graph")
+    place = tmp_path / name if len(parts) == 1 else f"{tmp_path / f'edges{suffix}'},{tmp_path / f'nodes{suffix}'}"
+    write_graph(random_graph(300), place)
+    told: list[tuple[int, str, int | None]] = []
+    read_record(place, None, Columns.of(), progress=lambda *words: told.append(words))
+    done, names, totals = zip(*told, strict=True)
+    assert sorted({*names}) == parts
+    assert {*totals} == {100}
+    assert list(done) == sorted(done)
+    assert len({*done}) > (1 if name.endswith(".gz") else 5)  # a packed file of this size is read at once
+    assert 30 < done[-1] <= 100
+
+
+def test_of_several_types(tmp_path: Path) -> None:
+    write_graph(typed_graph(), tmp_path / "graph")
+    told: list[tuple[int, str, int | None]] = []
+    read_record(tmp_path / "graph", None, Columns.of(), progress=lambda *words: told.append(words))
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert {"paper.csv", "paper.cites.paper.csv"} < {name for _, name, _ in told}
