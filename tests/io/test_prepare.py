@@ -25,6 +25,7 @@ from infomax.errors import InputError
 from infomax.io import sources
 from infomax.io.folder import finish, write_arrays
 from infomax.io.prepare import prepare
+from infomax.io.prepare.database import Database
 from infomax.io.prepare.merging import merge
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
@@ -247,3 +248,11 @@ def test_a_place_that_is_taken_is_refused(tmp_path: Path) -> None:
     told(["g.graph", "a new folder", "Remove it"], prepare, edges, out=tmp_path / "g.graph")
     told(["labels", "a node table"], prepare, edges, out=tmp_path / "h.graph", labels="kind")
     told(["features", "a node table"], prepare, edges, out=tmp_path / "h.graph", features="x.npy")
+
+
+def test_the_database_draws_no_bar_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    database = Database(tmp_path, 1 << 30)
+    database.execute("SET progress_bar_time = 1")
+    database.execute("SELECT sum(a.range * b.range) FROM range(100000) a, range(500) b")
+    database.close()
+    assert capfd.readouterr() == ("", "")

@@ -50,6 +50,7 @@ class Database:
         }
         try:
             self.connection = duckdb.connect(str(folder / "work.duckdb"), config=settings)
+            self.connection.execute("SET enable_progress_bar_print = false")  # ours is drawn
             self.connection.execute("CREATE TABLE IF NOT EXISTS done (stage VARCHAR, note VARCHAR)")
         except duckdb.Error as error:
             raise self.explained(error) from error
