@@ -39,3 +39,14 @@ def test_the_time_left_is_told_though_the_length_changes(screen: io.StringIO, mo
         steps.bar.refresh()
     last = re.findall(r"49/69 .*", screen.getvalue())[-1]
     assert re.search("0:00:0[23]", last)
+
+
+def test_a_bar_within_another(screen: io.StringIO) -> None:
+    """As in an update, which reads a graph."""
+    with show.Steps("update", 3) as outer:
+        with show.Steps("reading", None) as inner:
+            inner.at(40, "edges.csv", 100)
+            outer.bar.refresh()
+        outer.at(2)
+    assert "40/100" in screen.getvalue()
+    assert "2/3" in screen.getvalue()
