@@ -229,7 +229,10 @@ def encode(ends: Sequence[Any], *, lines: bool) -> tuple[list[Any], NDArray[np.i
     by_column = (typed(both) if lines else both).dictionary_encode()
     by_row = pa.array(by_column.indices.to_numpy().reshape(2, -1).T.ravel()).dictionary_encode()
     ids = by_column.dictionary.take(by_row.dictionary).to_pylist()
-    return ids, by_row.indices.to_numpy().astype(np.int64).reshape(-1, 2).T
+    codes = by_row.indices.to_numpy().astype(np.int64).reshape(-1, 2).T
+    del both, by_column, by_row
+    pa.default_memory_pool().release_unused()  # pyarrow would keep it, beside what the graph needs then
+    return ids, codes
 
 
 def feature_names(names: Sequence[str], widths: dict[str, int]) -> list[str]:
