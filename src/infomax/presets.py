@@ -213,7 +213,7 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
             expected = f"a class or a function, for one of {', '.join(parts)}"
             raise InputError(f"DGI.load(run, {field}=...)", expected, repr(part))
     values = dict(settings)
-    values["name"] = values.pop("preset", "")  # older runs name none
+    values["name"] = values.pop("preset")
     for field, value in settings.items():
         if field in own:
             values[field] = own[field]

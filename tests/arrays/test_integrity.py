@@ -230,16 +230,6 @@ def test_what_is_no_description_is_refused(text: str, folder: Path) -> None:
     refused(folder, "graph.json")
 
 
-def test_a_folder_of_an_earlier_version_opens(folder: Path) -> None:
-    def earlier(about: dict[str, Any]) -> None:
-        about.pop("weighted")
-        for entry in about["files"].values():
-            entry.pop("sample")
-
-    rewrite(folder, earlier)
-    assert Graph.open(folder).weighted
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_features_that_are_not_finite_are_named_when_they_are_read(value: float, folder: Path) -> None:
     model = DGI(dim=4, epochs=1).fit(Graph.open(folder))

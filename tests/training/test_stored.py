@@ -39,7 +39,10 @@ ENCODERS = {
 def folder(path: Path, graph: Graph, *, halved: bool = False) -> Graph:
     """The same graph, opened from a folder."""
     path.mkdir()
-    finish(path, write_arrays(graph, path, halved=halved))
+    about = write_arrays(graph, path)
+    if halved:
+        np.save(path / "features.npy", graph.features.astype(np.float16))
+    finish(path, about)
     return Graph.open(path)
 
 

@@ -29,7 +29,7 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
     rank, dead, d = report["effective_rank"], report["dead_dimensions"], report["dimensions"]
     story = []
     if "loss" in report:
-        spread, guessing = report["summary_spread"], report.get("guessing_loss", 0.6931)  # older runs have none
+        spread, guessing = report["summary_spread"], report["guessing_loss"]
         story += [
             f"Training ran for {number_of(report['epochs'], 'epoch')} ({report['seconds']:.0f} s) and kept the weights "
             f"of epoch {report['kept_epoch']:,}. With these the loss is {report['loss']:.4f} (at first "
@@ -45,7 +45,7 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
         f"The vectors use {rank:.0f} of their {number_of(d, 'dimension')} (effective rank). Dead, as they hardly vary "
         f"between nodes: {number_of(dead, 'dimension')}. Dashed lines mark the epoch that was kept and the rank."
     )
-    if "resemblance" in report:  # older runs have none
+    if "resemblance" in report:
         story.append(f"Features: {in_words(report['resemblance'])}. {MEANING}")
     return Chapter("health", "How the training went", story, numbers, partial(_draw, numbers))
 

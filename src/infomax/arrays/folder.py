@@ -113,14 +113,13 @@ def _read_about(path: Path) -> dict[str, Any]:
         about = json.loads(file.read_text(encoding="utf-8"))
         found = about["format"]
         if found == FORMAT:
-            about["table_columns"] = {**about.get("table_columns", {})}  # older folders have none
             _check_kinds(about)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(str(file), "the description of a graph folder", str(error), AGAIN) from None
     if found != FORMAT:
         raise InputError(str(file), f"format {FORMAT}", f"format {found}", "Make the folder again: infomax prepare.")
     files = about["files"]
-    check_sizes(path, files, {STARTS, NEIGHBOURS, FEATURES, NODES}, weighted=bool(about.get("weighted")))
+    check_sizes(path, files, {STARTS, NEIGHBOURS, FEATURES, NODES}, weighted=about["weighted"])
     return about  # type: ignore[no-any-return]
 
 
@@ -149,7 +148,8 @@ def _check_kinds(about: dict[str, Any]) -> None:
     numbers |= {f"bytes of {name}": entry["bytes"] for name, entry in about["files"].items()}
     wrong = [name for name, value in numbers.items() if type(value) is not int or value < (name == "nodes")]
     wrong += [name for name, value in texts.items() if type(value) is not list or not {str} >= set(map(type, value))]
-    wrong += [] if type(about["directed"]) is bool else ["directed"]
+    kinds = {"directed": bool, "weighted": bool, "table_columns": dict}
+    wrong += [name for name, kind in kinds.items() if type(about[name]) is not kind]
     if wrong or not about["feature_names"]:
         raise TypeError(f"others for {', '.join(wrong) or 'feature_names'}")
 
@@ -168,7 +168,7 @@ def map_files(
         if entry := files.get(name):
             array = arrays[name] = map_array(path / name)
             found = [list(array.shape), str(array.dtype)]
-            told = [entry.get("shape", found[0]), entry.get("dtype", found[1])]
+            told = [entry.get("shape"), entry.get("dtype")]
             if found[0] != shape or found[1] not in kinds or told != found or not array.flags.c_contiguous:
                 expected = f"{' or '.join(kinds)} of shape {shape}, and the same told in {ABOUT}"
                 raise InputError(str(path / name), expected, f"{found[1]} of shape {found[0]}", AGAIN)

@@ -62,7 +62,7 @@ def check_once(
     for arrays, width in matrices:
         check_values(folder, arrays, width)
     for name, entry in files.items():
-        if entry.get("sample", samples[name]) != samples[name]:
+        if entry.get("sample") != samples[name]:
             raise InputError(str(folder / name), "the file that graph.json describes", "another", AGAIN)
     _known.add(state)
     with suppress(OSError):

@@ -149,14 +149,14 @@ def open_folder(path: Path) -> Record:
     return Record(**layout.map_folder(path))
 
 
-def write_arrays(graph: Record, folder: Path, *, halved: bool = False) -> dict[str, Any]:
+def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:
     """Write the files of a graph that is in memory into an existing folder; returns what `finish` is to say."""
     if graph.groups is not None:
         raise InputError("graph", "one graph", "several (it has groups)", "A graph folder holds one graph.")
     received = transposed(graph.adjacency) if graph.directed else graph.adjacency
     received.sort_indices()
     write_senders(folder, Senders.of_matrix(received))
-    with FeatureWriter(folder, graph.num_features, "features", halved=halved) as writer:
+    with FeatureWriter(folder, graph.num_features, "features", halved=False) as writer:
         for block in [graph.features] if graph.table.sparse else row_blocks(graph.features):
             writer.append(block)
     write_nodes(folder / layout.NODES, graph)

@@ -53,8 +53,8 @@ def write_analysis(
     ``drawn`` says how rows were drawn; the options are those of `analyse`.
     """
     graph, parts = model.graph_, model.preset_.describe()
-    verdict = model.health_.get("verdict")  # older runs have none
-    lead = (f"{words(verdict)} " if verdict else "") + (
+    lead = (
+        f"{words(model.health_['verdict'])} "
         f"{drawn}{number_of(graph.num_nodes, 'node')}, {number_of(graph.num_edges, 'edge')}, "
         f"{told(graph.feature_names) or number_of(graph.num_features, 'feature')}. "
         f"{parts['encoder']['part']} encoder of {number_of(model.model_.encoder.out_dim, 'dimension')}, corruption "

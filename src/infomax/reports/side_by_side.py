@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from infomax.io.json import read_json
 from infomax.training import runs
 from infomax.training.card import flat, read_scores
+from infomax.training.health import read_report
 
 _HEALTH = ("epochs", "loss", "discriminator_accuracy", "effective_rank", "dimensions", "dead_dimensions", "seconds")
 
@@ -24,10 +24,10 @@ def compare_runs(folders: Sequence[Path]) -> dict[str, dict[str, list[Any]]]:
         {"seed": config["seed"], **flat(config["settings"]), **graph}
         for config, graph in zip(configs, graphs, strict=True)
     ]
-    reports = [read_json(folder / runs.HEALTH) for folder in folders]
-    health = [{name: report.get(name) for name in _HEALTH} for report in reports]
-    for report, row in zip(reports, health, strict=True):
-        row["verdict"] = (report.get("verdict") or {}).get("verdict")
+    reports = [read_report(folder / runs.HEALTH) for folder in folders]
+    health = [
+        {name: report.get(name) for name in _HEALTH} | {"verdict": report["verdict"]["verdict"]} for report in reports
+    ]
     scores = [
         {f"{title}: {method}": score for title, rows in read_scores(folder).items() for method, score in rows.items()}
         for folder in folders

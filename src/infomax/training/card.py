@@ -9,8 +9,8 @@ from typing import Any
 from infomax.errors import InputError
 from infomax.io.atomic import write_text
 from infomax.io.json import read_json, write_json
-from infomax.training.health import figures
-from infomax.training.verdict import UNTOLD, words
+from infomax.training.health import figures, read_report
+from infomax.training.verdict import words
 
 CARD, SCORES = "README.md", "scores.json"
 
@@ -38,7 +38,7 @@ def add_scores(folder: Path, title: str, scores: dict[str, float]) -> None:
     """Keep the scores of an evaluation in the run folder and on its page, unless the folder cannot be written."""
     try:
         write_json(folder / SCORES, read_scores(folder) | {title: scores})
-        write_card(folder, read_json(folder / "config.json"), read_json(folder / "health.json"))
+        write_card(folder, read_json(folder / "config.json"), read_report(folder / "health.json"))
     except (InputError, OSError):
         return
 
@@ -54,7 +54,7 @@ def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> 
         *(_table(title, _described(graph)) for title, graph in graphs.items()),
         _table("Settings", {"seed": config["seed"], **flat(config["settings"])}.items()),
         _table("Health", figures(health)),
-        words(health.get("verdict") or UNTOLD),
+        words(health["verdict"]),
         *(_table(title, ((name, f"{score:.4g}") for name, score in rows.items()))
           for title, rows in read_scores(folder).items()),
         f'## To load it\n\n```python\nfrom infomax import DGI\n\nmodel = DGI.load("{folder.resolve().name}")\n'

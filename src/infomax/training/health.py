@@ -14,7 +14,7 @@ from infomax.evaluation.metrics import dead_dimensions, effective_rank
 from infomax.graphs.graph import Graph
 from infomax.io.json import RESTORE, read_json
 from infomax.machine import size
-from infomax.training.verdict import UNTOLD, judge, words
+from infomax.training.verdict import judge, words
 
 SAMPLE = 20_000
 """Vectors from which the rank is computed, at most: of 34,493 half differ by 0.2 %, in half the time."""
@@ -62,9 +62,11 @@ def read_report(path: Path) -> dict[str, Any]:
     report = read_json(path)
     try:
         figures(report)
-        words(report.get("verdict", UNTOLD))  # older runs have none
-        for name in ("loss", "discriminator_accuracy", "summary_spread") if "loss" in report else ():
-            np.array(report["curve"][name], np.float64).max(axis=0)  # refuses an empty one, too
+        words(report["verdict"])
+        if "loss" in report:
+            float(report["guessing_loss"])
+            for name in ("loss", "discriminator_accuracy", "summary_spread"):
+                np.array(report["curve"][name], np.float64).max(axis=0)  # refuses an empty one, too
     except (IndexError, KeyError, TypeError, ValueError) as error:
         found = f"one that cannot be shown ({type(error).__name__}: {error})"
         raise InputError(str(path), "the report on a training", found, RESTORE) from error

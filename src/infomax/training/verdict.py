@@ -84,9 +84,6 @@ def words(verdict: dict[str, Any]) -> str:
     return "\n".join([f"Verdict: {verdict['verdict']}. {verdict['reason']}", *causes])
 
 
-UNTOLD: dict[str, Any] = {"verdict": "", "reason": "", "causes": [], "next": []}
-"""In place of a verdict that there is not."""
-
 _UNKNOWN = (
     "The cause is not evident.",
     "See what the vectors are worth beside raw features and Random-Init: infomax evaluate RUN.",
