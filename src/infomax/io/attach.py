@@ -36,8 +36,10 @@ def like_known(columns: Columns, known: Record) -> Columns:
     return columns if columns.matrix else columns.like(known.feature_names, known.encoding)
 
 
-def as_known(columns: Columns, known: Record) -> Columns:
-    """As `like_known`, for tables of new nodes; what the known graph decides cannot be chosen again."""
+def as_known(columns: Columns, known: Record | None) -> Columns:
+    """As `like_known`, for tables of new nodes, if any; what the known graph decides cannot be chosen again."""
+    if known is None:
+        return columns
     last = ("matrix",) if known.types else TYPES
     columns.refuse(("labels", "ignore", "groups", "kinds", *last), "none where nodes are attached to a graph")
     if known.types:

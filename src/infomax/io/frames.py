@@ -42,10 +42,9 @@ def read_frames(
     if like is not None:
         chosen.refuse(("features", "kinds"), "none where features are those of another graph")
         chosen = like_known(chosen, like)
-    if attach_to is not None:
-        chosen = as_known(chosen, attach_to)
-        if isinstance(edges, Mapping) and not attach_to.types:
-            raise InputError("edges", "one frame, as the known graph has one type of nodes", "one for each relation")
+    chosen = as_known(chosen, attach_to)
+    if isinstance(edges, Mapping) and attach_to is not None and not attach_to.types:
+        raise InputError("edges", "one frame, as the known graph has one type of nodes", "one for each relation")
     if isinstance(edges, Mapping) or chosen.typed or (attach_to is not None and attach_to.types):
         if matrix is not None:
             raise InputError("features", "names of columns, for several types of nodes", "an array")

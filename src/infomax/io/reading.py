@@ -21,7 +21,7 @@ from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source, follow
 from infomax.io.type_folder import open_graph_folder
 from infomax.io.type_tables import read_types
-from infomax.io.typed import is_typed, of_folder, of_tables
+from infomax.io.typed import Tables, is_typed, of_folder, of_tables
 from infomax.progress import Progress, silent
 
 _COLUMNS = ("id", "source", "target", "weight", "groups", "matrix", "kinds", *TYPES)
@@ -43,12 +43,11 @@ def read_record(
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
         return with_labels(open_graph_folder(Path(edges)), columns.labels, str(edges))
-    if attach_to is not None and attach_to.types:
-        return _attach_types(edges, nodes, columns, attach_to)
     if nodes is None and is_typed(Path(edges)):
-        found = of_folder(Path(edges), columns.as_before("edges_as"))
-        follow(found.sources, progress)
-        return read_types(found, directed=bool(directed))
+        if attach_to is not None and not attach_to.types:
+            raise InputError(str(edges), "tables of one type of nodes, as the known graph has", "several types")
+        columns = as_known(columns, attach_to).as_before("edges_as")
+        return _read_types(of_folder(Path(edges), columns), directed, attach_to, progress)
     if nodes is None and (members := _members(Path(edges))):
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
         if attach_to is not None:
@@ -63,9 +62,10 @@ def read_record(
     if columns.matrix is None:
         columns = replace(columns, matrix=beside)
     suffix = edge_path.suffix.lower()
-    if attach_to is not None:
-        return _attach(edge_path, node_path, columns, attach_to)
     if suffix in (".npz", ".graphml"):
+        if attach_to is not None:
+            expected = f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})"
+            raise InputError(str(edge_path), expected, "a whole graph")
         if node_path is not None:
             raise InputError(str(node_path), "no node table", f"one beside {edge_path}, which holds its own nodes")
         columns.refuse([word for word in _COLUMNS if word != "kinds"], f"tables, rather than {edge_path}")
@@ -75,18 +75,25 @@ def read_record(
         from infomax.io.graphml import read_graphml
 
         return read_graphml(edge_path, columns, directed, progress)
-    columns = columns.as_before()
+    columns = as_known(columns, attach_to).as_before()
+    edge_table = _source(edge_path, columns)
+    node_table = None if node_path is None else _source(node_path, columns)
     if columns.typed:
-        nodes_source = None if node_path is None else _source(node_path, columns)
-        found = of_tables(_source(edge_path, columns), nodes_source, columns)
-        follow(found.sources, progress)
-        return read_types(found, directed=bool(directed))
-    if node_path is None:
+        return _read_types(of_tables(edge_table, node_table, columns), directed, attach_to, progress)
+    if attach_to is not None and attach_to.types:
+        raise InputError(str(edges), "a folder of tables, for several types of nodes", "one edge table")
+    if attach_to is None and node_table is None:
         columns.refuse_without_nodes(edge_path)
-    sources = [_source(path, columns) for path in (node_path, edge_path) if path is not None]
-    follow(sources, progress)
-    nodes_read = None if node_path is None else tables.read_nodes(sources[0])
-    return tables.build(tables.read_edges(sources[-1]), nodes_read, bool(directed))
+    follow([one for one in (node_table, edge_table) if one is not None], progress)
+    nodes_read = None if node_table is None else tables.read_nodes(node_table)
+    if attach_to is not None:
+        return attach(tables.read_edges(edge_table), nodes_read, attach_to)
+    return tables.build(tables.read_edges(edge_table), nodes_read, bool(directed))
+
+
+def _read_types(found: Tables, directed: bool | None, attach_to: Record | None, progress: Progress) -> Record:
+    follow(found.sources, progress)
+    return read_types(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
 
 
 def _members(folder: Path) -> dict[str, Path]:
@@ -102,26 +109,6 @@ def _members(folder: Path) -> dict[str, Path]:
     if both := files.keys() & folders.keys():
         raise InputError(str(folder), "a name for each graph", f"two graphs called {shorten(min(both))}", "Rename one.")
     return files | folders
-
-
-def _attach(edges: Path, nodes: Path | None, columns: Columns, known: Record) -> Record:
-    columns = as_known(columns, known)
-    if edges.suffix.lower() in (".npz", ".graphml"):
-        raise InputError(str(edges), f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})", "a whole graph")
-    nodes_read = None if nodes is None else tables.read_nodes(_source(nodes, columns))
-    return attach(tables.read_edges(_source(edges, columns)), nodes_read, known)
-
-
-def _attach_types(edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record) -> Record:
-    columns = as_known(columns, known)
-    if nodes is None and is_typed(Path(edges)):
-        return attach_types(of_folder(Path(edges), columns.as_before("edges_as")), known)
-    edge_path, node_path, _ = _paths(edges, nodes)
-    columns = columns.as_before()
-    if not columns.typed:
-        raise InputError(str(edges), "a folder of tables, for several types of nodes", "one edge table")
-    node_table = None if node_path is None else _source(node_path, columns)
-    return attach_types(of_tables(_source(edge_path, columns), node_table, columns), known)
 
 
 def read_labels(
