@@ -18,7 +18,8 @@ from benchmarks.problem import load
 from infomax import DGI
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
-from infomax.training.embed import embed
+from infomax.training.embed import Embedder, InMemory, blocks
+from infomax.training.own import Recipe
 from infomax.views import WholeView
 
 COLUMNS = {
@@ -69,7 +70,9 @@ class Ours(Contender):
 
     def compute(self, prepared: WholeView) -> Tensor:
         """Layer by layer, in blocks of nodes."""
-        return embed(self.model.model_.encoder, prepared)
+        recipe = Recipe(self.model.model_.encoder, self.model.scaler_)
+        engine = Embedder(recipe, InMemory(prepared, self.graph.table))
+        return torch.cat([engine.rows(*block) for block in blocks(engine.source)])
 
     def embed(self) -> NDArray[np.float32]:
         """Call `DGI.transform`, as a user does."""

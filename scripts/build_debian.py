@@ -164,7 +164,8 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         graph = build(list(parse(read_lines(arguments.packages or find_index()))))
-        write_npz(graph, arguments.out, compress=True)
+        write_npz(graph, arguments.out)
+        np.savez_compressed(arguments.out, **np.load(arguments.out))
     except InputError as error:
         sys.exit(str(error))
     counts = ", ".join(f"{int(mask.sum()):,} {name}" for name, mask in graph.splits.items())

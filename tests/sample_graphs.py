@@ -5,10 +5,17 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import torch
 from scipy import sparse
 
 from infomax import Graph
 from infomax.arrays.relations import Relation
+from infomax.arrays.scaling import Scaler
+from infomax.arrays.table import Table
+from infomax.parts.encoders import Encoder
+from infomax.training.embed import Embedder, InMemory
+from infomax.training.own import Recipe
+from infomax.views import WholeView
 
 
 def random_graph(
@@ -54,3 +61,10 @@ def typed_graph(seed: int = 0, *, dense: bool = True, weighted: bool = False) ->
     )
     others = {kind: nodes(kind) for kind in ("author", "subject")}
     return dataclasses.replace(nodes("paper"), kind="paper", others=others, relations=relations)
+
+
+def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.Tensor:
+    """H of every node ``[N, d]`` of a whole view, computed in blocks of so many nodes."""
+    source = InMemory(view, Table(np.empty((view.n, 0))))
+    source.block = block or source.block
+    return torch.from_numpy(Embedder(Recipe(encoder, Scaler("none")), source).all())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sample_graphs import embed
 from sklearn.decomposition import PCA
 from torch import nn
 
 from infomax import Embeddings, InputError
 from infomax.parts.encoders import GCN, SkipMeanPool
-from infomax.training.embed import embed
 from infomax.views import WholeView
 
 

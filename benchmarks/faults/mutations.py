@@ -81,7 +81,9 @@ def _tables(folder: Path, edges: dict[str, Any], nodes: dict[str, Any]) -> Itera
 def _graphs(folder: Path, graph: Graph) -> Iterator[Target]:
     for compress in (False, True):
         path = folder / f"graph-{compress}.npz"
-        write_npz(graph, path, compress=compress)
+        write_npz(graph, path)
+        if compress:
+            np.savez_compressed(path, **np.load(path))
         yield Target(path, lambda path=path: _summary(read_graph(path)), exact=True)
     path = folder / "graph.graphml"
     networkx.write_graphml(networkx.from_scipy_sparse_array(graph.adjacency), path)

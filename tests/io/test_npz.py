@@ -83,7 +83,9 @@ def test_a_round_trip_changes_nothing(
     monkeypatch.setattr("infomax.io.npz._ROWS", 3)
     monkeypatch.setattr("infomax.io.npz._ENTRIES", 2)
     graph = example(**changes)
-    write_npz(graph, path, compress=compress)
+    write_npz(graph, path)
+    if compress:
+        np.savez_compressed(path, **np.load(path))
     assert same(read_npz(path), graph)
 
 
@@ -107,9 +109,9 @@ def test_the_file_stays_small(path: Path) -> None:
 
 
 def test_the_same_graph_gives_the_same_bytes(path: Path) -> None:
-    write_npz(example(), path, compress=True)
+    write_npz(example(), path)
     first = path.read_bytes()
-    write_npz(read_npz(path), path, compress=True)
+    write_npz(read_npz(path), path)
     assert path.read_bytes() == first
 
 
@@ -239,7 +241,9 @@ def test_a_missing_file(path: Path) -> None:
 @pytest.mark.parametrize("compress", [False, True])
 def test_damage_is_never_read_as_another_graph(path: Path, compress: bool) -> None:
     graph = example(ids=["a", "b", "c", "d"])
-    write_npz(graph, path, compress=compress)
+    write_npz(graph, path)
+    if compress:
+        np.savez_compressed(path, **np.load(path))
     whole = path.read_bytes()
     refused = 0
     for at in range(0, len(whole), 11):
@@ -268,10 +272,9 @@ def test_a_damaged_size_does_not_hide_damaged_numbers(path: Path) -> None:
 def test_arrays_are_written_as_numpy_writes_them(path: Path) -> None:
     wide = np.arange(300_000.0).reshape(3, -1)  # more than is written at once
     arrays = {"wide": wide, "one": np.array(True), "none": np.zeros((0, 3), np.float32), "text": np.array(["ab", "日"])}
-    for compress, save in ((False, np.savez), (True, np.savez_compressed)):
-        save(path, **arrays)
-        expected = path.read_bytes()
-        write_arrays(path, arrays, compress=compress)
-        assert path.read_bytes() == expected
+    np.savez(path, **arrays)
+    expected = path.read_bytes()
+    write_arrays(path, arrays)
+    assert path.read_bytes() == expected
     write_arrays(path, {"turned": wide.T})
     np.testing.assert_array_equal(np.load(path)["turned"], wide.T)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sample_graphs import embed
 from scipy import sparse
 
 from infomax import DGI, Graph, kernels
 from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import Encoder
-from infomax.training.embed import embed
 from infomax.views import Batches, ManyGraphs, Patches, WholeView
 from infomax.views.sampling import Neighbours
 

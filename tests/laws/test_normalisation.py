@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sample_graphs import random_graph
+from sample_graphs import embed, random_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, kernels
 from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import flip_edges, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import Encoder
-from infomax.training.embed import embed
 from infomax.views import MEAN, NEIGHBOURS, SYMMETRIC, Batches, ManyGraphs, Normalisation, Patches, WholeView
 from infomax.views.sampling import Neighbours
 

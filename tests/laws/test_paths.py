@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from sample_graphs import SIZES, typed_graph
+from sample_graphs import SIZES, embed, typed_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, kernels
@@ -19,7 +19,7 @@ from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, PathMean
 from infomax.parts.objectives import binary_cross_entropy
 from infomax.parts.readouts import SigmoidMean
-from infomax.training.embed import Embedder, OnDisk, embed
+from infomax.training.embed import Embedder, OnDisk
 from infomax.training.own import Recipe
 from infomax.training.step import Model, evaluate_pair
 from infomax.views import Batches, WholeGraph, factors, paths

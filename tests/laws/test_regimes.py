@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from sample_graphs import random_graph
+from sample_graphs import embed, random_graph
 from scipy import sparse, stats
 
 from infomax import DGI, Graph, InputError
@@ -16,7 +16,6 @@ from infomax.kernels.initialisation import glorot
 from infomax.kernels.plain import bias_prelu
 from infomax.parts.corruptions import drop_features, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, SkipMeanPool, TwoHops
-from infomax.training.embed import embed
 from infomax.views import ManyGraphs, Patches, WholeGraph, WholeView
 from infomax.views.sampling import Neighbours, by_level, level_sizes, sample_patches
 from infomax.views.whole import shuffle_of

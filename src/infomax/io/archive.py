@@ -25,10 +25,9 @@ _DEFLATED = 1032
 """What deflate can compress at best: a file that claims more is damaged or crafted."""
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], *, compress: bool = False) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays by name, as `numpy.savez` does, but without copying them."""
-    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
-    with zipfile.ZipFile(path, "w", method) as archive:
+    with zipfile.ZipFile(path, "w") as archive:
         for name, values in arrays.items():
             array = np.asarray(values, order="C")
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -77,10 +77,10 @@ _OWNED = re.compile("((?:nodes|edges)/[^/]*)/(.*)", re.DOTALL)
 """A key of one type or of one relation."""
 
 
-def write_npz(graph: Record, path: str | Path, *, compress: bool = False) -> None:
+def write_npz(graph: Record, path: str | Path) -> None:
     """Write the graph to a file that appears whole or not at all; the same graph gives the same bytes."""
     with replacing(Path(path)) as temporary:
-        write_arrays(temporary, _to_arrays(graph), compress=compress)
+        write_arrays(temporary, _to_arrays(graph))
 
 
 def read_npz(path: str | Path, made: str | None = None) -> Record:

@@ -68,7 +68,7 @@ def compare(
 
 
 def compare_links(
-    model: DGI, smooth: int | None = None, *, seed: int = 0, progress: Progress = silent
+    model: DGI, smooth: int | None = None, *, progress: Progress = silent
 ) -> tuple[list[dict[str, Any]], int]:
     """How well a trained model tells edges from random pairs, as JSON values, and the number of edges to score it on.
 
@@ -80,7 +80,7 @@ def compare_links(
     if graph.kind:
         remedy = "Train with --labels COLUMN, or score labels of a file: --labels nodes.csv:COLUMN."
         raise InputError("evaluate", "labels, in a graph of several types of nodes", "edges alone", remedy)
-    pairs = links.draw_pairs(graph.adjacency, graph.held_out, graph.groups, seed=seed)
+    pairs = links.draw_pairs(graph.adjacency, graph.held_out, graph.groups)
 
     def add(method: str, by: str, values: NDArray[Any]) -> None:
         rows.append({"method": method, "score": by, **links.score(pairs, values)})

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import MappedTable, Table
 from infomax.graphs.graph import Graph
 from infomax.io import memory
@@ -117,12 +116,10 @@ class Embedder:
 class InMemory:
     """A whole graph in memory, or new nodes, as an `Embedder` reads it. One product H Θ per layer serves all blocks."""
 
-    def __init__(
-        self, view: WholeView | PathView | NewNodes, table: Table | None = None, block: int | None = None
-    ) -> None:
+    def __init__(self, view: WholeView | PathView | NewNodes, table: Table) -> None:
         self.view, self.n, self.device = view, view.n, view.backend.device
         self.table: Any = table  # the scaled features, for the own part
-        self.block = block or BLOCK[self.device.type]
+        self.block = BLOCK[self.device.type]
 
     def blocks_of_layer(self) -> Callable[[int, int], LayerView]:
         """A function of (start, stop) that returns the view of these nodes, for one pass; all share its products."""
@@ -232,12 +229,6 @@ def embedder(
     scaled = graph.scaled(recipe.scaler)
     backend = Backend.of_embedding(where, numbers or graph.num_nodes * recipe.encoder.out_dim)
     return Embedder(recipe, InMemory(whole_view(scaled, recipe.encoder.rule, backend), scaled.table))
-
-
-def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> Tensor:
-    """Compute H of every node ``[N, d]`` of a whole view, exactly."""
-    source = InMemory(view, block=block)
-    return _collected(source, Embedder(Recipe(encoder, Scaler("none")), source).rows)
 
 
 def device_for_folder(graph: Graph, name: str) -> torch.device:
