@@ -70,7 +70,7 @@ SETTINGS = {
 @pytest.mark.parametrize("kind", ["plain", "directed", "sparse_features", "weighted"])
 @pytest.mark.parametrize("share", [0, 9], ids=["whole", "by rows"])
 def test_an_update_is_the_embedding_of_the_new_graph_and_the_rest_keeps_its_bytes(settings, kind, share, monkeypatch):
-    monkeypatch.setattr("infomax.estimator.updating.SHARE", share)
+    monkeypatch.setattr("infomax.estimator.later.SHARE", share)
     today = line(**({} if kind == "plain" else {kind: True}))
     model = DGI(dim=8, epochs=2, scale="columns", **settings).fit(today)
     later, vectors = tomorrow(today), model.transform(today)

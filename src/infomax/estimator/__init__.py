@@ -19,8 +19,7 @@ from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError, number_of, whole
 from infomax.estimator.assembly import assemble, check_graph, suited
 from infomax.estimator.assembly import build as build
-from infomax.estimator.later import Later
-from infomax.estimator.updating import Start
+from infomax.estimator.later import Later, Start
 from infomax.graphs.graph import Graph
 from infomax.io.json import RESTORE
 from infomax.kernels import room
