@@ -145,9 +145,10 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
         yield told, f"{longer}{faster}."
     if curve[0] > FAR * report["guessing_loss"]:
         yield f"The features are large: the loss begins at {curve[0]:.4g}.", "Scale them: --set scale=columns."
-    columns = zip(graph.feature_names, _rows(graph).T, strict=False)
-    ids = [name for name, column in columns if _like_ids(column)]
-    if ids:
+    rows = np.sort(_rows(graph), axis=0)
+    # Larger numbers than these are whole in float32, whatever they were.
+    whole = (rows % 1 == 0).all(axis=0) & (abs(rows[[0, -1]]).max(axis=0) < 2**24)
+    if ids := [graph.feature_names[at] for at in np.flatnonzero(whole & np.diff(rows, axis=0).all(axis=0))]:
         told, remedy = ", ".join(ids[:3]), " ".join(f"--ignore {name}" for name in ids[:3])
         yield f"A feature is another whole number at every node, as ids are: {told}.", f"Leave it out: {remedy}."
     if (alike := report.get("resemblance")) is not None and alike < DIFFERENT and not report.get("own"):
@@ -163,8 +164,3 @@ def _rows(graph: Graph) -> NDArray[np.float32]:
     """Features ``[n, f]`` of the first nodes; of very wide ones the first columns."""
     rows: NDArray[np.float32] = dense(graph.table[: min(LOOKED_AT, graph.num_nodes)][:, :LOOKED_AT])
     return rows
-
-
-def _like_ids(column: NDArray[np.float32]) -> bool:
-    """Whether all are different whole numbers; larger ones than these are whole in float32, whatever they were."""
-    return bool((column % 1 == 0).all() and abs(column).max() < 2**24 and len(np.unique(column)) == len(column))
