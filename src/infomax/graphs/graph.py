@@ -130,11 +130,8 @@ class Graph(Record):
         named, and ``graph:name`` tells the graph of a node, of several. With ``directed`` the directions are kept, and
         an undirected edge runs both ways; None: as in the graph itself.
         """
-        said = Columns.of(columns=columns)
-        given = ([names] if isinstance(names, str) else names for names in (labels, ignore))
-        labels, ignore = ([*names, *more] for names, more in zip(given, (said.labels, said.ignore), strict=True))
-        held, called = Attributed.of(graph), name or said.name
-        return cls.of(from_attributes(held, labels, directed, ignore, called, said.kinds))
+        chosen = Columns.of(labels, None, ignore, columns=columns, name=name)
+        return cls.of(from_attributes(Attributed.of(graph), chosen, directed))
 
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False, split: int | None = None) -> Graph:

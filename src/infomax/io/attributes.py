@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from infomax.arrays.encoding import EXPECTED, Encoding
-from infomax.arrays.made import Kind
 from infomax.arrays.sparsity import stack
 from infomax.arrays.survey import Survey
 from infomax.errors import InputError, meant, shorten
@@ -41,30 +40,20 @@ class Attributed(NamedTuple):
         return cls(list(graph.nodes(data=True)), list(graph.edges(data=True)), graph.is_directed())
 
 
-def from_attributes(
-    graph: Attributed,
-    labels: Iterable[str],
-    directed: bool | None,
-    ignore: Iterable[str],
-    name: str | None,
-    kinds: Mapping[str, str],
-    where: str = "graph",
-    made: Kind | None = None,
-) -> Record:
+def from_attributes(graph: Attributed, chosen: Columns, directed: bool | None, where: str = "graph") -> Record:
     """What `Graph.from_networkx` returns.
 
-    Attributes of the ``kinds`` that a person said, and those that are no numbers, are encoded as columns are; features
-    of the kind ``made`` are made where there is no attribute.
+    Attributes of the kinds that a person said, and those that are no numbers, are encoded as columns are.
     """
-    nodes, links, has_directions, unset = graph
+    (nodes, links, has_directions, unset), name = graph, chosen.name
     if directed and not has_directions:
         links = [*links, *((v, u, attributes) for u, v, attributes in links if u != v)]
     names = list(dict.fromkeys([*unset, *(one for _, attributes in nodes for one in attributes)]))
-    for one in ignore:
+    for one in chosen.ignore:
         _refuse_missing("attribute to ignore", one, names)
         names.remove(one)
     marked = [one for one in names if isinstance(one, str) and one.startswith(LABEL)]
-    wanted = dict.fromkeys(labels)
+    wanted = dict.fromkeys(chosen.labels)
     for one in wanted:
         if f"{LABEL}{one}" not in names:
             _refuse_missing("label attribute", one, names)
@@ -80,12 +69,12 @@ def from_attributes(
     used = dict.fromkeys(one for *_, attributes in links for one in attributes)
     warn_unused(where, [one for one in used if one != "weight"], "edge attributes")
     own = [one for one in wanted if one in names]
-    found, encoding, called = _encoded(nodes, features, {*unset}, kinds, [*own, *marked], named)
+    found, encoding, called = _encoded(nodes, features, {*unset}, chosen.kinds, [*own, *marked], named)
     if called != named:
         named, columns = called, columns | {called: [attributes.get(called) or "" for _, attributes in nodes]}
     record = Record.from_arrays(
         np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T,
-        features=made if found is None else found,
+        features=chosen.made if found is None else found,
         weight=_weights(links),
         num_nodes=len(nodes),
         directed=has_directions if directed is None else directed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -90,9 +90,9 @@ class Columns:
     @classmethod
     def of(
         cls,
-        labels: str | Sequence[str] = (),
+        labels: str | Iterable[str] = (),
         features: str | Path | Sequence[str] | None = None,
-        ignore: str | Sequence[str] = (),
+        ignore: str | Iterable[str] = (),
         types: str | Sequence[str] = (),
         columns: Mapping[str, str] | Sequence[str] = (),
         **names: Any,
@@ -304,7 +304,7 @@ def apart(word: str) -> list[str]:
     return words if all("." in name for name in words) else [word]
 
 
-def _several(names: str | Path | Sequence[str]) -> tuple[str, ...]:
+def _several(names: str | Path | Iterable[str]) -> tuple[str, ...]:
     return (str(names),) if isinstance(names, str | Path) else tuple(map(str, names))
 
 

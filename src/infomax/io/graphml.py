@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -59,7 +60,7 @@ def read_graphml(path: Path, columns: Columns, directed: bool | None, progress: 
         if directed is None and graph.directed:
             message = f"{path}: edges are directed, as the file says (edgedefault). To change that: --undirected "
             warnings.warn(message + "(in Python: directed=False).", InputWarning, stacklevel=2)
-        return from_attributes(graph, labels, directed, unwanted, name, columns.kinds, str(path), columns.made)
+        return from_attributes(graph, replace(columns, ignore=tuple(unwanted), name=name), directed, str(path))
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error
     except (SyntaxError, OSError, LookupError, TypeError, ValueError) as error:
