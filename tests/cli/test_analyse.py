@@ -77,10 +77,8 @@ def test_analyse_gives_the_number_that_evaluate_gives(split, tmp_path, monkeypat
     assert f"the validated probe classifies {rows['DGI']:.1f} % of the" in told["dimensions"].story[1]
 
 
-def test_the_corruption_study_of_a_run_has_moved(run, tmp_path, monkeypatch):
+def test_the_corruption_study_of_a_run(run, tmp_path, monkeypatch):
     monkeypatch.setattr("infomax.analysis.report.write_chapter", lambda *_: None)  # drawing is slow
-    moved = "--corruption-runs has moved: infomax reproduce corruption --run RUN"
-    refused(infomax("analyse", run, "--out", tmp_path / "report", "--corruption-runs", 1), moved)
     words = ("reproduce", "corruption", "--run", run, "--points", 2, "--device", "cpu")
     refused(infomax(*words, "--labels", "colour", "--out", tmp_path / "study"), "--labels", "kind", "colour")
     outcome = infomax(*words, "--out", tmp_path / "study")

@@ -42,13 +42,6 @@ OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "faile
 """Words by which libraries and the system say that memory is used up; few of them raise a MemoryError."""
 
 
-MOVED = {
-    "--corruption-runs": "infomax reproduce corruption --run RUN --runs N",
-    **{f"--{name}": f"infomax train ... --set {name}=VALUE" for name in settings.SETTINGS},
-}
-"""Options that are gone, and what does their work now."""
-
-
 GRACE = 5.0
 """Seconds for which a process that prints nothing waits before it fails: torchrun ends all when one has ended."""
 
@@ -115,7 +108,7 @@ def _show_warning(message: Any, category: type[Warning], filename: str, lineno: 
 
 def _usage(error: Any) -> str:
     command = error.ctx.command_path if error.ctx else "infomax"
-    if instead := MOVED.get(getattr(error, "option_name", "")):
-        return f"{error.option_name} has moved: {instead}"
+    if (name := getattr(error, "option_name", "").removeprefix("--")) in settings.SETTINGS:
+        return f"--{name} is a setting: infomax train ... --set {name}=VALUE"
     message = error.format_message()
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} See: {command} --help"
