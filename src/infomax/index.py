@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.groups import Groups, unit
+from infomax.analysis.groups import Groups
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.hashes import checksum
 from infomax.arrays.integrity import sample_hash
 from infomax.arrays.parquet_columns import StoredVectors
 from infomax.embeddings import Embeddings, Found, Searched, StoredEmbeddings, cosines, nearest
 from infomax.errors import InputError, number_of
+from infomax.evaluation.clustering import unit
 from infomax.io.atomic import check_place, replacing
 from infomax.io.json import read_json, write_json
 from infomax.io.parts import ABOUT

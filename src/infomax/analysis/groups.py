@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.blocks import row_blocks
+from infomax.evaluation.clustering import unit
 from infomax.progress import Progress, silent
 
 DRAWN, ROUNDS = 64, 6
@@ -152,13 +153,6 @@ class Groups:
                 file.seek(arrays[-1].nbytes, 1)
         searched, starts, members, middles, units, lengths = arrays
         return cls(middles, starts, members, units, lengths, int(searched[0]))
-
-
-def unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
-    """Vectors ``[n, d]`` of length 1; zeros stay zeros."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    out: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
-    return out
 
 
 def _nearest_to(middles: NDArray[np.float32], units: NDArray[np.float32]) -> NDArray[np.int64]:

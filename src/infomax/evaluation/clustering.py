@@ -46,11 +46,11 @@ def cluster(
     """
     generator = np.random.default_rng(seed)
     rows = generator.permutation(len(vectors))
-    some, first = (_units(vectors[np.sort(rows[:count])])[None] for count in (FITTED, FIRST))
+    some, first = (unit(vectors[np.sort(rows[:count])])[None] for count in (FITTED, FIRST))
     tried = np.repeat(first, 1 + STARTS, axis=0)
     begun, distances = kmeans(tried, starts(tried, k, generator), progress)
     centres, _ = kmeans(some, begun[distances.argmin()][None], progress)
-    found = [nearest_centres(_units(block)[None], centres)[0][0] for block in row_blocks(vectors)]
+    found = [nearest_centres(unit(block)[None], centres)[0][0] for block in row_blocks(vectors)]
     codes: NDArray[np.int64] = np.concatenate(found)
     order = np.argsort(-np.bincount(codes, minlength=k), kind="stable")
     ranks: NDArray[np.int64] = np.argsort(order)
@@ -64,7 +64,7 @@ def choose_k(
     from threadpoolctl import threadpool_limits
 
     generator = np.random.default_rng(seed)
-    sample = _units(vectors[generator.permutation(len(vectors))[:SAMPLE]])
+    sample = unit(vectors[generator.permutation(len(vectors))[:SAMPLE]])
     most = min(len(np.unique(sample, axis=0)) - 1, len(sample) // 2)
     ks = [k for k in KS if k <= most]
     if not ks:
@@ -182,7 +182,8 @@ def agreement(clusters: NDArray[Any], codes: NDArray[Any]) -> dict[str, float]:
     return {"nmi": float(normalized_mutual_info_score(*pair)), "ari": float(adjusted_rand_score(*pair))}
 
 
-def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units: NDArray[np.float32] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return units
+def unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
+    """Vectors ``[n, d]`` of length 1; zeros stay zeros."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    out: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
+    return out
