@@ -284,11 +284,12 @@ def test_labels_of_a_table_that_holds_other_text(tmp_path: Path, suffix: str) ->
         put(path, "name,id,kind\nAnn,1,p\nBob,2,\n")
     else:
         parquet.write_table(pa.table({"name": ["Ann", "Bob"], "id": [1, 2], "kind": ["p", None]}), path)
-    assert read_labels(path, "kind") == {"1": "p", "2": ""}
+    table = read_labels(path, ["kind"], None, {})
+    assert dict(zip(map(str, table.ids), table.labels["kind"], strict=True)) == {"1": "p", "2": ""}
     with pytest.raises(InputError, match=r'a label column "class", found the columns "name", "kind"'):
-        read_labels(path, "class")
+        read_labels(path, ["class"], None, {})
     with pytest.raises(InputError, match="nothing of that name"):
-        read_labels(tmp_path / "missing.csv", "kind")
+        read_labels(tmp_path / "missing.csv", ["kind"], None, {})
 
 
 def test_graphml(tmp_path: Path) -> None:

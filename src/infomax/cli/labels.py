@@ -40,16 +40,13 @@ def read_source(source: str, columns: Sequence[str], graph: Graph | None, id: st
 
     Ids are in the column ``id``; else, where there is such a column, as in the tables of a run's graph.
     """
-    import numpy as np
-
     from infomax.cli.options import open_graph
     from infomax.io.reading import is_table, read_labels
 
     known = {} if graph is None else graph.table_columns
     if is_table(source):
-        tables = {column: read_labels(source, column, id=id, earlier=known) for column in columns}
-        labels = {column: np.array(list(table.values()), dtype=object) for column, table in tables.items()}
-        return LabelSource(list(tables[columns[0]]), labels, {})
+        table = read_labels(source, columns, id, known)
+        return LabelSource(list(map(str, table.ids)), {column: table.labels[column] for column in columns}, {})
     graph = open_graph(source, list(columns), columns={"id": id} if id else {}, features=(), earlier=known)
     return LabelSource(graph.ids, {column: graph.labels[column] for column in columns}, graph.splits)
 

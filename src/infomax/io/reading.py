@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeVar
 
 from infomax.arrays.folder import is_folder
@@ -18,7 +17,7 @@ from infomax.io.features import existing
 from infomax.io.many import join
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
-from infomax.io.sources import EXTENSIONS, Source, follow
+from infomax.io.sources import EXTENSIONS, NodeTable, Source, follow
 from infomax.io.type_folder import open_graph_folder
 from infomax.io.type_tables import read_types
 from infomax.io.typed import Tables, is_typed, of_folder, of_tables
@@ -111,16 +110,13 @@ def _members(folder: Path) -> dict[str, Path]:
     return files | folders
 
 
-def read_labels(
-    path: str | Path, column: str, *, id: str | None = None, earlier: Mapping[str, str] = MappingProxyType({})
-) -> dict[str, str]:
-    """One column of a node table as a dictionary: the id as text -> the label ("" = unknown).
+def read_labels(path: str | Path, names: Sequence[str], id: str | None, earlier: Mapping[str, str]) -> NodeTable:
+    """A node table with these labels and no features.
 
     The ids are in the column ``id``, else in that of ``earlier``, the ``table_columns`` of a graph, if it is there.
     """
-    file = existing(Path(path))
-    table = tables.read_nodes(_source(file, Columns(id, labels=(column,), features=(), earlier=earlier)))
-    return dict(zip(map(str, table.ids), table.labels[column].tolist(), strict=True))
+    chosen = Columns(id, labels=tuple(names), features=(), earlier=earlier)
+    return tables.read_nodes(_source(existing(Path(path)), chosen))
 
 
 def is_table(source: str | Path) -> bool:
