@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, TypeVar
@@ -39,15 +40,14 @@ def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> Wh
     """
     if not _is_number(rho) or not 0 <= rho <= 1:
         raise InputError("rho", "a rate from 0 to 1", repr(rho))
+    graph = view.propagation
     if rho > DENSE_RATE:
         seed = torch.randint(2**62, (), generator=generator, device=generator.device)
-        return view.with_propagation(DenseFlips(view.propagation, rho, seed))
-    graph = view.propagation
+        return replace(view, propagation=DenseFlips(graph, rho, seed))
     flipped = _draw_pairs(graph.n, rho, graph.directed, generator)
-    keys, weights = _xor(graph.keys, graph.weights, flipped)
-    return view.with_propagation(
-        Propagation(keys, weights, graph.n, graph.rule, graph.backend, directed=graph.directed)
-    )
+    edges = _xor(graph.keys, graph.weights, flipped)
+    flips = Propagation(*edges, graph.n, graph.rule, graph.backend, directed=graph.directed)
+    return replace(view, propagation=flips)
 
 
 def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:

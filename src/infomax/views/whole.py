@@ -62,10 +62,6 @@ class WholeView(AllNodes):
             raise InputError("corruption", expected, found)
         return dataclasses.replace(self, products=Products(features))
 
-    def with_propagation(self, propagation: Messages) -> WholeView:
-        """The same features with other edges."""
-        return dataclasses.replace(self, propagation=propagation)
-
     def shuffled(self, generator: torch.Generator) -> WholeView:
         """The same graph with the rows of X in random order."""
         rows = self.backend.permutation(self.propagation.n, generator)
