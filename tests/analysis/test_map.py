@@ -186,8 +186,9 @@ def test_a_page_holds_what_it_was_given_and_loads_nothing():
 
 
 def test_a_column_that_is_not_there_is_refused_before_the_work(tmp_path):
+    nodes = Embeddings(np.eye(3), np.arange(3))
     with pytest.raises(InputError, match=r"color.*degree.*colour"):
-        write_map(tmp_path / "x.html", np.arange(3), np.eye(3), {"degree": np.arange(3)}, title="", color="colour")
+        write_map(tmp_path / "x.html", nodes, {"degree": np.arange(3)}, title="", color="colour")
     assert list(tmp_path.iterdir()) == []
 
 

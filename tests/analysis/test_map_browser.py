@@ -36,7 +36,7 @@ def path(nodes, tmp_path_factory):
         "degree": np.arange(N)[::-1] ** 2,
     }
     target: Path = tmp_path_factory.mktemp("map") / "map.html"
-    write_map(target, ids, vectors, columns, title="Six hundred packages")
+    write_map(target, Embeddings(vectors, ids), columns, title="Six hundred packages")
     return target
 
 
@@ -128,7 +128,7 @@ def test_names_stand_for_ids_and_are_searched(nodes, tmp_path):
     names = np.array([f"Airport {row}" if row % 2 else "" for row in range(N)], dtype=object)
     names[7] = "Newark Liberty Intl"
     path = tmp_path / "named.html"
-    write_map(path, ids, vectors, {"section": np.array(SECTIONS, object)[group]}, title="Airports", names=names)
+    write_map(path, Embeddings(vectors, ids, names), {"section": np.array(SECTIONS, object)[group]}, title="Airports")
     found = "[...document.querySelectorAll('#found li')].map((each) => each.textContent)"
     with Page(path) as page:
         page.wait("document.body.dataset.ready")
@@ -204,7 +204,7 @@ def test_colours_follow_the_column_the_legend_and_the_theme(page):
 def test_grey_groups_are_told_apart_when_they_are_picked(nodes, tmp_path):
     ids, vectors, _ = nodes
     many = np.array([f"section {row % 60:02}" for row in range(N)], dtype=object)
-    write_map(tmp_path / "many.html", ids, vectors, {"section": many}, title="Sixty sections")
+    write_map(tmp_path / "many.html", Embeddings(vectors, ids), {"section": many}, title="Sixty sections")
     with Page(tmp_path / "many.html") as page:
         page.wait("document.body.dataset.ready")
         page.value("[1, 20, 30, 40].forEach((group) => focus.add(group)); recolour()")

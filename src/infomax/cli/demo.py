@@ -84,9 +84,7 @@ def _draw(graph: Graph, embeddings: Embeddings, out: Path) -> None:
 
     columns, title = node_columns(graph, cluster(embeddings.vectors, COMMUNITIES, seed=0)), "Debian's source packages"
     with show.Steps("map", None) as steps:
-        places = write_map(
-            out / "map.html", embeddings.ids, embeddings.vectors, columns, title=title, progress=steps.at
-        )
+        places = write_map(out / "map.html", embeddings, columns, title=title, progress=steps.at)
     section = graph.labels["section"]
     known = np.flatnonzero(section != "")
     rows = known[sample_rows(len(known), SAMPLE, seed=0)]

@@ -17,8 +17,9 @@ from infomax.cli.runs import RunOfTypes, of_type, sampled_rows
 from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+    from infomax.embeddings import Embeddings
 
 SAMPLE = 20_000
 """Nodes that the map of a graph folder shows."""
@@ -74,14 +75,12 @@ def draw_map(
             note += ". Each type has a picture of its own: places and cosines of two types cannot be compared."
         write_map(
             out,
-            whole.ids,
-            whole.vectors,
+            whole.nodes,
             whole.columns,
             title=run.resolve().name,
             drawn=drawn + note,
             color=color,
             k=k,
-            names=whole.names,
             seed=seed,
             device=choose_device(device),
             kinds=whole.columns["type"] if types else None,
@@ -92,12 +91,10 @@ def draw_map(
 
 @dataclass
 class _Part:
-    """The nodes of one type that a map shows: ids, names ``[N]``, vectors ``[N, d]`` and columns ``[N]``."""
+    """The nodes of one type that a map shows, and columns ``[N]``."""
 
-    ids: NDArray[Any]
-    vectors: NDArray[np.float32]
+    nodes: Embeddings
     columns: dict[str, NDArray[Any]]
-    names: NDArray[Any] | None
     drawn: str = ""
     sampled: bool = False
 
@@ -119,7 +116,7 @@ def _part(run: Path, types: Sequence[str], color: str | None, seed: int, device:
     number = best_k(choose_k(found.vectors, seed=seed, progress=steps.at))
     clusters = cluster(found.vectors, number, seed=seed, progress=steps.at)
     columns = node_columns(model.graph_, clusters, color, rows)
-    return _Part(found.ids, found.vectors, columns, found.node_names, drawn, rows is not None)
+    return _Part(found, columns, drawn, rows is not None)
 
 
 def _filled(cells: NDArray[Any] | None, count: int, text: bool) -> NDArray[Any]:
@@ -135,15 +132,18 @@ def _together(parts: dict[str, _Part]) -> _Part:
     """The nodes of all types: ids such as paper:5, the type as the first column, others empty where a type has none."""
     import numpy as np
 
+    from infomax.embeddings import Embeddings
+
+    nodes = {kind: part.nodes for kind, part in parts.items()}
     heads = dict.fromkeys(name for part in parts.values() for name in part.columns)
-    columns = {"type": np.concatenate([np.full(len(part.ids), kind, object) for kind, part in parts.items()])}
+    columns = {"type": np.concatenate([np.full(len(own), kind, object) for kind, own in nodes.items()])}
     for name in heads:
         cells = [part.columns.get(name) for part in parts.values()]
         text = any(own is not None and own.dtype == object for own in cells)
-        filled = [_filled(own, len(part.ids), text) for own, part in zip(cells, parts.values(), strict=True)]
+        filled = [_filled(own, len(part.nodes), text) for own, part in zip(cells, parts.values(), strict=True)]
         columns["column type" if name == "type" else name] = np.concatenate(filled)
-    width = max(part.vectors.shape[1] for part in parts.values())  # zeros beside vectors leave cosines as they are
-    vectors = [np.pad(part.vectors, ((0, 0), (0, width - part.vectors.shape[1]))) for part in parts.values()]
-    ids = [np.array([f"{kind}:{node}" for node in part.ids.tolist()], dtype=object) for kind, part in parts.items()]
-    names = [np.full(len(part.ids), "", object) if part.names is None else part.names for part in parts.values()]
-    return _Part(np.concatenate(ids), np.concatenate(vectors), columns, np.concatenate(names))
+    width = max(own.shape[1] for own in nodes.values())  # zeros beside vectors leave cosines as they are
+    vectors = [np.pad(own.vectors, ((0, 0), (0, width - own.shape[1]))) for own in nodes.values()]
+    ids = np.array([f"{kind}:{node}" for kind, own in nodes.items() for node in own], dtype=object)
+    names = [np.full(len(own), "", object) if own.node_names is None else own.node_names for own in nodes.values()]
+    return _Part(Embeddings(np.concatenate(vectors), ids, np.concatenate(names)), columns)

@@ -22,8 +22,7 @@ __all__ = ["check_color", "layout", "nearest", "node_columns", "page", "write_ma
 
 def write_map(
     path: str | Path,
-    ids: NDArray[Any],
-    vectors: NDArray[np.float32],
+    nodes: Embeddings,
     columns: Columns,
     *,
     title: str,
@@ -32,48 +31,41 @@ def write_map(
     seed: int = 0,
     device: Any = "cpu",
     k: int = 10,
-    names: NDArray[Any] | None = None,
     kinds: NDArray[Any] | None = None,
     progress: Progress = silent,
 ) -> NDArray[np.float32]:
-    """Write a map of nodes with ``ids [N]``, ``vectors [N, d]`` and ``columns`` (name -> ``[N]``) to one HTML file.
+    """Write a map of N nodes with ``columns`` (name -> ``[N]``) to one HTML file.
 
-    Returns their places in the plane, ``[N, 2]``.
+    Their names are shown in place of ids, and searched with them. Returns their places in the plane, ``[N, 2]``.
 
     Args:
         title: the heading of the page.
         drawn: how many nodes there are, below the heading; for a sample how it was drawn.
         color: the column shown first; None takes the first column.
         k: how many nearest neighbours to show for each node.
-        names: ``[N]``, shown in place of ids where they are not "", and searched with them.
         kinds: ``[N]``, the types of nodes whose vectors cannot be compared: each has a picture of its own, side by side
             by the number of its nodes, and neighbours are of the same type.
     """
     first = next(iter(columns)) if color is None else color
     if first not in columns:
         raise InputError("color", f"one of {', '.join(columns)}, or a feature", first)
-    types = [np.arange(len(ids))] if kinds is None else [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
+    n, vectors = nodes.shape[0], nodes.vectors
+    types = [np.arange(n)] if kinds is None else [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
     width = min(max(k, NEIGHBOURS), max(map(len, types)) - 1)
-    rows, cosines = np.repeat(np.arange(len(ids))[:, None], width, axis=1), np.zeros((len(ids), width), np.float32)
+    rows, cosines = np.repeat(np.arange(n)[:, None], width, axis=1), np.zeros((n, width), np.float32)
     pictures = []
     for own in types:
         near, cosine = nearest(vectors[own], width, device=device, progress=progress)
         rows[own, : near.shape[1]], cosines[own, : near.shape[1]] = own[near], cosine
         pictures.append(layout(vectors[own], near[:, :NEIGHBOURS], seed=seed, progress=progress))
-    places = np.empty((len(ids), 2), np.float32)
+    places = np.empty((n, 2), np.float32)
     places[np.concatenate(types)] = pictures[0] if kinds is None else side_by_side(pictures)
-    importance = "degree" if "degree" in columns else None
-    pairs = Embeddings(vectors, ids).random_cosines() if kinds is None else ()
-    shown = ids, places, rows[:, :k], cosines[:, :k], columns
+    pairs = nodes.random_cosines() if kinds is None else ()
     text = page(
-        *shown,
-        title=title,
-        drawn=drawn,
-        first=first,
-        importance=importance,
-        names=names,
+        nodes.ids, places, rows[:, :k], cosines[:, :k], columns, title=title, drawn=drawn, first=first,
+        importance="degree" if "degree" in columns else None, names=nodes.node_names,
         pairs=np.quantile(pairs, np.linspace(0, 1, 1001)) if len(pairs) else (),
-    )
+    )  # fmt: skip
     with replacing(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return places
