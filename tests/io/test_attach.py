@@ -233,3 +233,10 @@ def test_a_whole_graph_is_not_attached(tmp_path):
     write_npz(KNOWN, tmp_path / "g.npz")
     with pytest.raises(InputError, match=r"g\.npz: expected tables of new nodes .*\.parquet\), found a whole graph"):
         read_graph(tmp_path / "g.npz", attach_to=KNOWN)
+
+
+def test_several_types_are_not_attached_to_one(tmp_path):
+    (tmp_path / "edges").mkdir()
+    (tmp_path / "edges" / "author.writes.paper.csv").write_text("author,paper\nx,y\n")
+    with pytest.raises(InputError, match="tables of one type of nodes, as the known graph has, found several types"):
+        read_graph(tmp_path, attach_to=KNOWN)
