@@ -209,7 +209,11 @@ def _rotated(x: Tensor) -> _Frame:
         axes = centred.T @ (sides[:, kept] / squares[kept].sqrt())
     else:
         mean = mean.to(x.dtype).double()  # what is subtracted in the precision of x
-        _, axes = torch.linalg.eigh(sum(_gram(block) for block in _centred(x, mean)))
+        gram = sum((_gram(block) for block in _centred(x, mean)), x.new_zeros(()))
+        try:
+            _, axes = torch.linalg.eigh(gram)
+        except RuntimeError:  # MKL does not converge in single precision where many columns are constant
+            _, axes = torch.linalg.eigh(gram.double())
     rows = torch.cat([block @ axes.float() for block in _centred(x, mean)])
     variances = torch.stack([block.double().square().sum(0) for block in rows.split(BLOCK)]).sum(0) / n
     kept = variances > 1e-10 * variances.max()  # along the others, rows differ by rounding
