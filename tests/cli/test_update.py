@@ -51,6 +51,22 @@ def test_a_run_on_a_later_graph_holds_its_vectors(run, tomorrow, tmp_path):
     assert "Computed: 0 of 60 vectors." in again.out
 
 
+def test_columns_that_were_named_stay_named_from_update_to_update(folder, tmp_path):
+    names = {"source": "whom", "target": "who", "id": "node"}
+    for name in ("nodes.csv", "edges.csv"):
+        with (folder / name).open(encoding="utf-8", newline="") as file:
+            head, *rows = csv.reader(file)
+        write_table(tmp_path / name, [[names.get(word, word) for word in row][::-1] for row in (head, *rows)])
+    tables = tmp_path / "edges.csv", tmp_path / "nodes.csv"
+    words = "--source", "whom", "--target", "who", "--id", "node", "--labels", "kind"
+    assert infomax("train", *tables, *words, "--dim", 4, "--epochs", 1, "--out", tmp_path / "run1").code == 0
+    for run in (1, 2):
+        told = update(tmp_path / f"run{run}", *tables, "--out", tmp_path / f"run{run + 1}")
+        assert "Computed: 0 of 60 vectors." in told.out
+        assert ("Its labels are not taken along: --labels kind" in told.err) == (run == 1)
+    assert DGI.load(tmp_path / "run3").graph_.table_columns == DGI.load(tmp_path / "run1").graph_.table_columns
+
+
 def test_vectors_of_a_file_are_those_of_the_run_or_refused(run, folder, tomorrow, tmp_path):
     mine, others = tmp_path / "mine.parquet", tmp_path / "others.parquet"
     assert infomax("embed", run, "--out", mine).code == 0

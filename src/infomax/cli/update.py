@@ -65,6 +65,8 @@ def update(
         steps.at(1, "reading the graphs")
         model, later = open_run(run, graph, columns, labels, nodes=nodes)
         model.device = device
+        if lost := [name for name in model.graph_.labels if not labels and name not in later.labels]:
+            show.log.print(f"Its labels are not taken along: --labels {' --labels '.join(lost)} takes them.")
         if before is None and not train:
             show.log.print(f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote.")
         if not train:

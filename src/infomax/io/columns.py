@@ -153,9 +153,12 @@ class Columns:
         return any(getattr(self, word) for word in TYPES)
 
     def named(self) -> dict[str, str]:
-        """The columns of ids, edges and names that are named, by "id" and so on, and the choices of `TYPES`."""
+        """The columns of ids, edges and names that are named, by "id" and so on, and the choices of `TYPES`.
+
+        Those that were named for an earlier graph stay, so that a graph read like it can be gone on from as well.
+        """
         words = ("id", "source", "target", "weight", "name", *TYPES)
-        return {word: ",".join(_several(name)) for word in words if (name := getattr(self, word))}
+        return {**self.earlier, **{word: ",".join(_several(name)) for word in words if (name := getattr(self, word))}}
 
     def as_before(self, *words: str) -> Self:
         """The same with an earlier graph's choices about types (`TYPES`, or these words), unless some are made here."""

@@ -216,7 +216,7 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
     def chosen(words: Iterable[str]) -> dict[str, str]:
         return {name: word for name, word in own(words).items() if name != word or name not in special}
 
-    features, earlier = columns.features, {**columns.earlier, **columns.named()}
+    features, earlier = columns.features, columns.named()
     for word in ("id", "name"):
         earlier[word] = next(iter(own(apart(earlier.get(word, "")))), "")
     found = Columns(
@@ -233,7 +233,7 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
 
 def _of_ends(columns: Columns, header: list[str], ends: Ends) -> Columns:
     """The choices that concern the edge table with this header, whose columns may have the names of the types."""
-    named = {**columns.earlier, **columns.named()}
+    named = columns.named()
     for suffix in ("", "_id"):
         both = [kind + suffix for kind in ends[::2]]
         if both[0] != both[1] and set(both) <= set(header):
