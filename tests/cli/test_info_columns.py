@@ -39,6 +39,26 @@ def test_info_tells_what_columns_become(tables: str) -> None:
     assert "joined" not in told
 
 
+def test_what_looks_wrong_is_told_once(tmp_path: Path) -> None:
+    rows = [f"n{k},{10**12 + 10**9 * k},{k % 4 + 1},50 €,x" for k in range(30)]
+    for text in (True, False):  # and of numbers alone
+        head = "id,sku,rating,price,same" if text else "id,sku,rating"
+        lines = [head, *(row if text else ",".join(row.split(",")[:3]) for row in rows)]
+        (tmp_path / "nodes.csv").write_text("\n".join(lines), encoding="utf-8")
+        (tmp_path / "edges.csv").write_text("source,target\nn0,n1\nn1,n2\n")
+        told = infomax("info", tmp_path)
+        assert (told.out + told.err).count("it looks like an id") == 1, told
+        assert ("one value only" in told.out) == text
+
+
+def test_how_to_write_a_number_is_told_with_the_fault(tmp_path: Path) -> None:
+    rows = [f"n{k},{k}.5,x" if k % 3 else f"n{k},({k}.50),y" for k in range(30)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,margin,kind", *rows]))
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
+    parts = 'line 2, column "margin"', 'found "(0.50)"', "as in 1200.50 and -12.50. Correct it"
+    refused(infomax("info", tmp_path), *parts)
+
+
 def test_all_bad_columns_are_told_at_once(tables: str) -> None:
     outcome = infomax("info", tables, "--column", "name=number", "--column", "city=date", "--column", "age=text")
     parts = 'line 2, column "name": "Member 0"', 'line 2, column "city": "Rome"', "--column NAME=KIND"

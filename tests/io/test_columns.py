@@ -163,8 +163,8 @@ def test_a_feature_that_looks_like_an_id_is_pointed_out(tmp_path: Path) -> None:
         with pytest.warns(InputWarning) as told_of:
             read(*files)
         assert [str(one.message) for one in told_of] == [
-            f'{files[1]}, column "{name}": a feature that looks like an id, with a different or huge number in every '
-            f'row. If it is one: --ignore {name} (in Python: ignore="{name}").'
+            f'{files[1]}, column "{name}": it looks like an id, with a different or huge number in every row. '
+            f"If it is one: --column {name}=ignore (in Python: columns={{'{name}': 'ignore'}})."
             for name in ("facebook_id", "post")
         ]
     with warnings.catch_warnings():

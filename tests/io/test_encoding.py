@@ -409,6 +409,8 @@ def test_columns_that_look_wrong_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
     table = pa.table(
         {
             "number": [10**8 + 7 * row for row in range(n)],
+            "day": [20_250_101 + row for row in range(n)],
+            "second": [1_700_000_000 + 86_400 * row for row in range(n)],
             "same": ["x"] * n,
             "rare": ["a", "b"] + [None] * (n - 2),
             "kind_code": [f"k{row % 3}" for row in range(n)],
@@ -419,6 +421,8 @@ def test_columns_that_look_wrong_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
     looked.add(table, lambda row, name: name)
     notes = {column.name: column.note for column in looked.finish()[0].columns}
     assert "looks like an id" in notes["number"]
+    assert "--column number=ignore" in notes["number"]
+    assert ["If they are dates" in notes[name] for name in ("number", "day", "second")] == [False, True, True]
     assert "one value only" in notes["same"]
     assert "99 %" in notes["rare"]
     assert "label" in notes["kind_code"]
@@ -497,6 +501,7 @@ def test_a_text_of_too_many_words_has_no_words(monkeypatch: pytest.MonkeyPatch) 
         (["$1,200.50", "$80", "-$3.20"], "money"),
         (["12 €", "1.200,50 €", "7 EUR"], "money"),
         (["12,50", "3,20", "1 200,00"], "money"),
+        (["(12.50)", "(3.20 EUR)", "($7)"], "money"),
         (["31.12.2025", "1.2.2024", "05.06.99"], "dates"),
         (["31/12/2025", "01/02/2024 08:30", "2024/05/06"], "dates"),
         (["5 Jan 2024", "17-Feb-23", "9. März 2022"], "dates"),
@@ -513,6 +518,17 @@ def test_money_and_dates_that_are_not_read_as_such_are_told(cells: list[str], me
     assert told[0] == told[1]
     assert f"looks like {meaning}" in told[0] if meaning else not told[0]
     assert not fitted(table, {"x": "category"}).columns[0].note
+
+
+@pytest.mark.parametrize("zone", ["", "Z", "+02:00"])
+def test_times_of_nine_decimals_are_those_of_six(zone: str) -> None:
+    """As pandas and pyarrow write a timestamp[ns]."""
+    stems = [f"2024-05-{row:02d}T08:30:00.{row:06d}" for row in range(1, 29)]
+    short, long = ([f"{stem}{more}{zone}" for stem in stems] for more in ("", "789"))
+    assert fitted(pa.table({"x": long})).columns[0].kind == "date"
+    found = [cells.times(cells.plain(pa.array(texts)))[0] for texts in (short, long)]
+    assert found[0].equals(found[1])
+    assert not found[0].null_count
 
 
 def test_what_databases_write_for_nothing_is_missing() -> None:

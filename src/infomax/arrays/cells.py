@@ -23,16 +23,18 @@ WRITTEN = {
         "Write them as in 2025-12-31 (pandas: to_datetime(column), where days come first with dayfirst=True)",
     ),
     "money, shares or numbers with commas": (
-        r"^[+-]? ?[$€£¥]? ?(\d+|\d{1,3}([., ']\d{3})+)([.,]\d+)?( ?([$€£¥%]|EUR|USD|GBP|CHF|JPY))?$",
-        "Write plain numbers, as in 1200.50",
+        r"^\(?[+-]? ?[$€£¥]? ?(\d+|\d{1,3}([., ']\d{3})+)([.,]\d+)?( ?([$€£¥%]|EUR|USD|GBP|CHF|JPY))?\)?$",
+        "Write plain numbers, as in 1200.50 and -12.50",
     ),
 }
 """What text may mean, by how it is written, and how it would be read as that."""
+_DATES = ((19_000_101, 21_001_231), *((3 * 10 ** (8 + digits), 4 * 10 ** (9 + digits)) for digits in (0, 3, 6, 9)))
+"""What dates are as numbers: 20251231, or seconds since 1970, and thousandths, millionths and so on of them."""
 _LONGEST = 1 + max(map(len, MISSING))
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_TIME = r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?|\d\d:\d\d(:\d\d(\.\d{1,6})?)?)$"
+_TIME = r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?|\d\d:\d\d(:\d\d(\.\d{1,9})?)?)$"
 _DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.", np.uint8))
-_AMOUNTS = _DIGITS | np.isin(np.arange(256), np.frombuffer("$€£¥".encode(), np.uint8))
+_AMOUNTS = _DIGITS | np.isin(np.arange(256), np.frombuffer("($€£¥".encode(), np.uint8))
 _OUTER = ~np.isin(np.arange(256), np.arange(33, 127))
 """White space, or a byte of what may be."""
 _ZONE = r":\d\d.*(Z|[+-]\d\d:?\d\d)$"
@@ -186,6 +188,16 @@ def wordy(values: Any) -> bool:
     return str(values.type) == "large_string" and not _has_digits(values, _AMOUNTS)
 
 
+def id_note(name: str, least: float) -> str:
+    """What to say of a column of whole numbers, different or huge in every row, the least of this size."""
+    ignore = f"If it is one: --column {name}=ignore (in Python: columns={{{name!r}: 'ignore'}})"
+    told = f"it looks like an id, with a different or huge number in every row. {ignore}"
+    if any(low <= least <= high for low, high in _DATES):
+        told += ". If they are dates, write them as in 2025-12-31 (pandas: to_datetime(column, "
+        told += """unit="s"), or format="%Y%m%d" where the numbers are such as 20251231)"""
+    return told
+
+
 def numbers(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """A plain column as numbers ``[n]``, NaN where there is none; and a mask ``[n]`` of what is no finite one."""
     import pyarrow as pa
@@ -241,6 +253,7 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
     if not written.true_count:
         return pa.nulls(len(values), when), known
     clock = compute.replace_substring_regex(compute.if_else(written, values, None), r"^(\d\d:)", r"1970-01-01 \1")
+    clock = compute.replace_substring_regex(clock, r"(\.\d{6})\d+", r"\1")
     zoned = compute.match_substring_regex(clock, _ZONE)
     try:
         local = compute.if_else(zoned, None, clock).cast(when)

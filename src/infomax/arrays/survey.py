@@ -289,9 +289,9 @@ class _Found:
             return "it has one value only, so it is no feature"
         ids = self.whole and (self.least >= 2**24 or self.distinct is None or self.distinct > 0.99 * present)
         if kind == "number" and present >= 10 and ids and not self.is_list:
-            return "it looks like an id, with a different or huge number in every row"
+            return cells.id_note(self.name, self.least)
         if kind == "number" and self.is_padded and not self.kind:
-            return "it looks like codes, some with zeros before them. If it is: --column NAME=category"
+            return f"it looks like codes, some with zeros before them. If it is: --column {self.name}=category"
         for meaning, (_, remedy) in cells.WRITTEN.items():
             if not self.kind and kind != "date" and 2 * self.written[meaning] > present:
                 return f"it looks like {meaning}, but its kind is {kind}. {remedy}"

@@ -57,6 +57,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     warnings.showwarning = _show_warning
     show.hush(not first_here())
+    show.warned.clear()
     try:
         # An int is an exit code: 130 after a Ctrl-C.
         sys.exit(app(sys.argv[1:] or ["--help"], prog_name="infomax", standalone_mode=False))
@@ -103,6 +104,7 @@ def _failure(error: Exception) -> str:
 def _show_warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any, **more: Any) -> None:
     """Print a warning to the user as one line; where another library warns, say where."""
     place = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
+    show.warned.append(str(message))
     show.log.print(f"warning: {place}{visible(str(message))}")
 
 

@@ -114,8 +114,9 @@ def _tell_columns(source: Record) -> None:
     rows = [_told(column, encoding.called) for column in encoding.columns]
     show.table("Columns" + (f" of {source.kind}" if source.kind else ""), _HEADINGS, rows)
     for column in encoding.columns:
-        if column.note:
-            show.out.print(f"{place('warning', column=column.name)}: {column.note}.")
+        told = f"{place('', column=column.name)}: {column.note}."
+        if column.note and not any(told in warning for warning in show.warned):
+            show.out.print(f"warning{told}")
 
 
 _MOST_COLUMNS, _MOST_ROWS = 50, 1 << 17

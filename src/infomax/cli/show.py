@@ -46,6 +46,8 @@ class Screen:
 
 
 out, log = Screen(), Screen(stderr=True)
+warned: list[str] = []
+"""Warnings that this command has printed."""
 
 
 def hush(quiet: bool) -> None:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.arrays.cells import id_note
 from infomax.arrays.checks import MOST_FEATURES, all_finite
 from infomax.arrays.folder import map_array
-from infomax.errors import InputError, InputWarning, place, shorten
+from infomax.errors import InputError, InputWarning, place
 from infomax.io.archive import read_arrays
 from infomax.io.columns import listed
 
@@ -114,8 +115,5 @@ def warn_if_ids(path: Path, names: Sequence[str], features: Any) -> None:
         large = np.abs(values).min() >= 2**24
         if (values % 1 == 0).all() and (large or len(np.unique(values)) > 0.99 * n):
             name = names[int(column)]
-            message = (
-                f"{place(path, column=name)}: a feature that looks like an id, with a different or huge number in "
-                f"every row. If it is one: --ignore {name} (in Python: ignore={shorten(name)})."
-            )
-            warnings.warn(message, InputWarning, stacklevel=2)
+            note = id_note(name, float(np.abs(values).min()))
+            warnings.warn(f"{place(path, column=name)}: {note}.", InputWarning, stacklevel=2)

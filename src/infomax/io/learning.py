@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from infomax.arrays.cells import WRITTEN
 from infomax.arrays.encoding import EXPECTED
 from infomax.arrays.survey import Survey, tells_label
 from infomax.errors import InputError, InputWarning, place
@@ -18,6 +20,9 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     encoding, faults = survey.finish()
     if faults:
         remedy = "Correct it, or say what the column is: --column NAME=KIND (in Python: columns={NAME: KIND})."
+        for pattern, how in WRITTEN.values():
+            if any(re.match(pattern, found.strip('"')) for _, _, found in faults):
+                remedy = f"{how}. {remedy}"
         fault = faults[0]
         if all(expected == EXPECTED["type"] for _, expected, _ in faults):
             remedy = "Turn it into one of these, or leave it out: --column NAME=ignore (in Python: ignore=NAME)."
@@ -26,9 +31,7 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
             fault = str(path), "columns that become features", told.replace(f"{path}, ", "")
         raise InputError(*fault, remedy) from None
     for name, note in ((column.name, column.note) for column in encoding.columns if "looks like" in column.note):
-        remedy = f" If it is one: --column {name}=ignore (in Python: columns={{{name!r}: 'ignore'}})."
-        told = f"{place(path, column=name)}: {note}.{remedy if 'like an id' in note else ''}"
-        warnings.warn(told, InputWarning, stacklevel=2)
+        warnings.warn(f"{place(path, column=name)}: {note}.", InputWarning, stacklevel=2)
     called = columns.name_among(names) or survey.called
     used = [column.name for column in encoding.used]
     warn_of_labels(path, used, survey.labels)
