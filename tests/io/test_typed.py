@@ -329,6 +329,24 @@ def test_a_relation_of_a_folder_becomes_nodes_with_ids_of_their_own(tmp_path: Pa
     told(['twice.csv, line 3, column "id"'], read_graph, twice, types="a,b", edges_as="pays")
 
 
+@pytest.mark.parametrize("folder", [True, False])
+def test_ends_are_in_the_columns_that_are_called_as_the_types_are(tmp_path: Path, folder: bool) -> None:
+    def read(**ends: list[Any]) -> Graph:
+        columns = {"order": ["o1", "o2", "o3"], **ends}
+        if folder:
+            (tmp_path / "edges").mkdir(exist_ok=True)
+            tabled(tmp_path / "edges" / "user.to.item.csv", columns)
+            return read_graph(tmp_path)
+        return read_graph(tabled(tmp_path / "edges.csv", columns), types="user,item")
+
+    users, items = ["u", "v", "u"], ["i", "i", "j"]
+    expected = {("user", "to", "item"): [[1, 1], [1, 0]]}
+    with pytest.warns(InputWarning, match='not used: "order"'):
+        assert relations(read(item_id=items, user_id=users)) == expected
+    parts = ["user and item in the first two", '"user_id", but the first two are "order", "user_id"', "--source COLUMN"]
+    told(parts, read, user_id=users, sku=items)
+
+
 def test_one_graph_has_several_types(tmp_path: Path) -> None:
     told(["paper.csv", "one graph"], read_graph, write(tmp_path, nodes__paper=PAPERS | {"graph:name": list("gghh")}))
 

@@ -39,9 +39,9 @@ def id_twice(nodes: Source, column: str, identifier: Any, first: int, number: in
 
 def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed: str) -> InputError:
     """The error for an end of an edge, the row of this number, that is no node; ``listed`` says where nodes are."""
-    remedy = (
-        "Add a row for it there, or remove the edge. Where ids are in another column: --id COLUMN (in Python: id=)."
-    )
+    remedy = "Add a row for it there, or remove the edge. Where ids are in another column: --id COLUMN (in Python: id=)"
+    named = edges.columns.names_ends(edges.ends)
+    remedy += "." if named else "; where edges are in other columns than the first two: --source and --target."
     return InputError(edges.place(number, column), f"an id {listed}", shorten(identifier), remedy)
 
 

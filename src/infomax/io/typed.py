@@ -9,7 +9,7 @@ from typing import Any
 
 from infomax.errors import InputError, meant, shorten
 from infomax.io import text
-from infomax.io.columns import LABEL, MATRICES, Columns, apart
+from infomax.io.columns import LABEL, MATRICES, Columns, apart, listed
 from infomax.io.refusals import id_unknown
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.unite import RELATION, Ends, check_names
@@ -124,7 +124,7 @@ def of_sources(
         source.columns = _of_table(columns, kind, source.header(), (matrices or {}).get(kind))
     for ends, source in edges.items():
         source.apart = ends[0] != ends[2]
-        source.columns = _of_ends(columns, source.header(), ends)
+        source.columns = Columns(earlier=_ends_by_type(columns, source, ends[::2]))
         if ends[1] == columns.edges_as:
             _add_rows(columns, source, of_nodes)
     return Tables(of_nodes, dict[Ends | None, Source](edges.items()), columns)
@@ -156,7 +156,8 @@ def of_tables(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
         (kind,) = kinds
         nodes.columns = _of_table(columns, kind, nodes.header(), columns.matrix)
         of_nodes = {kind: nodes}
-    edges.apart, edges.columns = True, columns
+    edges.apart = True
+    edges.columns = replace(columns, earlier=_ends_by_type(columns, edges, columns.types))
     if columns.edges_as:
         _add_rows(columns, edges, of_nodes)
     return Tables(of_nodes, {None: edges}, columns)
@@ -231,11 +232,23 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
     return found.like(*columns.of_types[kind]) if kind in columns.of_types else found
 
 
-def _of_ends(columns: Columns, header: list[str], ends: Ends) -> Columns:
-    """The choices that concern the edge table with this header, whose columns may have the names of the types."""
-    named = columns.named()
+def _ends_by_type(columns: Columns, edges: Source, kinds: Sequence[str]) -> dict[str, str]:
+    """The columns that were named, and those of both ends where they are called as these two types are.
+
+    Where one of them is called so and would not be taken, the table is refused.
+    """
+    header, named = edges.header(), columns.named()
     for suffix in ("", "_id"):
-        both = [kind + suffix for kind in ends[::2]]
-        if both[0] != both[1] and set(both) <= set(header):
-            named |= dict(zip(("source", "target"), both, strict=True))
-    return Columns(earlier=named)
+        both = [kind + suffix for kind in kinds]
+        if len({*both}) == 2 and set(both) <= set(header):
+            return named | dict(zip(("source", "target"), both, strict=True))
+    chosen = Columns(earlier=named, edges_as=columns.edges_as)
+    ends = chosen.of_edges(edges.path, header)[:2]
+    for kind, end in zip(kinds, ends, strict=False) if len({*kinds}) == 2 and not chosen.names_ends(ends) else ():
+        called = [name for name in (kind, f"{kind}_id") if name in header]
+        if called and end not in called:
+            expected = f"{kinds[0]} and {kinds[1]} in the first two columns, or in columns of these names"
+            found = f"{shorten(called[0])}, but the first two are {listed(ends)}"
+            remedy = "Name both: --source COLUMN --target COLUMN (in Python: source=, target=)."
+            raise InputError(str(edges.path), expected, found, remedy)
+    return named
