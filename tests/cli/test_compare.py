@@ -39,3 +39,13 @@ def test_settings_that_differ_health_and_scores_stand_side_by_side(run, other, t
         assert words in outcome.out, words
     assert "Raw features" in (run / "README.md").read_text()
     refused(infomax("compare", run, tmp_path), "a run folder")
+
+
+def test_a_folder_of_runs_has_no_types(run, other, tmp_path):
+    for name, one in (("first", run), ("second", other)):
+        (tmp_path / name).symlink_to(one)
+    outcome = infomax("compare", tmp_path, "--json", tmp_path / "found.json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["settings"]["seed"] == [0, 4]
+    refused(infomax("cluster", tmp_path), "a run folder", "several: first, second", f"Name one: {tmp_path}/first")

@@ -90,6 +90,13 @@ def test_a_silly_share_is_refused(folder, tmp_path, share):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_graph_without_edges_has_none_to_hold_out(folder, tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\n")
+    words = tmp_path / "edges.csv", folder / "nodes.csv", "--labels", "kind", "--out", tmp_path / "run"
+    parts = "edges to hold out: expected a graph of two edges or more, found 0 edges", "without holding edges out"
+    refused(infomax("train", *words, "--hold-out-edges", 0.1), *parts)
+
+
 def test_edges_are_scored_alone_and_of_a_run(labelled, tmp_path):
     assert infomax("embed", labelled, "--out", tmp_path / "v.csv").code == 0
     refused(infomax("evaluate", tmp_path / "v.csv", "--edges"), "--edges", "a run folder")

@@ -371,7 +371,7 @@ def test_several_encoders_are_scored_by_mean_and_spread(folder, tmp_path):
     assert all(bool((one[name] == other[name]).all()) for name in one)
     assert "mean ± over 2 encoders" in said(infomax("evaluate", out / "paper", "--no-raw"))
     for command in (["neighbours", out, "59"], ["cluster", out, "-k", 2], ["map", out, "--out", tmp_path / "map.html"]):
-        assert f"one for each seed: seed-5, seed-6. Name one: {out}/paper/seed-5." in said(infomax(*command)), command
+        assert f"several: seed-5, seed-6. Name one: {out}/paper/seed-5." in said(infomax(*command)), command
 
 
 @pytest.mark.parametrize("name", ["g.graph", "g.npz"])

@@ -18,6 +18,9 @@ def split_edges(adjacency: sparse.csr_array, share: float, seed: int) -> tuple[s
     links, n = adjacency.tocoo(), adjacency.shape[0]
     low, high = np.sort(np.stack(links.coords).astype(np.int64), axis=0)
     pairs = np.unique(low * n + high)
+    if len(pairs) < 2:
+        found, remedy = number_of(len(pairs), "edge"), "Train without holding edges out."
+        raise InputError("edges to hold out", "a graph of two edges or more", found, remedy)
     count = round(share * len(pairs)) if 0 < share < 1 else 0
     if not 0 < count < len(pairs):
         expected = f"a share between 0 and 1 that divides the {number_of(len(pairs), 'pair')} of joined nodes in two"

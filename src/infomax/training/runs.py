@@ -130,9 +130,8 @@ def check(folder: Path) -> dict[str, Any]:
         if types := types_of(folder):
             found = f"one for each type of nodes, which cannot be compared: {', '.join(types)}"
             remedy = f"Name one: {folder / types[0]}, or --type {types[0]}."
-        elif seeds := runs_in(folder):
-            found = f"one for each seed: {', '.join(map(str, seeds))}"
-            remedy = f"Name one: {folder / seeds[0]}."
+        elif names := runs_in(folder):
+            found, remedy = f"several: {', '.join(map(str, names[:9]))}", f"Name one: {folder / names[0]}."
         raise InputError(str(folder), "a run folder", found, remedy)
     config = read_json(folder / CONFIG)
     if config.get("format") != FORMAT:
@@ -208,8 +207,9 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def types_of(folder: Path) -> list[str]:
-    """The types of a run on a graph of several types; none for other folders."""
-    return sorted({name.parts[0] for name in runs_in(folder) if not name.parts[0].startswith("seed-")})
+    """The types of a run on a graph of several types, as its runs say; none for other folders."""
+    found = {name.parts[0]: read_json(folder / name / CONFIG).get("graph", {}) for name in runs_in(folder)}
+    return sorted(kind for kind, graph in found.items() if graph.get("type") == kind)
 
 
 def refuse_busy(folder: Path) -> None:
