@@ -41,7 +41,7 @@ def preset_begun(folder: Path) -> str:
     else:
         return ""
     if not isinstance(name, str) or not name:
-        found = "none: it is one of your own, or another version of infomax wrote this"
+        found = "none: it is one of your own"
         raise InputError(str(folder), "a run that names its preset", found, "Name it: --preset.")
     return name
 
