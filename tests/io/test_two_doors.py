@@ -192,8 +192,10 @@ def test_ids_and_labels_that_mean_nothing_elsewhere_are_named(tmp_path: Path, ki
             warned(read_graph, edges, **more) == warned(prepare, edges, out=tmp_path / f"e{len(more)}", **more) == told
         )
     assert warned(Graph.from_frames, pd.DataFrame(columns)) == ["edges" + told[0].removeprefix(str(edges))]
-    nodes = put_table(tmp_path / f"nodes.{kind}", {"id": ["a", "b", "NULL"], "x": [1, 2, 3], "kind": ["NA", "s", ""]})
+    nodes = put_table(tmp_path / f"nodes.{kind}", {"id": ["a", "b", "NULL"], "x": [1, 2, 3], "kind": ["NA", "s ", ""]})
     told = [f'{nodes}, column "kind": a label "NA". If it means nothing: leave the cell empty.']
+    spaced = f'{nodes}, column "kind": labels with outer spaces, each a class of its own: "s ". '
+    told.append(spaced + "Remove the spaces where they mean nothing.")
     assert warned(read_graph, edges, nodes, labels="kind") == told  # the node is listed
     assert warned(prepare, edges, nodes, out=tmp_path / "n", labels="kind") == told
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from infomax.arrays.cells import WRITTEN
+from infomax.arrays.cells import MISSING, WRITTEN
 from infomax.arrays.encoding import EXPECTED
 from infomax.arrays.survey import Survey, tells_label
 from infomax.errors import InputError, InputWarning, place
-from infomax.io.columns import Columns, listed
+from infomax.io.columns import Columns, listed, warn_missing
 
 
 def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -> Columns:
@@ -53,4 +53,18 @@ def warn_of_labels(path: Path, names: Sequence[str], labels: Sequence[str]) -> N
     if told := [name for name in names if tells_label(name, labels)]:
         remedy = "If so: --column NAME=label, or NAME=ignore (in Python: columns={NAME: 'label'})."
         message = f"{path}: features that by their names may tell a label: {listed(told)}. {remedy}"
+        warnings.warn(message, InputWarning, stacklevel=2)
+
+
+def is_odd(label: str) -> bool:
+    """Whether a label is a word for nothing, or has outer spaces."""
+    return label in MISSING or label != label.strip()
+
+
+def warn_of_classes(where: str, labels: Collection[str]) -> None:
+    """Name odd labels: they are classes as they are written."""
+    warn_missing(where, labels, "a label", "leave the cell empty")
+    if spaced := sorted(set(labels).difference(MISSING)):
+        remedy = "Remove the spaces where they mean nothing."
+        message = f"{where}: labels with outer spaces, each a class of its own: {listed(spaced)}. {remedy}"
         warnings.warn(message, InputWarning, stacklevel=2)

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.cells import MISSING, UnreadableError
+from infomax.arrays.cells import UnreadableError
 from infomax.arrays.parquet_columns import readable
 from infomax.arrays.survey import Survey
 from infomax.arrays.words import KeptCells
 from infomax.errors import InputError, other_extension, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
-from infomax.io.columns import Columns, EdgeColumns, NodeColumns, warn_missing
+from infomax.io.columns import Columns, EdgeColumns, NodeColumns
 from infomax.io.features import warn_if_ids
-from infomax.io.learning import learnt, warn_of_labels
+from infomax.io.learning import is_odd, learnt, warn_of_classes, warn_of_labels
 from infomax.progress import Progress
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
@@ -197,18 +197,18 @@ class Source:
         return ends if len(set(self.integers)) == 1 else [end.cast("large_string") for end in ends]
 
     def nodes(self) -> Iterator[NodeTable]:
-        """The rows of a node table; at its end a warning names labels that are words for nothing."""
+        """The rows of a node table; at its end warnings name odd labels."""
         words: dict[str, set[str]] = {}
         for first, block in self._blocks(self._node_columns, 0 if self.columns.encoding is None else LEARNING, 1):
             with self.readable(block.path):
                 nodes = self._nodes(first, block)
             for name, labels in nodes.labels.items():
-                found = set(MISSING).intersection(labels.tolist() if labels.ndim == 1 else ())
-                words.setdefault(self.chosen.labels[name], set()).update(found)
+                found = set(labels.tolist() if labels.ndim == 1 else ())
+                words.setdefault(self.chosen.labels[name], set()).update(filter(is_odd, found))
             yield nodes
         self.kept = {}
-        for column, missing in words.items():
-            warn_missing(place(self.path, column=column), missing, "a label", "leave the cell empty")
+        for column, odd in words.items():
+            warn_of_classes(place(self.path, column=column), odd)
 
     def _nodes(self, first: int, block: Block) -> NodeTable:
         chosen = self.chosen
