@@ -126,8 +126,8 @@ class KnownGraph:
         return values
 
     def _in_order(self, features: Mapping[str, Any]) -> list[Any]:
-        """Numbers by the names of the features, in their order."""
-        found = (*filter(features.__contains__, self.names), *(name for name in features if name not in self.names))
+        """Numbers by the names of the features, in their order; others, as the id in a row of a table, are left out."""
+        found = tuple(filter(features.__contains__, self.names))
         checks.check_feature_names("features", found, self.graph.feature_names)
         return [features[name] for name in self.names]
 
@@ -145,11 +145,8 @@ def _encoded(encoding: Encoding, rows: Sequence[Mapping[str, Any]]) -> Any:
     """The features ``[M, F]`` of cells by the names of their columns, as those of a table are made."""
     import pyarrow as pa
 
-    known = [column.name for column in encoding.columns]
-    for name in (name for row in rows for name in row if name not in known):
-        raise InputError("features", f"columns of the table: {', '.join(known)}", shorten(name), meant(name, known))
     table = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
+    for name in (column.name for column in encoding.used if any(column.name in row for row in rows)):
         cells = [row.get(name) for row in rows]
         cells = [list(cell) if isinstance(cell, tuple | set | np.ndarray) else cell for cell in cells]
         cells = [cell if cell is None or isinstance(cell, list) else str(cell) for cell in cells]
