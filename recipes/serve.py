@@ -75,6 +75,10 @@ def make_app(run: str | Path) -> FastAPI:
     return app
 
 
+def serve(run: Path, host: str = "127.0.0.1", port: int = 8000) -> None:
+    """Answer requests about a run folder until SIGTERM."""
+    uvicorn.run(make_app(run), host=host, port=port, access_log=False)
+
+
 if __name__ == "__main__":
-    quiet = {"access_log": False}
-    typer.run(lambda run, host="127.0.0.1", port=8000: uvicorn.run(make_app(run), host=host, port=port, **quiet))
+    typer.run(serve)
