@@ -118,7 +118,7 @@ def test_features_of_new_nodes_in_a_file(world, tmp_path):
 
 def test_new_nodes_alone_are_no_graph_and_the_way_is_told(world, tmp_path):
     words = ("embed", world / "run", world / "new", "--out", tmp_path / "v.npz")
-    refused(infomax(*words), "edges.csv", "nodes.csv", "If it has only new nodes, add --attach.")
+    refused(infomax(*words), "edges.csv", "nodes.csv", "If it has only new nodes: infomax embed ", " --attach.")
     strange = shutil.copytree(world / "new", tmp_path / "strange")
     write_table(strange / "edges.csv", [["source", "target"], [TOMORROW[0], "nobody"]])
     outcome = infomax("embed", world / "run", strange, "--out", tmp_path / "v.npz")

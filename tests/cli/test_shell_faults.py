@@ -192,7 +192,7 @@ def test_a_place_that_cannot_be_written(folder, run, blocked):
         ("embed RUN nowhere.csv --out v.csv", ["nowhere.csv", "nothing of that name"]),
         ("embed RUN --device abacus --out v.csv", ["device abacus"]),
         ("evaluate nowhere", ["nowhere", "a run folder, or what embed wrote"]),
-        ("evaluate RUN --labels sort", ["--labels", "one of kind", "sort"]),
+        ("evaluate RUN --labels sort", ["--labels", "kind or nodes.csv:COLUMN", "sort"]),
         ("evaluate RUN --labels nodes.csv:sort", ["nodes.csv", '"sort"', '"kind"']),
         ("evaluate RUN --labels nowhere.csv:kind", ["nowhere.csv", "nothing of that name"]),
         ("evaluate RUN --labels nodes.csv:kind --dataset cora", ["--labels or --dataset", "both"]),

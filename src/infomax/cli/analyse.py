@@ -105,7 +105,7 @@ def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = N
     if labels is None:
         return None
     if labels not in columns:
-        raise InputError("--labels", f"one of {', '.join(columns)}" if columns else "nodes.csv:COLUMN", labels)
+        raise InputError("--labels", " or ".join([*columns, "nodes.csv:COLUMN"]), labels)
     return columns[labels]
 
 

@@ -155,7 +155,7 @@ def open_run(
         except InputError as error:
             known = source.ids.tolist() if not source.table.mapped else []
             if error.found in map(shorten, known):  # an edge to a node of the run's graph
-                remedy = f"{error.remedy} If it has only new nodes, add --attach."
+                remedy = f"{error.remedy} If it has only new nodes: infomax embed {run} {graph} --attach."
                 raise InputError(error.where, error.expected, error.found, remedy) from error
             raise
         source = source.target(model.graph_.kind) if model.graph_.kind else source

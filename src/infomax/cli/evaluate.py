@@ -242,6 +242,6 @@ def _own(graph: Graph | None, wanted: list[str]) -> LabelSource:
     """Labels of the run's own graph, or of the data set that was named."""
     unknown = [label for label in wanted if graph is None or label not in graph.labels]
     if graph is None or unknown:
-        known = f"one of {', '.join(graph.labels)}" if graph and graph.labels else "nodes.csv:COLUMN"
+        known = " or ".join([*(graph.labels if graph else ()), "nodes.csv:COLUMN"])
         raise InputError("--labels", known, unknown[0])
     return LabelSource(graph.ids, {label: graph.labels[label] for label in wanted}, graph.splits)

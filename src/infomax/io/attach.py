@@ -86,9 +86,8 @@ def refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
     for row, identifier in enumerate(map(str, nodes.ids)):
         if identifier in position:
             found = f"{shorten(identifier)}, already row {position[identifier] + 1} of the known graph"
-            raise InputError(
-                nodes.source.place(int(nodes.numbers[row])), "the id of a new node", found, "Remove the row."
-            )
+            remedy = "Remove the row. A graph that has changed as a whole is read by itself: infomax update."
+            raise InputError(nodes.source.place(int(nodes.numbers[row])), "the id of a new node", found, remedy)
 
 
 def _grow(known: Record, edges: NDArray[np.int32], weight: NDArray[np.float32] | None, nodes: NodeTable) -> Record:
