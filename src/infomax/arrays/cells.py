@@ -26,6 +26,7 @@ WRITTEN = {
         r"^\(?[+-]? ?[$€£¥]? ?(\d+|\d{1,3}([., ']\d{3})+)([.,]\d+)?( ?([$€£¥%]|EUR|USD|GBP|CHF|JPY))?\)?$",
         "Write plain numbers, as in 1200.50 and -12.50",
     ),
+    "UUIDs": (r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", "Leave it out: --column NAME=ignore"),
 }
 """What text may mean, by how it is written, and how it would be read as that."""
 _DATES = ((19_000_101, 21_001_231), *((3 * 10 ** (8 + digits), 4 * 10 ** (9 + digits)) for digits in (0, 3, 6, 9)))

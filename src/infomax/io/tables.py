@@ -28,7 +28,7 @@ from infomax.io.refusals import (
     refuse_two_kinds,
     warn_nameless,
 )
-from infomax.io.sources import NodeTable, Source
+from infomax.io.sources import JOINING, NodeTable, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +73,7 @@ def read_edges(source: Source) -> EdgeTable:
         ids: Ids = typed(list(position))
         if arrays:
             ids, codes_of_all = encode(list(zip(*arrays, strict=True)), lines=source.lines)
+            source.tell((1 + JOINING) / 2)
             ends = [codes_of_all]
     return EdgeTable(
         source=source,
