@@ -59,6 +59,15 @@ def test_how_to_write_a_number_is_told_with_the_fault(tmp_path: Path) -> None:
     refused(infomax("info", tmp_path), *parts)
 
 
+def test_a_table_of_which_nothing_becomes_features_is_told(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
+    odd = "name,code,same", "Node {0},c{0}c,x", '"code" (id), "same" (one value)'
+    for head, cells, told in (odd, ("name", "Node {0}", "")):
+        (tmp_path / "nodes.csv").write_text("\n".join([f"id,{head}", *(f"n{k}," + cells.format(k) for k in range(30))]))
+        err = infomax("info", tmp_path).err
+        assert ("no column becomes features: " in err, told in err) == (bool(told), True)
+
+
 def test_all_bad_columns_are_told_at_once(tables: str) -> None:
     outcome = infomax("info", tables, "--column", "name=number", "--column", "city=date", "--column", "age=text")
     parts = 'line 2, column "name": "Member 0"', 'line 2, column "city": "Rome"', "--column NAME=KIND"

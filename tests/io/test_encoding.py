@@ -443,7 +443,7 @@ def test_a_feature_that_is_called_like_a_label_is_told(tmp_path: Path, word: str
         with pytest.warns(InputWarning, match=r'n.csv: features .* a label: "the target"\. If so: --column NAME=label'):
             door(edges, nodes)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.filterwarnings("error", ".*may tell a label")
         read_graph(edges, nodes, labels=["the target", "wing"])
 
 
@@ -502,9 +502,11 @@ def test_a_text_of_too_many_words_has_no_words(monkeypatch: pytest.MonkeyPatch) 
         (["12 €", "1.200,50 €", "7 EUR"], "money"),
         (["12,50", "3,20", "1 200,00"], "money"),
         (["(12.50)", "(3.20 EUR)", "($7)"], "money"),
+        (["\u22127", "1\u00a0200", "12\u202f345,5"], "money"),
         (["31.12.2025", "1.2.2024", "05.06.99"], "dates"),
         (["31/12/2025", "01/02/2024 08:30", "2024/05/06"], "dates"),
         (["5 Jan 2024", "17-Feb-23", "9. März 2022"], "dates"),
+        (["2024-01-02 10:30 PM", "2024-1-5", "2024-02-28 noon"], "dates"),
         (["9f3c1f0e-0001-4b52-8a57-0123456789ab", "a13c1f0e-0001-4b52-8a57-0123456789AB"], "UUIDs"),
         (["01", "02", "10"], "codes"),
         (["0", "0.5", "10"], ""),

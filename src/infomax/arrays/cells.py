@@ -18,12 +18,13 @@ PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
 READABLE = "text, numbers, booleans, dates, times or lists"
 WRITTEN = {
     "dates": (
-        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./]\d{1,2}[./]\d{1,2}|"
+        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2}|"
         r"\d{1,2}[. -]+[A-Za-zÀ-ž]{3,9}[., -]+\d{2,4})([ T].*)?$",  # letters of all scripts take 6 ms to compile
         "Write them as in 2025-12-31 (pandas: to_datetime(column), where days come first with dayfirst=True)",
     ),
     "money, shares or numbers with commas": (
-        r"^\(?[+-]? ?[$€£¥]? ?(\d+|\d{1,3}([., ']\d{3})+)([.,]\d+)?( ?([$€£¥%]|EUR|USD|GBP|CHF|JPY))?\)?$",
+        "^\\(?[+\u2212-]? ?[$€£¥]? ?(\\d+|\\d{1,3}([.,' \u00a0\u202f]\\d{3})+)"
+        r"([.,]\d+)?( ?([$€£¥%]|EUR|USD|GBP|CHF|JPY))?\)?$",
         "Write plain numbers, as in 1200.50 and -12.50",
     ),
     "UUIDs": (r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", "Leave it out: --column NAME=ignore"),

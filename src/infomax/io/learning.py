@@ -11,7 +11,7 @@ from pathlib import Path
 from infomax.arrays.cells import MISSING, WRITTEN
 from infomax.arrays.encoding import EXPECTED
 from infomax.arrays.survey import Survey, tells_label
-from infomax.errors import InputError, InputWarning, place
+from infomax.errors import InputError, InputWarning, place, shorten
 from infomax.io.columns import Columns, listed, warn_missing
 
 
@@ -35,6 +35,11 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     called = columns.name_among(names) or survey.called
     used = [column.name for column in encoding.used]
     warn_of_labels(path, used, survey.labels)
+    lost = [column for column in encoding.columns if column.name != called]
+    if lost and not used:
+        told = ", ".join(f"{shorten(one.name)} ({'one value' if one.distinct == 1 else one.kind})" for one in lost)
+        message = f"{path}: no column becomes features: {told}. To say what a column is: --column NAME=KIND."
+        warnings.warn(message, InputWarning, stacklevel=2)
     chosen = used if called in used else [name for name in columns.features or () if name in used]
     unused = (column.name for column in encoding.columns if column.name not in {*used, called})
     return replace(
