@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +19,7 @@ from infomax.io.features import existing
 from infomax.io.many import join
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
-from infomax.io.sources import EXTENSIONS, NodeTable, Source, follow
+from infomax.io.sources import EXTENSIONS, NodeTable, Source
 from infomax.io.type_folder import open_graph_folder
 from infomax.io.type_tables import read_types
 from infomax.io.typed import Tables, is_typed, of_folder, of_tables
@@ -83,7 +85,7 @@ def read_record(
         raise InputError(str(edges), "a folder of tables, for several types of nodes", "one edge table")
     if attach_to is None and node_table is None:
         columns.refuse_without_nodes(edge_path)
-    follow([one for one in (node_table, edge_table) if one is not None], progress)
+    _follow([one for one in (node_table, edge_table) if one is not None], progress)
     nodes_read = None if node_table is None else tables.read_nodes(node_table)
     if attach_to is not None:
         return attach(tables.read_edges(edge_table), nodes_read, attach_to)
@@ -91,8 +93,20 @@ def read_record(
 
 
 def _read_types(found: Tables, directed: bool | None, attach_to: Record | None, progress: Progress) -> Record:
-    follow(found.sources, progress)
+    _follow(found.sources, progress)
     return read_types(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
+
+
+def _follow(sources: Sequence[Source], progress: Progress) -> None:
+    """Let tables tell how far the work with all of them is, in percent of their bytes."""
+    sizes = [sum(path.stat().st_size for path in source.files) for source in sources]
+    whole = max(1, sum(sizes))
+    for source, size, end in zip(sources, sizes, accumulate(sizes), strict=True):
+        source.tell = partial(_tell, progress, source.path.name, (end - size) / whole, size / whole)
+
+
+def _tell(progress: Progress, name: str, before: float, part: float, share: float) -> None:
+    progress(int(100 * (before + part * share)), name, 100)
 
 
 def _members(folder: Path) -> dict[str, Path]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from glob import glob, has_magic
 from importlib.util import find_spec
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.columns import Columns, EdgeColumns, NodeColumns
 from infomax.io.features import warn_if_ids
 from infomax.io.learning import is_odd, learnt, warn_of_classes, warn_of_labels
-from infomax.progress import Progress
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
 ROWS = 1 << 17
@@ -347,18 +345,6 @@ class Source:
             if here != there:
                 expected, remedy = f"{there}, as in {first}", "Give the columns of all files one type."
                 raise InputError(place(path, column=column), expected, here, remedy)
-
-
-def follow(sources: Sequence[Source], progress: Progress) -> None:
-    """Let tables tell how far the work with all of them is, in percent of their bytes."""
-    sizes = [sum(path.stat().st_size for path in source.files) for source in sources]
-    whole = max(1, sum(sizes))
-    for source, size, end in zip(sources, sizes, accumulate(sizes), strict=True):
-        source.tell = partial(_tell, progress, source.path.name, (end - size) / whole, size / whole)
-
-
-def _tell(progress: Progress, name: str, before: float, part: float, share: float) -> None:
-    progress(int(100 * (before + part * share)), name, 100)
 
 
 def _place_of(block: Block, rows: NDArray[np.int64], row: int, column: str) -> str:
