@@ -1,5 +1,5 @@
 """``python -m infomax``."""
 
-from infomax.cli import main
+from infomax.cli import run
 
-main()
+run()

@@ -194,6 +194,25 @@ except SystemExit as end:
     assert done.stderr.startswith("infomax: none: expected a run folder")
 
 
+@pytest.mark.parametrize(("word", "code"), [("--version", 0), ("--versoin", 2)])
+def test_the_program_ends_at_once_but_for_what_was_to_be_done_at_its_end(word, code):
+    script = f"""
+import atexit, sys
+from infomax.cli import run
+atexit.register(print, "last words", end="")
+class Slow:
+    def __del__(self):
+        print("freed")
+slow = Slow()
+sys.argv = ["infomax", {word!r}]
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert done.stdout.endswith("last words")
+    assert "Traceback" not in done.stderr
+
+
 def test_help_imports_nothing_heavy():
     script = """
 import sys
