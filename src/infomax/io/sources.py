@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from glob import glob, has_magic
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from infomax.arrays.cells import UnreadableError
 from infomax.arrays.parquet_columns import readable
 from infomax.arrays.survey import Survey
 from infomax.arrays.words import KeptCells
-from infomax.errors import InputError, other_extension, place, shorten
+from infomax.errors import InputError, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.columns import Columns, EdgeColumns, NodeColumns
@@ -92,24 +91,6 @@ class NodeTable:
             "node_names": self.names,
             "encoding": None if made else self.source.columns.encoding,
         }
-
-
-def find_files(name: str) -> list[Path]:
-    """The tables that a name means: a file, all tables in a folder, or those that a pattern such as ``*.csv`` fits."""
-    path = Path(name)
-    if path.is_dir():
-        files = sorted(file for file in path.iterdir() if text.extension(file) in EXTENSIONS)
-        found = "none in the folder"
-    elif not path.exists() and has_magic(name):
-        files, found = sorted(map(Path, glob(name, recursive=True))), "no file of such a name"  # noqa: PTH207  of any root
-    else:
-        files, found = [path] if path.is_file() else [], "nothing of that name"
-    if not files:
-        raise InputError(name, f"tables ({', '.join(EXTENSIONS)})" if path.is_dir() else "a file", found)
-    for file in files:
-        if text.extension(file) not in EXTENSIONS:
-            raise other_extension(file, EXTENSIONS)
-    return files
 
 
 @dataclass

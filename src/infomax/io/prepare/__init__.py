@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
-from infomax.errors import InputError
+from infomax.errors import InputError, other_extension
+from infomax.io import text
 from infomax.io.atomic import locked, make_folder, refuse_existing, writable
 from infomax.io.columns import Columns
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.stages import GRAPH, Preparation
-from infomax.io.sources import Source, find_files
+from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.typed import Tables, is_typed, of_folder, of_tables
 from infomax.progress import Progress, silent
 
@@ -82,8 +84,26 @@ def _tables(edges: str | Path, nodes: str | Path | None, columns: Columns) -> Ta
         return of_folder(Path(edges), columns)
     if nodes is None and not columns.typed:
         columns.refuse_without_nodes(edges)
-    edge_table = Source(find_files(str(edges)), columns)
-    node_table = None if nodes is None else Source(find_files(str(nodes)), columns)
+    edge_table = Source(_find_files(str(edges)), columns)
+    node_table = None if nodes is None else Source(_find_files(str(nodes)), columns)
     if columns.typed:
         return of_tables(edge_table, node_table, columns)
     return Tables({} if node_table is None else {"": node_table}, {("", "", ""): edge_table}, columns)
+
+
+def _find_files(name: str) -> list[Path]:
+    """The tables that a name means: a file, all tables in a folder, or those that a pattern such as ``*.csv`` fits."""
+    path = Path(name)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if text.extension(file) in EXTENSIONS)
+        found = "none in the folder"
+    elif not path.exists() and has_magic(name):
+        files, found = sorted(map(Path, glob(name, recursive=True))), "no file of such a name"  # noqa: PTH207  of any root
+    else:
+        files, found = [path] if path.is_file() else [], "nothing of that name"
+    if not files:
+        raise InputError(name, f"tables ({', '.join(EXTENSIONS)})" if path.is_dir() else "a file", found)
+    for file in files:
+        if text.extension(file) not in EXTENSIONS:
+            raise other_extension(file, EXTENSIONS)
+    return files
