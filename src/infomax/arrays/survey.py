@@ -155,8 +155,8 @@ class _Found:
         self.words += int(counts @ np.diff(words.starts))
         if types.is_large_string(values.type):
             self.separated += int(counts[cells.marked(values, b"|;")].sum())
-            for meaning, (pattern, _) in {} if cells.wordy(values) else cells.WRITTEN.items():
-                self.written[meaning] += int(counts[cells.matches(values, pattern)].sum())
+            for meaning, written in cells.meanings(values).items():
+                self.written[meaning] += int(counts[written].sum())
         self.waiting.append((words, counts))
         if self.counts is None or self.is_list or sum(words.starts[-1] for words, _ in self.waiting) > DISTINCT:
             self.weigh()
