@@ -69,15 +69,15 @@ def choose_k(
     ks = [k for k in KS if k <= most]
     if not ks:
         return {}
-    # The main directions suffice, and are ten times as fast.
-    sample -= sample.mean(axis=0)
-    sample = sample @ np.linalg.eigh(sample.T @ sample)[1][:, : -WIDTH - 1 : -1]
-    clouds = np.empty((1 + REPEATS // ks[0], *sample.shape), np.float32)
-    clouds[0] = sample
-    for cloud in clouds[1:]:
-        cloud[:] = sample.std(axis=0) * generator.normal(size=sample.shape)
     scores: dict[int, Stability] = {}
     with threadpool_limits(1):  # threads would wait for each other, the samples are so small
+        # The main directions suffice, and are ten times as fast.
+        sample -= sample.mean(axis=0)
+        sample = sample @ np.linalg.eigh(sample.T @ sample)[1][:, : -WIDTH - 1 : -1]
+        clouds = np.empty((1 + REPEATS // ks[0], *sample.shape), np.float32)
+        clouds[0] = sample
+        for cloud in clouds[1:]:
+            cloud[:] = sample.std(axis=0) * generator.normal(size=sample.shape)
         for k in ks:
             if k > ALWAYS and _highest(peaks(scores)) < max(scores):
                 break

@@ -94,6 +94,16 @@ def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
     return _single_threaded(1).submit(function, *arguments).result()
 
 
+def leading(symmetric: NDArray[Any], count: int) -> NDArray[Any]:
+    """The eigenvectors ``[n, count]`` of a symmetric matrix ``[n, n]`` with the largest eigenvalues, the largest first.
+
+    In double precision: MKL does not always converge in single. On one thread: beside other processes, NumPy's wait for
+    each other several times as long as one of them takes for it all.
+    """
+    _, vectors = on_one_thread(torch.linalg.eigh, torch.from_numpy(symmetric).double())
+    return np.ascontiguousarray(vectors.numpy()[:, ::-1][:, :count], symmetric.dtype)
+
+
 def row_product(x: Tensor, y: Tensor, empty: Callable[..., NDArray[Any]] = np.empty) -> Tensor:
     """Compute X Y from ``[n, f]`` and ``[f, d]``: each thread multiplies some of the rows, into an ``empty`` array.
 

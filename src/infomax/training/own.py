@@ -10,12 +10,14 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
 from infomax.arrays.blocks import BLOCK_BYTES
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import Features, Table
 from infomax.io.json import to_json
+from infomax.kernels.host import leading
 from infomax.parts.encoders import Encoder
 
 LENGTH, LONG = 0.5, 4.0
@@ -122,13 +124,12 @@ def directions(table: Table, nodes: NDArray[np.int64], count: int, seed: int) ->
     """
     f = table.shape[1]
     if f <= max(EXACT, count + SPARE):
-        found = np.eye(f)
+        found = leading(_gram(table, nodes), count)
     else:
-        found = _orthonormal(np.random.default_rng(seed).standard_normal((f, count + SPARE)))
+        basis = _orthonormal(np.random.default_rng(seed).standard_normal((f, count + SPARE)))
         for _ in range(PASSES):
-            found = _orthonormal(_gram(table, nodes, found))
-    _, turned = np.linalg.eigh(found.T @ _gram(table, nodes, found))
-    found = (found @ turned[:, ::-1])[:, :count]
+            basis = _orthonormal(_gram(table, nodes, basis))
+        found = basis @ leading(basis.T @ _gram(table, nodes, basis), count)
     # Of a direction and its opposite, the one whose largest entry is positive.
     signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(count)])
     return np.ascontiguousarray(found * signs, np.float32)
@@ -145,9 +146,10 @@ def blocks(table: Table, nodes: NDArray[np.int64]) -> Iterator[Features]:
     return (table[nodes[first : first + step]] for first in range(0, len(nodes), step))
 
 
-def _gram(table: Table, nodes: NDArray[np.int64], by: NDArray[np.float64]) -> NDArray[np.float64]:
-    """X^T X times a matrix ``[F, k]``, where X has the rows of some nodes."""
-    out, by = np.zeros(by.shape), by.astype(np.float32)
+def _gram(table: Table, nodes: NDArray[np.int64], by: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """X^T X ``[F, F]``, where X has the rows of some nodes, or its product with a matrix ``[F, k]``."""
+    out = np.zeros((table.shape[1],) * 2 if by is None else by.shape)
     for rows in blocks(table, nodes):
-        out += rows.T @ (rows @ by)
+        product = rows.T @ (rows if by is None else rows @ by.astype(np.float32))
+        out += product.toarray() if sparse.issparse(product) else product
     return out
