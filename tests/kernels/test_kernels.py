@@ -184,6 +184,24 @@ def test_kernels_are_compiled_where_nothing_can_be_kept():
     assert compiled(from_nowhere)(1) == 2
 
 
+@pytest.mark.parametrize("renamed", ["_load_overload", "_guard_against_spurious_io_errors"])
+def test_kernels_are_loaded_as_numba_does_where_it_has_renamed_what_we_call(renamed, monkeypatch):
+    from numba.core.caching import Cache
+
+    from infomax.kernels.compiling import compiled
+
+    asked = []
+    monkeypatch.delattr(Cache, renamed)
+    for own in ("load_overload", "save_overload"):
+        monkeypatch.setattr(Cache, own, lambda *given, own=own: asked.append(own))
+
+    def one_more(x):
+        return x + 1
+
+    assert compiled(one_more)(1) == 2
+    assert asked == ["load_overload", "save_overload"]
+
+
 def test_kernels_of_an_earlier_process_are_loaded_without_a_compiler(tmp_path):
     """All kernels of a training: the second process finds them on disk, and fills no tables of numba's compiler."""
     source, found = str(tmp_path / "graph.npz"), []

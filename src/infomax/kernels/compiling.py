@@ -19,9 +19,13 @@ class _MachineCode(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the kernel for the types of its arguments; None if it was not compiled before."""
+        try:
+            guarded, load = self._guard_against_spurious_io_errors(), self._load_overload
+        except AttributeError:  # a numba that has renamed them: its own way, which fills the tables
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         rtsys.initialize(target_context)  # the memory of arrays that a kernel makes
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        with guarded:
+            return load(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -32,5 +36,8 @@ def compiled(function: Callable[..., Any]) -> Any:
     """
     kernel: Any = njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})(function)
     with suppress(RuntimeError):  # no writable cache
-        kernel._cache = _MachineCode(function)  # type: ignore[no-untyped-call]
+        if hasattr(kernel, "_cache"):
+            kernel._cache = _MachineCode(function)  # type: ignore[no-untyped-call]
+        else:
+            kernel.enable_caching()
     return kernel
