@@ -157,7 +157,7 @@ class Source:
 
     def edges(self) -> Iterator[Edges]:
         """The rows of an edge table; at its end a warning names columns that are not used."""
-        for first, block in self._blocks(lambda: (list(filter(None, self._edge_columns)), []), 0, JOINING):
+        for first, block, share in self._blocks(lambda: (list(filter(None, self._edge_columns)), [])):
             source, target, weight, relation = self._edge_columns
             with self.readable(block.path):
                 ends = self._ends(block, source, target)
@@ -166,6 +166,7 @@ class Source:
                 relations = None if relation is None else block.words(relation, {})
                 edges = Edges(first + block.numbers, ends, weights, relations)
             yield edges
+            self.tell(JOINING * share)
         self.columns.warn_unused(self.path, self.names)
 
     def _ends(self, block: Block, source: str, target: str) -> list[Any]:
@@ -177,14 +178,15 @@ class Source:
 
     def nodes(self) -> Iterator[NodeTable]:
         """The rows of a node table; at its end warnings name odd labels."""
-        words: dict[str, set[str]] = {}
-        for first, block in self._blocks(self._node_columns, 0 if self.columns.encoding is None else LEARNING, 1):
+        words, begun = dict[str, set[str]](), 0 if self.columns.encoding is None else LEARNING
+        for first, block, share in self._blocks(self._node_columns):
             with self.readable(block.path):
                 nodes = self._nodes(first, block)
             for name, labels in nodes.labels.items():
                 found = set(labels.tolist() if labels.ndim == 1 else ())
                 words.setdefault(self.chosen.labels[name], set()).update(filter(is_odd, found))
             yield nodes
+            self.tell(begun + (1 - begun) * share)
         self.kept = {}
         for column, odd in words.items():
             warn_of_classes(place(self.path, column=column), odd)
@@ -231,7 +233,7 @@ class Source:
     def _survey(self) -> Survey:
         """What the columns of features hold, of all rows, or of those that training sees."""
         survey = Survey([], {})
-        for _, block in self._blocks(self._node_columns, 0, LEARNING):
+        for _, block, share in self._blocks(self._node_columns):
             chosen, rows = self.chosen, np.arange(len(block.numbers))
             if not survey.found:
                 survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels))
@@ -240,6 +242,7 @@ class Source:
                     rows = np.flatnonzero(block.split(chosen.splits["seen"]))
                 place = partial(_place_of, block, rows)
                 survey.add(block.arrow().take(rows) if "seen" in chosen.splits else block.arrow(), place)
+            self.tell(LEARNING * share)
         return survey
 
     @property
@@ -273,13 +276,8 @@ class Source:
         self.lists = [name for name in chosen.features if self.schema and parquet.is_list(self.schema.field(name).type)]
         return [chosen.identifier, *chosen.annotations], chosen.features
 
-    def _blocks(
-        self, choose: Callable[[], tuple[list[str], list[str]]], begin: float, end: float
-    ) -> Iterator[tuple[int, Block]]:
-        """The rows of all files, some at a time, each with the number of its file times `FILE`.
-
-        All of this is the part from ``begin`` to ``end`` of the work with the table.
-        """
+    def _blocks(self, choose: Callable[[], tuple[list[str], list[str]]]) -> Iterator[tuple[int, Block, float]]:
+        """Some rows at a time; the number of their file times `FILE`, and how much of all files has been read."""
         for number, path in enumerate(self.files):
             with self._opened(path) as file:
                 self.names, self.schema = self.names or file.names, file.schema or self.schema
@@ -287,13 +285,12 @@ class Source:
                     found, remedy = ", ".join(map(shorten, file.names)), "Give all files the same columns."
                     raise InputError(str(path), f"the columns of {self.path}", found, remedy)
                 for block in file.blocks(*choose(), ROWS, CELLS, self.only):
-                    yield number * FILE, block
-                    self.tell(begin + (end - begin) * (number + file.share) / len(self.files))
+                    yield number * FILE, block, (number + file.share) / len(self.files)
 
     def types(self, column: str) -> dict[str, list[str]]:
         """The words of a column, each with the columns that have something in a row of it."""
         found: dict[str, set[str]] = {}
-        for _, block in self._blocks(lambda: (self.names, []), 0, 0):
+        for _, block, _ in self._blocks(lambda: (self.names, [])):
             words = block.words(column, {})
             for word in dict.fromkeys(words.tolist()):
                 rows = np.flatnonzero(words == word)
