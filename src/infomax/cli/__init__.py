@@ -33,7 +33,7 @@ from infomax.cli import (  # noqa: F401
 )  # fmt: skip
 from infomax.cli.app import app
 from infomax.cli.torchrun import first_here, started
-from infomax.errors import InputError, InputWarning, visible
+from infomax.errors import InputError, visible
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What a mistyped command or option raises; typer has no public name for it."""
@@ -70,9 +70,8 @@ def main() -> None:
     """Run the command line: a user's mistake is one message and exit code 2, never a traceback."""
     gc.set_threshold(NEW_OBJECTS)
     signal.signal(signal.SIGTERM, _end)
-    warnings.showwarning = _show_warning
-    show.hush(not first_here())
-    show.warned.clear()
+    warnings.showwarning = show.warning
+    show.begin(quiet=not first_here())
     try:
         # An int is an exit code: 130 after a Ctrl-C.
         sys.exit(app(sys.argv[1:] or ["--help"], prog_name="infomax", standalone_mode=False))
@@ -108,13 +107,6 @@ def _failure(error: Exception) -> str:
     with suppress(OSError):
         sys.stdout.close()  # else what it could not take fails again when the interpreter ends
     return f"standard output: {error.strerror}"
-
-
-def _show_warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any, **more: Any) -> None:
-    """Print a warning to the user as one line; where another library warns, say where."""
-    place = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
-    show.warned.append(str(message))
-    show.log.print(f"warning: {place}{visible(str(message))}")
 
 
 def _usage(error: Any) -> str:

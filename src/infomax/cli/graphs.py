@@ -115,7 +115,7 @@ def _tell_columns(source: Record) -> None:
     show.table("Columns" + (f" of {source.kind}" if source.kind else ""), _HEADINGS, rows)
     for column in encoding.columns:
         told = f"{place('', column=column.name)}: {column.note}."
-        if column.note and not any(told in warning for warning in show.warned):
+        if column.note and not show.has_warned(told):
             show.out.print(f"warning{told}")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from infomax.errors import visible
+from infomax.errors import InputWarning, visible
 from infomax.progress import advance, position, progress_bar
 
 if TYPE_CHECKING:
@@ -46,8 +46,13 @@ class Screen:
 
 
 out, log = Screen(), Screen(stderr=True)
-warned: list[str] = []
-"""Warnings that this command has printed."""
+_warned: list[str] = []
+
+
+def begin(*, quiet: bool) -> None:
+    """Begin a command, which has not warned of anything yet."""
+    _warned.clear()
+    hush(quiet)
 
 
 def hush(quiet: bool) -> None:
@@ -55,6 +60,18 @@ def hush(quiet: bool) -> None:
     for screen in (out, log):
         screen.quiet = quiet
         screen.__dict__.pop("console", None)
+
+
+def warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any, **more: Any) -> None:
+    """Print a warning to the user as one line; where another library warns, say where."""
+    place = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
+    _warned.append(str(message))
+    log.print(f"warning: {place}{visible(str(message))}")
+
+
+def has_warned(words: str) -> bool:
+    """Whether these words are in a warning that this command has printed."""
+    return any(words in message for message in _warned)
 
 
 def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]) -> None:
