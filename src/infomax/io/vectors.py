@@ -52,12 +52,13 @@ def write_vectors(
     An npy holds no ids, and a kv no names. In csv, tsv and kv, numbers have the fewest digits that read back as the
     same float32; their rows are told as progress. Only parquet holds the hash of the model.
     """
-    _by_extension(_WRITERS, path)(ids, vectors, names, path, model, progress)
+    write, _ = _format(path)
+    write(ids, vectors, names, path, model, progress)
 
 
 def check_extension(path: Path) -> None:
     """Refuse a path whose extension `write_vectors` does not know, before the work is done."""
-    _by_extension(_WRITERS, path)
+    _format(path)
 
 
 def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None]:
@@ -75,21 +76,21 @@ def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None
             vectors,
             None if names[0] is None else np.concatenate(names),
         )
-    reader = _by_extension(_READERS, path)
-    ids, vectors, *names = reader(existing(path))
+    _, read = _format(path)
+    ids, vectors, *names = read(existing(path))
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise InputError(str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}")
-    if reader is not _read_parquet:  # which looks at each row as it is read
+    if read is not _read_parquet:  # which looks at each row as it is read
         vectors = finite(path, vectors, copy=None)
     with within(path):
         return check_ids(ids, len(vectors)), vectors, names[0] if names else None
 
 
-def _by_extension(formats: dict[str, Any], path: Path) -> Callable[..., Any]:
-    found: Callable[..., Any] | None = formats.get(path.suffix.lower())
-    if found is None:
-        raise other_extension(path, formats)
-    return found
+def _format(path: Path) -> tuple[Callable[..., None], Callable[[Path], Any]]:
+    """The functions that write and read the format of the path's extension."""
+    if path.suffix.lower() not in _FORMATS:
+        raise other_extension(path, _FORMATS)
+    return _FORMATS[path.suffix.lower()]
 
 
 def write_blocks(
@@ -257,19 +258,11 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any]]:
     return typed(ids), np.array(values, dtype=np.float32).reshape(count, dim)
 
 
-_WRITERS = {
-    ".parquet": _write_parquet,
-    ".npy": _write_npy,
-    ".npz": _write_npz,
-    ".csv": _write_table,
-    ".tsv": _write_table,
-    ".kv": _write_kv,
-}
-_READERS = {
-    ".parquet": _read_parquet,
-    ".npy": _read_npy,
-    ".npz": _read_npz,
-    ".csv": _read_table,
-    ".tsv": _read_table,
-    ".kv": _read_kv,
+_FORMATS: dict[str, tuple[Callable[..., None], Callable[[Path], Any]]] = {
+    ".parquet": (_write_parquet, _read_parquet),
+    ".npy": (_write_npy, _read_npy),
+    ".npz": (_write_npz, _read_npz),
+    ".csv": (_write_table, _read_table),
+    ".tsv": (_write_table, _read_table),
+    ".kv": (_write_kv, _read_kv),
 }
