@@ -47,7 +47,7 @@ def read_source(source: str, columns: Sequence[str], graph: Graph | None, id: st
     if is_table(source):
         table = read_labels(source, columns, id, known)
         return LabelSource(list(map(str, table.ids)), {column: table.labels[column] for column in columns}, {})
-    graph = open_graph(source, list(columns), columns={"id": id} if id else {}, features=(), earlier=known)
+    graph = open_graph(source, list(columns), None, {"id": id} if id else {}, earlier=known)
     return LabelSource(graph.ids, {column: graph.labels[column] for column in columns}, graph.splits)
 
 

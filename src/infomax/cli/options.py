@@ -9,7 +9,6 @@ from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -217,17 +216,17 @@ ProbeName = Annotated[str, typer.Option("--probe", metavar=PROBE_NAMES, help=PRO
 
 def open_graph(
     name: str,
-    labels: list[str] | None = None,
-    directed: bool | None = None,
-    columns: Mapping[str, Any] = MappingProxyType({}),
-    features: tuple[str, ...] | None = None,
-    earlier: Mapping[str, str] = MappingProxyType({}),
+    labels: list[str] | None,
+    directed: bool | None,
+    columns: Mapping[str, Any],
+    *,
     nodes: str | None = None,
     like: Graph | None = None,
+    earlier: Mapping[str, str] | None = None,
 ) -> Graph:
     """Read the graph that GRAPH and NODES name, with the columns that a person chose, or as those of another graph.
 
-    Columns of an ``earlier`` graph are taken where tables have them.
+    With those of an ``earlier`` graph, which are taken where tables have them, no features are read.
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.graphs.graph import Graph
@@ -237,11 +236,11 @@ def open_graph(
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name or nodes is not None:
-        chosen = Columns.of(labels or (), **{"earlier": earlier, **columns})
+        chosen = Columns.of(labels or (), earlier=earlier or {}, **columns)
         if like is not None:
             chosen = like_known(chosen, like)
-        elif features is not None:
-            chosen = chosen.like(features, None)
+        elif earlier is not None:
+            chosen = chosen.like((), None)
         with show.Steps("reading", None) as steps:
             graph = Graph.of(read_record(name, nodes, chosen, directed=directed, progress=steps.at))
     elif name.lower() not in DATASETS:
