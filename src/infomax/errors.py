@@ -47,14 +47,9 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def place(path: str | Path, line: int | None = None, column: str | int | None = None) -> str:
-    """``edges.csv, line 3, column "weight"``."""
-    parts = [str(path)]
-    if line is not None:
-        parts.append(f"line {line}")
-    if column is not None:
-        parts.append(f'column "{column}"' if isinstance(column, str) else f"column {column}")
-    return ", ".join(parts)
+def place(path: str | Path, line: int = 0, column: str = "") -> str:
+    """``edges.csv, line 3, column "weight"``; without what is not given."""
+    return str(path) + (f", line {line}" if line else "") + (f', column "{column}"' if column else "")
 
 
 def shorten(value: object, width: int = 60) -> str:
