@@ -46,7 +46,7 @@ def rows_of(ids: Any, names: Any, nodes: Sequence[Hashable]) -> NDArray[np.int64
     return np.array([find_row(known, node, ids, names) for node in nodes], np.int64)
 
 
-def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any = None) -> int:
+def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any) -> int:
     """The row of a node, by its id or else by its name; one that is not there, or a name that several have, is refused.
 
     ``rows`` has the rows of ids by their text, of all ``ids [N]`` beside their ``names [N]``.

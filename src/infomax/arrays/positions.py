@@ -41,7 +41,7 @@ def positions(edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None = None)
 
 
 def fill_positions(
-    total: Rows, now: Rows, then: Rows, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None = None
+    total: Rows, now: Rows, then: Rows, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None
 ) -> None:
     """Fill ``total`` with x = u(u(P^2 R) + ... + u(P^24 R)), where u makes rows of length 1.
 

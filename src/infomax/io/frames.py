@@ -107,7 +107,7 @@ def _has_ids_as_index(frame: Any) -> bool:
     return index.nlevels == 1 and (not of_rows or first is None or getattr(first, "kind", "O") in "fb")
 
 
-def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, names: NDArray[Any] | None = None) -> Any:
+def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, names: NDArray[Any] | None) -> Any:
     """A frame with the columns id, name if any, d0, d1, ..."""
     pyarrow, _ = parquet.need_pyarrow(Path("to_frame"))
     named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}

@@ -20,7 +20,7 @@ from infomax.io.typed import Tables
 from infomax.io.unite import RELATION, Ends, unite
 
 
-def read_types(found: Tables, *, directed: bool = False) -> Record:
+def read_types(found: Tables, *, directed: bool) -> Record:
     """The graph of tables of several types; types without a node table have the ids of their edges."""
     nodes = {kind: read_nodes(source) for kind, source in found.nodes.items()}
     edges = read_relations(found, nodes)

@@ -93,7 +93,7 @@ def pair_gradient(transpose: Tensor, rows: Tensor, grad: Tensor, empty: Empty = 
     return torch.from_numpy(out)
 
 
-def sparse_product(matrix: Tensor, x: Tensor, rows: Tensor | None = None) -> Tensor:
+def sparse_product(matrix: Tensor, x: Tensor, rows: Tensor | None) -> Tensor:
     """P X of CSR matrices, dense, ``[M, F]``; with ``rows``, of these rows of X."""
     starts, columns, values = _csr(matrix)
     columns = columns if rows is None else rows.numpy()[columns]
