@@ -53,6 +53,13 @@ class UnreadableError(ValueError):
         self.row, self.column, self.expected, self.found = row, "", expected, found
 
 
+def is_list(kind: Any) -> bool:
+    """Whether a type of pyarrow is that of lists."""
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
 def plain(values: Any) -> Any:
     """A column as an array of bool, int64, double, timestamp[us], large_string, or large lists of double or text.
 
@@ -79,7 +86,7 @@ def plain(values: Any) -> Any:
         return values.cast(pa.timestamp("us"), safe=False)
     if types.is_time(kind):
         return values.cast(pa.time64("us"), safe=False).cast(pa.int64()).cast(pa.timestamp("us"))
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if is_list(kind):
         inner = kind.value_type
         if types.is_nested(inner):
             raise UnreadableError(0, READABLE, f"type {kind}")
@@ -102,7 +109,7 @@ def single(values: Any, expected: str) -> Any:
     """A column of single values as it is; `UnreadableError` at the first list, if there is one."""
     import pyarrow as pa
 
-    if "list" not in str(values.type):
+    if not is_list(values.type):
         return values
     there = plain(values).is_valid().to_numpy(zero_copy_only=False)
     if there.any():

@@ -55,7 +55,7 @@ class _Found:
 
     def add(self, values: Any, place: Callable[[int], str], keeps: bool) -> None:
         """Look at some rows of the column; ``place`` names the place of one. If it ``keeps`` them, see `KEPT`."""
-        is_list = "list" in str(values.type)
+        is_list = cells.is_list(values.type)
         if is_list != self.is_list and self.rows > self.missing:  # the files of a table may differ
             told = "lists" if is_list else "single values"
             self.bad.setdefault("type", (place(0), f"{told}, unlike the rows before"))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.cells import is_list
 from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, library, number_of, place
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names, typed
@@ -248,13 +249,6 @@ def feature_columns(schema: Any, wanted: Sequence[str] | None) -> tuple[str, ...
     lists = {name for name in schema.names if is_list(schema.field(name).type)}
     owners = (name.rpartition("[")[0] for name in wanted)
     return tuple(dict.fromkeys(owner if owner in lists else name for owner, name in zip(owners, wanted, strict=True)))
-
-
-def is_list(kind: Any) -> bool:
-    """Whether a type of pyarrow is that of lists."""
-    from pyarrow import types
-
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def _numeric(kind: Any) -> bool:

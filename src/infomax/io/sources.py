@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.cells import UnreadableError
+from infomax.arrays.cells import UnreadableError, is_list
 from infomax.arrays.parquet_columns import readable
 from infomax.arrays.survey import Survey
 from infomax.arrays.words import KeptCells
@@ -273,7 +273,7 @@ class Source:
         if self.schema is not None:
             columns = replace(columns, features=parquet.feature_columns(self.schema, columns.features))
         chosen = self.chosen = columns.of_nodes(self.path, self.names)
-        self.lists = [name for name in chosen.features if self.schema and parquet.is_list(self.schema.field(name).type)]
+        self.lists = [name for name in chosen.features if self.schema and is_list(self.schema.field(name).type)]
         return [chosen.identifier, *chosen.annotations], chosen.features
 
     def _blocks(self, choose: Callable[[], tuple[list[str], list[str]]]) -> Iterator[tuple[int, Block, float]]:
