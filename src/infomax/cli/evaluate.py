@@ -52,7 +52,6 @@ def evaluate(
     id: Annotated[
         str | None,
         typer.Option(
-            "--id",
             metavar="COLUMN",
             help="The column of ids in SOURCE.  [default: as in training, else id, else the first]",
         ),

@@ -73,7 +73,7 @@ THREADS = Annotated[
 
 
 def _column(*names: str, many: bool = False, metavar: str = "COLUMN", help: str) -> Any:
-    """The type of an option that names a column of a table, or several."""
+    """The type of an option that names a column of a table, or several; typer makes its name of the parameter's."""
     return Annotated[
         (list[str] if many else str) | None,
         typer.Option(*names, metavar=metavar, help=help, rich_help_panel="Columns of tables"),
@@ -81,13 +81,12 @@ def _column(*names: str, many: bool = False, metavar: str = "COLUMN", help: str)
 
 
 COLUMNS = {
-    "id": _column("--id", help="The column of ids in the node table.  [default: id, else the first]"),
-    "name": _column("--name", help="The column of the node table that holds names, to show beside ids."),
-    "source": _column("--source", help="The column of the edge table where edges begin.  [default: source]"),
-    "target": _column("--target", help="The column of the edge table where edges end.  [default: target]"),
-    "weight": _column("--weight", help="The column of weights in the edge table.  [default: weight, if there is one]"),
+    "id": _column(help="The column of ids in the node table.  [default: id, else the first]"),
+    "name": _column(help="The column of the node table that holds names, to show beside ids."),
+    "source": _column(help="The column of the edge table where edges begin.  [default: source]"),
+    "target": _column(help="The column of the edge table where edges end.  [default: target]"),
+    "weight": _column(help="The column of weights in the edge table.  [default: weight, if there is one]"),
     "features": _column(
-        "--features",
         many=True,
         metavar="COLUMN|FILE",
         help="A column that is a feature; others are then ignored. May be repeated. Or a file with one row per node: "
@@ -101,26 +100,25 @@ COLUMNS = {
         help="What a column of the node table is: number, boolean, category, date, text, tokens, name, label, id or "
         "ignore. TYPE.NAME is the column of one of several types. May be repeated.  [default: found from its values]",
     ),
-    "ignore": _column("--ignore", many=True, help="A column of the node table to ignore. May be repeated."),
+    "ignore": _column(many=True, help="A column of the node table to ignore. May be repeated."),
 }
 KNOWN_FEATURES = {name: COLUMNS[name] for name in ("id", "name", "source", "target", "weight")} | {
-    "features": _column("--features", metavar="FILE", help="A file with one row per node: .npy, or .npz of scipy."),
+    "features": _column(metavar="FILE", help="A file with one row per node: .npy, or .npz of scipy."),
 }
 """Of a graph for a trained encoder, which knows the names of its features."""
 TYPES = {
     "types": _column(
-        "--types", metavar="TYPE,TYPE", help="The types of nodes where edges begin and where they end, as in user,item."
+        metavar="TYPE,TYPE", help="The types of nodes where edges begin and where they end, as in user,item."
     ),
-    "edge_type": _column("--edge-type", help="The column of the edge table that names the relation of an edge."),
-    "node_type": _column("--node-type", help="The column of the node table that names the type of a node."),
+    "edge_type": _column(help="The column of the edge table that names the relation of an edge."),
+    "node_type": _column(help="The column of the node table that names the type of a node."),
     "edges_as": _column(
-        "--edges-as",
         metavar="TYPE",
         help="Make every row of the edge table a node of this type, with the other columns as features.",
     ),
 }
 GROUPS = TYPES | {
-    "groups": _column("--groups", help="The column of the node table that names the graph of a node, of several."),
+    "groups": _column(help="The column of the node table that names the graph of a node, of several."),
 }
 
 
@@ -203,7 +201,7 @@ def result_file(path: Path | None) -> Path | None:
 
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", callback=writable, help="Also write the result to this file, as JSON."),
+    typer.Option(metavar="FILE", callback=writable, help="Also write the result to this file, as JSON."),
 ]
 PROBE_NAMES = "paper|converged|validated"
 PROBE_HELP = (
@@ -211,7 +209,7 @@ PROBE_HELP = (
     "lowest loss; for one label per node, 1,000 steps. validated: logistic regression with C chosen on validation "
     "nodes, for one label per node."
 )
-ProbeName = Annotated[str, typer.Option("--probe", metavar=PROBE_NAMES, help=PROBE_HELP)]
+ProbeName = Annotated[str, typer.Option(metavar=PROBE_NAMES, help=PROBE_HELP)]
 
 
 def open_graph(

@@ -151,7 +151,7 @@ of_type = adding(
     {
         "type": Annotated[
             str | None,  # read before RUN, which becomes RUN/TYPE
-            typer.Option("--type", metavar="NAME", help="Of a run of several types of nodes, this one.", is_eager=True),
+            typer.Option(metavar="NAME", help="Of a run of several types of nodes, this one.", is_eager=True),
         ]
     }
 )
