@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -122,31 +122,26 @@ GROUPS = TYPES | {
 }
 
 
-def adding(
-    options: Mapping[str, Any], receive: Callable[[dict[str, Any]], dict[str, Any]] = lambda used: {}, name: str = ""
-) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Give a command these options; what ``receive`` makes of those that were used is its parameter ``name``."""
+def adding(options: Mapping[str, Any], name: str = "") -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Give a command these options; those that were used become its parameter ``name``, if one is named here."""
 
     def add(command: Callable[..., Any]) -> Callable[..., None]:
         @wraps(command)
         def run(**given: Any) -> None:
             used = {option: value for option in options if (value := given.pop(option))}
-            command(**given, **receive(used))
+            command(**given, **({name: used} if name else {}))
 
         own = [one for one in signature(command, eval_str=True).parameters.values() if one.name != name]
-        added = {option: Parameter(option, Parameter.KEYWORD_ONLY, default=None) for option in options}
-        return taking(run, [*own, *(one.replace(annotation=options[option]) for option, one in added.items())])
+        added = (Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=options[key]) for key in options)
+        return taking(run, [*own, *added])
 
     return add
 
 
 threaded = adding({"threads": THREADS})
 """Gives a command ``--threads``, which holds for the whole process."""
-
-
-def choosing(options: Mapping[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Give a command these options, such as `COLUMNS`; it receives those that were used as ``columns``."""
-    return adding(options, lambda used: {"columns": used}, "columns")
+choosing = partial(adding, name="columns")
+"""Gives a command options such as `COLUMNS`; it receives those that were used as ``columns``."""
 
 
 def grouping(command: Callable[..., None]) -> Callable[..., None]:
