@@ -75,8 +75,7 @@ def finish_types(folder: Path, kinds: Sequence[str], relations: Sequence[Ends]) 
 def open_types(path: Path) -> Record:
     """The graph of a folder of several types, its arrays mapped."""
     about = _read(path)
-    records = {kind: Record(**layout.map_folder(path / "nodes" / kind)) for kind in about["types"]}
-    records = {kind: replace(record, folder=None) for kind, record in records.items()}
+    records = {kind: Record(**layout.map_folder(path / "nodes" / kind) | {"folder": None}) for kind in about["types"]}
     described, found = layout.folder_hash(path), []
     for one in about["relations"]:
         ends, sides = (one["source"], one["name"], one["target"]), dict[str, Senders]()

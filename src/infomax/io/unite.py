@@ -68,8 +68,7 @@ def unite(
     bare = [kind for kind in columns if columns[kind].get("features") is None]
     if bare or any(relation.to_source.data is not None for relation in relations):
         _make(columns, bare, relations, made or "positions")
-    records = {kind: _nodes(kind, of_kind) for kind, of_kind in columns.items()}
-    records = {kind: replace(record, dropped=dict(dropped)) for kind, record in records.items()}
+    records = {kind: replace(_nodes(kind, own), dropped=dict(dropped)) for kind, own in columns.items()}
     first = min(records)
     return replace(records.pop(first), kind=first, others=records, relations=tuple(relations))
 

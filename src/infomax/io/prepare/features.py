@@ -37,6 +37,7 @@ class MadeFeatures:
     def __init__(self, types: Mapping[str, tuple[Path, list[str]]], work: Path) -> None:
         self.types, self.work = types, work
         self.ids = TypedIds({kind: StoredIds(folder / layout.NODES) for kind, (folder, _) in types.items()})
+        self.sizes = {kind: len(ids) for kind, ids in self.ids.ids.items()}
 
     def union(self, folder: Path, relations: Sequence[Ends]) -> MappedAdjacency:
         """The edges of all relations of a graph folder among all nodes, in both directions, written to work files."""
@@ -45,8 +46,7 @@ class MadeFeatures:
             places = [place(folder, ends, side) for side in SIDES]
             sides = [open_senders(path) for path in places if path.exists()]
             opened.append(Relation(*ends, sides[0], sides[-1]))
-        sizes = {kind: rows.stop - rows.start for kind, rows in self.ids.rows.items()}
-        write_entries(self.work / "union", sum(sizes.values()), _entries(union_rows(opened, sizes)))
+        write_entries(self.work / "union", sum(self.sizes.values()), _entries(union_rows(opened, self.sizes)))
         edges = MappedAdjacency(open_senders(self.work / "union"))
         if edges.weighted:
             check_sums(edges.senders, self.ids.named)
@@ -75,8 +75,7 @@ class MadeFeatures:
         }
         if all(mask is None for mask in masks.values()):
             return None
-        sizes = {kind: rows.stop - rows.start for kind, rows in self.ids.rows.items()}
-        return np.concatenate([np.ones(sizes[kind], bool) if mask is None else mask for kind, mask in masks.items()])
+        return np.concatenate([np.ones(self.sizes[one], bool) if mask is None else mask for one, mask in masks.items()])
 
 
 def _entries(blocks: Iterator[sparse.csr_array]) -> Iterator[Entries]:
