@@ -67,7 +67,7 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
         nodes = NodeTable(edges.source, np.empty(0, np.int64), unknown)
     refuse_known(nodes, position)
     position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
-    refuse_missing_header(edges.source, edges.source.ends, position.__contains__)
+    refuse_missing_header(edges.source, edges.source.ends, lambda _, name: name in position)
     listed = Listed(nodes, position, f"of the known graph, or listed in {nodes.source.path}")
     ends = find_rows(edges, listed, listed)
     known_are_made = nodes.features is None and made(known.feature_names)

@@ -91,9 +91,9 @@ def refuse_two_kinds(edges: Source, names: Sequence[str], overlap: Callable[[], 
         raise InputError(str(edges.path), "edges whose ends are nodes of known types", found, remedy)
 
 
-def refuse_missing_header(edges: Source, ends: Sequence[str], is_node: Callable[[str], bool]) -> None:
-    """Refuse names of the columns of both ends that are two nodes: they are an edge, and it would be lost."""
-    if edges.lines and not edges.columns.names_ends(ends) and all(map(is_node, ends)):
+def refuse_missing_header(edges: Source, ends: Sequence[str], is_node: Callable[[int, str], bool]) -> None:
+    """Refuse names of both columns that are nodes, one at end 0, one at end 1: they are an edge that would be lost."""
+    if edges.lines and not edges.columns.names_ends(ends) and all(map(is_node, (0, 1), ends)):
         raise InputError(
             place(edges.path, 1),
             "a header line",

@@ -141,7 +141,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
     ids = edges.ids if nodes is None else nodes.ids
     # Text files have no types, so an integer id and its text are the same id.
     position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
-    refuse_missing_header(edges.source, edges.source.ends, position.__contains__)
+    refuse_missing_header(edges.source, edges.source.ends, lambda _, name: name in position)
     ends: NDArray[Any] = edges.ends
     if nodes is None:
         warn_nameless(edges.source, position)

@@ -48,9 +48,7 @@ def read_types(found: Tables, *, directed: bool) -> Record:
 
 def rows_of(table: EdgeTable, first: Listed, last: Listed) -> NDArray[np.int32]:
     """The rows ``[2, E]`` of the nodes that the edges of a relation join; an id that is none of its type is refused."""
-    names = zip(table.source.ends, (first, last), strict=True)
-    missing = all(name in listed.position for name, listed in names)
-    refuse_missing_header(table.source, table.source.ends, lambda _: missing)
+    refuse_missing_header(table.source, table.source.ends, lambda end, name: name in (first, last)[end].position)
     return find_rows(table, first, last)
 
 

@@ -276,8 +276,8 @@ class Preparation:
                 of_edges, of_nodes = self._integers(link, end), self._of_nodes(kind)["integers"]
                 if link.row != end:
                     refuse_other_type(edges, self.nodes[kind], of_edges=of_edges, of_nodes=of_nodes)
-        of_ends = iter(link.ends[::2])
-        refuse_missing_header(edges, names, lambda name: is_node(self.database, self._table(next(of_ends)), name))
+        tables = [self._table(kind) for kind in link.ends[::2]]
+        refuse_missing_header(edges, names, lambda end, name: is_node(self.database, tables[end], name))
 
     def _weighted(self, link: Link) -> bool:
         return link.row is None and bool(self.notes[f"edges {link.table}"]["weighted"])
