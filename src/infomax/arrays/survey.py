@@ -53,17 +53,17 @@ class _Found:
         self.kept = list[KeptCells]()
         self.bad: dict[str, tuple[str, str]] = {}
 
-    def add(self, values: Any, place: Callable[[int], str], keeps: bool) -> None:
-        """Look at some rows of the column; ``place`` names the place of one. If it ``keeps`` them, see `KEPT`."""
+    def add(self, values: Any, place: Callable[[int, str], str], keeps: bool) -> None:
+        """Look at some rows of the column; for ``place`` see `Survey.add`. If it ``keeps`` them, see `KEPT`."""
         is_list = cells.is_list(values.type)
         if is_list != self.is_list and self.rows > self.missing:  # the files of a table may differ
             told = "lists" if is_list else "single values"
-            self.bad.setdefault("type", (place(0), f"{told}, unlike the rows before"))
+            self.bad.setdefault("type", (place(0, self.name), f"{told}, unlike the rows before"))
             return
         try:
             distinct, rows = found = cells.distinct(values, not is_list and self.counts is not None)
         except cells.UnreadableError as error:
-            self.bad.setdefault("type", (place(0), str(error.found)))
+            self.bad.setdefault("type", (place(0, self.name), str(error.found)))
             return
         self.is_coded |= "dictionary" in str(values.type)
         self.rows += len(values)
@@ -73,7 +73,7 @@ class _Found:
             """Remember the first cell that is not of the kind, where there are some."""
             if kind not in self.bad and wrong.any():
                 at = int(np.argmax(wrong))
-                self.bad[kind] = place(rows.index(at).as_py()), cells.shown(distinct, at)
+                self.bad[kind] = place(rows.index(at).as_py(), self.name), cells.shown(distinct, at)
 
         if is_list:
             self._lists(distinct, remember)
@@ -323,7 +323,7 @@ class Survey:
         for name, found in self.found.items():
             known = [part for other in self.found.values() for one in other.kept for part in one.distinct]
             keeps = sum(part.nbytes for part in known) < KEPT
-            found.add(table[name], lambda row, name=name: place(row, name), keeps)  # type: ignore[misc]
+            found.add(table[name], place, keeps)
 
     @property
     def kept(self) -> dict[str, list[KeptCells]]:
