@@ -50,6 +50,10 @@ class EdgeTable:
     weight: NDArray[np.float32] | None
     relations: NDArray[Any] | None = None
 
+    def overlaps(self) -> bool:
+        """Whether an id is at both ends of edges."""
+        return bool(np.intersect1d(*self.ends).size)
+
     def part(self, rows: NDArray[np.bool_]) -> EdgeTable:
         """The edges of a mask ``[E]``."""
         weight = None if self.weight is None else self.weight[rows]
@@ -145,7 +149,7 @@ def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
     ends: NDArray[Any] = edges.ends
     if nodes is None:
         warn_nameless(edges.source, position)
-        refuse_two_kinds(edges.source, edges.source.ends, lambda: bool(np.intersect1d(*edges.ends).size))
+        refuse_two_kinds(edges.source, edges.source.ends, edges.overlaps)
     else:
         listed = Listed(nodes, position)
         ends = find_rows(edges, listed, listed).astype(np.int64)  # as in other sources: a run knows its graph

@@ -60,7 +60,7 @@ def read_relations(found: Tables, nodes: Mapping[str, NodeTable]) -> dict[Ends, 
         if not table.ids and not nodes:
             raise no_edges(source)
         if ends is None and not found.listed and not found.columns.types:
-            refuse_two_kinds(source, source.ends, lambda table=table: bool(np.intersect1d(*table.ends).size))  # type: ignore[misc]
+            refuse_two_kinds(source, source.ends, table.overlaps)
         parts = _by_relation(table, found, nodes) if ends is None else {ends: table}
         edges |= _around_rows(table, parts, found, nodes) if source.columns.edges_as else parts
         del table
