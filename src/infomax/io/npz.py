@@ -91,9 +91,9 @@ def read_npz(path: str | Path, made: str | None = None) -> Record:
         _check_kind(path, key, values)
     columns = {key.removeprefix("utf8:"): _decode(path, key, values) for key, values in arrays.items()}
     owned: defaultdict[str, Arrays] = defaultdict(dict)
-    for key in [key for key in columns if _OWNED.fullmatch(key)]:
-        owner, word = _OWNED.fullmatch(key).groups()  # type: ignore[union-attr]
-        owned[owner][word] = columns.pop(key)
+    for key in list(columns):
+        if found := _OWNED.fullmatch(key):
+            owned[found[1]][found[2]] = columns.pop(key)
     if ("edges" not in columns and not owned) or (columns and owned):
         raise InputError(str(path), 'a key "edges"', f"only {', '.join(arrays) or 'an empty file'}")
     with within(path):
