@@ -86,8 +86,10 @@ class Table:
 
     def fit_scaler(self, kind: Scale = "auto", seen: NDArray[np.bool_] | None = None) -> Scaler:
         """The scaler of all rows, or of those of a mask ``[N]``, such as the split "seen"."""
-        if seen is not None or check_scale(kind) in ("rows", "none"):
-            return Scaler.fit(self[:0] if seen is None else self[seen], kind)
+        if check_scale(kind) in ("rows", "none"):
+            return Scaler(kind)
+        if seen is not None:
+            return Scaler.fit(self[seen], kind)
         return Scaler.of(self.statistics, self.shape, self.sparse, kind)
 
 
