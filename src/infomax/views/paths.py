@@ -48,9 +48,6 @@ def tables_of(graph: Record, paths: Paths) -> dict[str, Table]:
     return {kind: graph.target(kind).table for kind in ends}
 
 
-_NO_SMOOTHING = InputError("smooth", "0, in a graph of several types of nodes", "more", "Leave it out.")
-
-
 class AlongPaths(Protocol):
     """Some nodes of a graph of several types, as a layer reads them; see `LayerView`."""
 
@@ -61,9 +58,9 @@ class AlongPaths(Protocol):
         """Refuse: without a path it is not said over which neighbours."""
         raise InputError("encoder", "one that pools along paths", "one that pools over all neighbours")
 
-    def pool(self, h: Tensor, start: int, stop: int) -> Tensor:
+    def pool(self: Any, *_: Any) -> Tensor:
         """Refuse: there is no way from a type to itself that all such graphs have."""
-        raise _NO_SMOOTHING
+        raise InputError("smooth", "0, in a graph of several types of nodes", "more", "Leave it out.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +194,7 @@ class PathSource:
     kept: Mapping[str, KnownRows]
     """By path, what is known of the means of its last step, of features in their own order; not of all paths."""
     uniform = False
+    pool = AlongPaths.pool
 
     @classmethod
     def of(cls, graph: Record, rule: Rule, backend: Backend, cap: int) -> PathSource:
@@ -216,10 +214,6 @@ class PathSource:
     def view(self, nodes: Tensor, depth: int, seed: Tensor, portion: Portion | None = None) -> PathBatch:
         """The view of a batch of nodes."""
         return PathBatch(self, nodes, seed, portion)
-
-    def pool(self, table: Any, nodes: Tensor) -> Tensor:
-        """Refuse, as `PathView.pool` does."""
-        raise _NO_SMOOTHING
 
     def of_rows(self, keep: Callable[[str, int, Rows], Any]) -> Callable[[Tensor], PathRows]:
         """A function that returns the view of some nodes; ``keep`` keeps the rows that it needs of all nodes."""
