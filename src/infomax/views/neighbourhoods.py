@@ -99,15 +99,15 @@ class Hops:
         """The nodes of each hop that a layer computes, the batch first; the outermost hop is not included."""
         levels = [self.nodes]
         for level in range(self.depth - 1):
-            inner = levels[-1]
-            self._rows[level] = self.graph.rows(inner, self.graph.offsets(inner, self.seed))
-            senders = self._rows[level][1]
+            inner, (_, senders, _) = levels[-1], self._read(level, levels[-1])
             levels.append(torch.unique(senders if self.graph.loops else torch.cat([inner, senders])))
         return levels
 
     def rows(self, level: int) -> tuple[Tensor, Tensor, Tensor]:
         """The rows of P of a level; see `Neighbourhoods.rows`."""
-        nodes = self.levels[level]  # this sets the rows of all levels but the outermost
+        return self._read(level, self.levels[level])
+
+    def _read(self, level: int, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if level not in self._rows:
             self._rows[level] = self.graph.rows(nodes, self.graph.offsets(nodes, self.seed))
         return self._rows[level]
@@ -115,8 +115,7 @@ class Hops:
     def matrix(self, level: int) -> SparseOperand:
         """The rows of P of a level, between its nodes and those of the next one."""
         if level not in self._matrices:
-            rows = self.rows(level)
-            self._matrices[level] = as_matrix(*rows, self.levels[level + 1], self.graph.backend)
+            self._matrices[level] = as_matrix(*self.rows(level), self.levels[level + 1], self.graph.backend)
         return self._matrices[level]
 
     @cached_property
