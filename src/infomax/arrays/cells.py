@@ -323,6 +323,6 @@ def marked(values: Any, marks: bytes) -> NDArray[np.bool_]:
     return there
 
 
-def sums(lengths: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each of so many entries ``[n]`` begin, and where the last end."""
+def offsets(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each of n spans of these lengths ``[n]`` begins, and where the last one ends, ``[n + 1]``."""
     return np.concatenate([[0], np.cumsum(lengths)])

@@ -247,7 +247,7 @@ def _sparse(blocks: Sequence[Entries]) -> sparse.csr_array:
             if block.columns is not None:
                 columns[some, at:to] = left + block.columns[some]
     there = values != 0
-    kept, starts = np.flatnonzero(there), cells.sums(np.count_nonzero(there, axis=1))
+    kept, starts = np.flatnonzero(there), cells.offsets(np.count_nonzero(there, axis=1))
     starts = starts.astype(np.int32 if len(kept) < 2**31 else np.int64)  # as the columns, else scipy copies these
     return sparse.csr_array((values.ravel().take(kept), columns.ravel().take(kept), starts), shape=(n, sum(widths)))
 

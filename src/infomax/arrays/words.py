@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.cells import Distinct, sums, texts, utf8
+from infomax.arrays.cells import Distinct, offsets, texts, utf8
 
 _LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(range(128, 256))
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
@@ -41,7 +41,7 @@ class Words:
             entries = compute.fill_null(values.flatten().cast(pa.large_string()), "").dictionary_encode()
             codes, words = entries.indices.to_numpy(), [word.encode() for word in entries.dictionary.to_pylist()]
             there = codes != (words.index(b"") if b"" in words else -1)
-            self.starts, self.numbered = sums(there)[sums(lengths)], (codes[there], words)
+            self.starts, self.numbered = offsets(there)[offsets(lengths)], (codes[there], words)
             return
         values = texts(values)
         if utf8(values)[1].max(initial=0) > 127:

@@ -32,7 +32,7 @@ _INSTALL = (
     "Name the column as a label or ignore it; or install pyarrow, and it is encoded: pip install 'infomax[parquet]'."
 )
 LEARNING, JOINING = 0.5, 0.25
-"""Share of the work with a table: to learn its encoding, of nodes; to read it before edges are joined, of edges."""
+"""Share of the work with a node table that learning its encoding is; and with an edge table, reading it."""
 FILE = 1 << 40
 """Each row has a number: that of its file times this, and its line or row. Rows in order have ascending numbers."""
 

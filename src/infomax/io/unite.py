@@ -109,7 +109,7 @@ def without_features(graph: Record) -> Record:
 
 
 def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[Relation], kind: Kind) -> None:
-    """Give the types without features some that are made of the edges of all relations, in both directions."""
+    """Give the ``bare`` types features that are made of the edges of all relations; refuse sums that are too large."""
     sizes = {of_type: len(one["ids"]) for of_type, one in columns.items()}
     ids = TypedIds({of_type: np.asarray(one["ids"], dtype=object) for of_type, one in columns.items()})
     together = union(relations, sizes)
