@@ -29,11 +29,6 @@ SAMPLE = 1000
 """Nodes whose pairs stand for all random pairs: half a million of them, from rows that are quickly read."""
 
 
-def pick(column: Any, rows: Any) -> Any:
-    """Some rows of a column ``[N]``; None where there is no column."""
-    return None if column is None else column[rows]
-
-
 def rows_by_id(ids: NDArray[Any]) -> dict[str, int]:
     """The row of each of the ids ``[N]``, by its text."""
     # As text, since 42 typed in a shell may mean the integer or the text.
@@ -233,7 +228,8 @@ class Embeddings(Searched):
 
     def part(self, mask: NDArray[np.bool_]) -> Embeddings:
         """The embeddings of the nodes of a mask ``[N]``, such as a split of a graph."""
-        return Embeddings(self.vectors[mask], self.ids[mask], pick(self.node_names, mask), self.model)
+        names = None if self.node_names is None else self.node_names[mask]
+        return Embeddings(self.vectors[mask], self.ids[mask], names, self.model)
 
     def rotation(self, onto: Embeddings) -> NDArray[np.float32]:
         """The rotation ``[d, d]`` that brings these vectors nearest to others, over the nodes that both have.

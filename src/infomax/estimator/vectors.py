@@ -14,7 +14,7 @@ from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
 from infomax.arrays.resemblance import resemblance, unlike
 from infomax.arrays.scaling import Scale, Scaler
-from infomax.embeddings import Embeddings, pick
+from infomax.embeddings import Embeddings
 from infomax.errors import InputError, whole
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
@@ -77,7 +77,8 @@ class Fitted:
         engine = embedder(recipe, graph, self.device, rows=rows, numbers=numbers)
         some = slice(None) if rows is None else rows
         vectors = engine.all() if rows is None else engine.of(rows)
-        return Embeddings(vectors, graph.ids[some], pick(graph.node_names, some), recipe.hash)
+        names = None if graph.node_names is None else graph.node_names[some]
+        return Embeddings(vectors, graph.ids[some], names, recipe.hash)
 
     def _recipe(self, smooth: int | None = None, own: int | None = None) -> Recipe:
         """What makes vectors, smoothed and with an own part as asked for; None: as the model's settings say."""
