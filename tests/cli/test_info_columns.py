@@ -72,3 +72,12 @@ def test_all_bad_columns_are_told_at_once(tables: str) -> None:
     outcome = infomax("info", tables, "--column", "name=number", "--column", "city=date", "--column", "age=text")
     parts = 'line 2, column "name": "Member 0"', 'line 2, column "city": "Rome"', "--column NAME=KIND"
     refused(outcome, "nodes.csv: expected columns that become features", *parts)
+
+
+def test_info_of_a_run_does_not_say_that_nothing_was_dropped(tables: str, tmp_path: Path) -> None:
+    """The graph of a run is stored without what was dropped, so that nobody knows."""
+    assert "self-loops dropped" in infomax("info", tables).out
+    assert infomax("train", *tables.split(","), "--epochs", 1, "--dim", 4, "--out", tmp_path / "run").code == 0
+    told = infomax("info", tmp_path / "run").out
+    assert "30" in told
+    assert "dropped" not in told

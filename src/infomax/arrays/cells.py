@@ -18,8 +18,7 @@ PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
 READABLE = "text, numbers, booleans, dates, times or lists"
 WRITTEN = {
     "dates": (
-        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2}|"
-        r"(19|20)\d\d-(0\d|1[0-2])|(0?\d|1[0-2])/(19|20)\d\d|"
+        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2}|(0?\d|1[0-2])/(19|20)\d\d|"
         r"\d{1,2}[. -]+[A-Za-zÀ-ž]{3,9}[., -]+\d{2,4}|"  # letters of all scripts take 6 ms to compile
         r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[. -]+\d{1,2},? +\d{4})([ T].*)?$",
         "Write them as in 2025-12-31 (pandas: to_datetime(column), where days come first with dayfirst=True)",
@@ -36,7 +35,10 @@ _DATES = ((19_000_101, 21_001_231), *((3 * 10 ** (8 + digits), 4 * 10 ** (9 + di
 """What dates are as numbers: 20251231, or seconds since 1970, and thousandths, millionths and so on of them."""
 _LONGEST = 1 + max(map(len, MISSING))
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_TIME = r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?|\d\d:\d\d(:\d\d(\.\d{1,9})?)?)$"
+_TIME = (
+    r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?|(19|20)\d\d-(0\d|1[0-2])|"
+    r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?)$"
+)
 _DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.", np.uint8))
 _AMOUNTS = _DIGITS | np.isin(np.arange(256), np.frombuffer("($€£¥".encode(), np.uint8))
 _OUTER = ~np.isin(np.arange(256), np.arange(33, 127))
@@ -276,6 +278,7 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
         return pa.nulls(len(values), when), known
     clock = compute.replace_substring_regex(compute.if_else(written, values, None), r"^(\d\d:)", r"1970-01-01 \1")
     clock = compute.replace_substring_regex(clock, r"(\.\d{6})\d+", r"\1")
+    clock = compute.replace_substring_regex(clock, r"^(\d{4}-\d\d)$", r"\1-01")
     zoned = compute.match_substring_regex(clock, _ZONE)
     try:
         local = compute.if_else(zoned, None, clock).cast(when)

@@ -53,12 +53,13 @@ def info(
             raise InputError(graph, "a graph folder, for --check", "none", remedy)
         check_graph_folder(Path(graph))
     run = next((Path(graph) / name for name in runs.runs_in(Path(graph))), Path(graph))
-    if (run / runs.CONFIG).exists():
+    trained = (run / runs.CONFIG).exists()  # a run has its graph without what was dropped
+    if trained:
         source = runs.read_training_graph(run)
     else:
         source = open_graph(graph, labels, directed, columns, nodes=nodes)
     if source.types:
-        _show_types(graph, source)
+        _show_types(graph, source, trained)
         for one in source.by_type().values():
             _tell_columns(one)
         return
@@ -81,9 +82,9 @@ def info(
         "features of neighbours": not made and in_words(alike),
         "degree: mean, median, highest": f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}",
         "isolated nodes": f"{int((degree == 0).sum()):,}",
-        "self-loops dropped": f"{source.dropped['self_loops']:,}",
-        "duplicate edges dropped": f"{source.dropped['duplicates']:,}",
-        "edges of weight 0 dropped": f"{source.dropped['zero_weights']:,}",
+        "self-loops dropped": not trained and f"{source.dropped['self_loops']:,}",
+        "duplicate edges dropped": not trained and f"{source.dropped['duplicates']:,}",
+        "edges of weight 0 dropped": not trained and f"{source.dropped['zero_weights']:,}",
         "labels": ", ".join(classes) or "none",
         "split": ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none",
         f"memory to train, dim {dim}": f"about {size(training_bytes(source, dim))}, plus that of Python and torch",
@@ -142,7 +143,7 @@ def _told(column: Column, called: str | None) -> tuple[str, ...]:
     return column.name, column.kind, distinct, f"{column.missing:,}", "; ".join(becomes) or "nothing"
 
 
-def _show_types(title: str, graph: Graph) -> None:
+def _show_types(title: str, graph: Graph, trained: bool) -> None:
     """Print the types of nodes of a graph, the relations between them, and the paths from each type."""
     from infomax.arrays.made import made
 
@@ -164,7 +165,7 @@ def _show_types(title: str, graph: Graph) -> None:
     drawn = [(f"{one.source} ─ {one.name} ─{end} {one.target}", f"{one.count:,}") for one, end in arrows]
     show.table("", ("relation", "edges"), drawn)
     dropped = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in graph.dropped.items() if count)
-    for line in (*lines, f"edges dropped: {dropped or 'none'}"):
+    for line in (*lines, *([] if trained else [f"edges dropped: {dropped or 'none'}"])):
         show.out.print(line)
 
 
