@@ -39,6 +39,11 @@ class SparseOperand:
         return self.matrix.shape
 
     @property
+    def dtype(self) -> torch.dtype:
+        """That of its entries."""
+        return self.matrix.dtype
+
+    @property
     def entries(self) -> int:
         """The number of entries that are stored."""
         return len(self.matrix.values())
@@ -220,14 +225,20 @@ class Products:
 
     def __init__(self, features: Operand) -> None:
         self.features = features
-        self._last: dict[Tensor, tuple[Tensor | None, Tensor]] = {}  # tensors are told apart by identity
+        self._last: dict[Tensor, tuple[Tensor | None, Tensor, int]] = {}  # tensors are told apart by identity
 
     def of(self, h: Tensor | None, weight: Tensor, backend: Backend) -> Tensor:
-        """Return H Θ, or X Θ if H is None; the same tensor again for the same H and Θ."""
+        """Return H Θ, or X Θ if H is None; the same tensor again for the same H and Θ, unless it was changed since."""
         known = self._last.get(weight)
-        if known is None or known[0] is not h:
-            known = self._last[weight] = h, multiply(self.features if h is None else h, weight, backend)
+        if known is None or known[0] is not h or known[2] != _version(known[1]):
+            product = multiply(self.features if h is None else h, weight, backend)
+            known = self._last[weight] = h, product, _version(product)
         return known[1]
+
+
+def _version(y: Tensor) -> int:
+    """The number of changes to a tensor in place; torch does not count them in inference mode."""
+    return 0 if y.is_inference() else y._version
 
 
 class _DenseProduct(torch.autograd.Function):
