@@ -10,6 +10,7 @@ from torch import nn
 from infomax import DGI
 from infomax.kernels.initialisation import glorot
 from infomax.parts.encoders import Encoder
+from infomax.parts.readouts import SigmoidMean
 from infomax.views import SYMMETRIC
 
 
@@ -37,3 +38,32 @@ def test_what_a_layer_changes_in_place_is_its_own():
     graph = random_graph(dense=True)
     there, elsewhere = (DGI(4, epochs=5, encoder=part).fit_transform(graph).vectors for part in (of(layer), Linear))
     np.testing.assert_allclose(there, elsewhere, atol=1e-5)
+
+
+class Running(SigmoidMean):
+    """A running mean of summaries, changed in place."""
+
+    def __init__(self, dim, *, generator=None):
+        super().__init__(dim)
+        self.register_buffer("mean", torch.zeros(dim))
+
+    def forward(self, h, view):
+        summary = super().forward(h, view)
+        self.mean.copy_(0.9 * self.mean + 0.1 * summary.detach())
+        return summary + self.mean
+
+
+class Replacing(Running):
+    """The same, replaced."""
+
+    def forward(self, h, view):
+        summary = SigmoidMean.forward(self, h, view)
+        self.mean = 0.9 * self.mean + 0.1 * summary.detach()
+        return summary + self.mean
+
+
+def test_state_that_a_part_replaces_is_kept_as_state_that_it_changes():
+    settings = {"epochs": 500, "patience": 3, "lr": 0.05}
+    models = [DGI(4, readout=part, **settings).fit(random_graph()) for part in (Running, Replacing)]
+    assert models[0].health_["kept_epoch"] < models[0].health_["epochs"]
+    assert torch.equal(*(model.model_.readout.mean for model in models))

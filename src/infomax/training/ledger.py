@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ class Ledger:
         steps: int,
         patience: int | None,
         capacity: int,
-        buffers: Sequence[Tensor] = (),
+        buffers: Callable[[], Iterable[Tensor]] = tuple,
         backend: Backend | None = None,
     ) -> None:
         device = weights[0].device
@@ -39,8 +39,8 @@ class Ledger:
         self.lowest = torch.full((), torch.inf, dtype=torch.float64, device=device)
         self.counts = torch.zeros(3, dtype=torch.int64, device=device)
         self.kept = None if patience is None else [weight.detach().clone() for weight in weights]
-        self.buffers = [] if patience is None else list(buffers)
-        self.kept_buffers = [buffer.clone() for buffer in self.buffers]
+        self.buffers = tuple if patience is None else buffers  # asked anew, since a part may replace its buffers
+        self.kept_buffers = [buffer.clone() for buffer in self.buffers()]
 
     @property
     def waited(self) -> Tensor:
@@ -51,7 +51,7 @@ class Ledger:
         """Add the record ``[3]`` of a step; after the last step of an epoch, store the epoch's mean."""
         books = self.sums, self.curve, self.lowest, self.counts
         self.backend.add_record(record, *books, self.steps, self.patience or 0, last)
-        for buffer, kept in zip(self.buffers if last else (), self.kept_buffers, strict=last):
+        for buffer, kept in zip(self.buffers() if last else (), self.kept_buffers, strict=last):
             torch.where(self.waited == 0, buffer, kept, out=kept)
 
     def read(self, since: int) -> tuple[list[list[float]], int]:

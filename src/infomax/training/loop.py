@@ -70,7 +70,7 @@ class Training:
         # Gradients that are added over the ranks: the encoder's; those of the discriminator are the whole batch's.
         self.shared = sum(parameter.requires_grad for parameter in model.encoder.parameters())
         self.optimiser = Adam(self.weights, lr, self.backend)
-        self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, list(model.buffers()), self.backend)
+        self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, model.buffers, self.backend)
         replayable = replayable and gpu and ranks == ALONE
         if replayable:
             views.pad()
@@ -100,7 +100,7 @@ class Training:
         self.replay = None  # it refers to this object
         if self.ledger.kept is not None:
             torch._foreach_copy_(self.optimiser.weights, self.ledger.kept)
-        for buffer, kept in zip(self.ledger.buffers, self.ledger.kept_buffers, strict=True):
+        for buffer, kept in zip(self.ledger.buffers(), self.ledger.kept_buffers, strict=True):
             buffer.copy_(kept)
         if not all(bool(weight.isfinite().all()) for weight in self.weights):
             raise InputError("training, its last step", "finite weights", "others", "Lower the learning rate (lr).")
