@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
+import pytest
 import torch
 from sample_graphs import random_graph
 from torch import nn
@@ -67,3 +70,31 @@ def test_state_that_a_part_replaces_is_kept_as_state_that_it_changes():
     models = [DGI(4, readout=part, **settings).fit(random_graph()) for part in (Running, Replacing)]
     assert models[0].health_["kept_epoch"] < models[0].health_["epochs"]
     assert torch.equal(*(model.model_.readout.mean for model in models))
+
+
+class Forgetful(Linear):
+    """Weights of ``nn.Linear``, which takes no generator, and dropout, which takes none either."""
+
+    def __init__(self, in_dim, dim, *, generator=None):
+        super().__init__(in_dim, dim, generator=generator)
+        self.further = nn.Linear(dim, dim)
+
+    def layer(self, k, view, h):
+        return nn.functional.dropout(self.further(super().layer(k, view, h)), 0.5, self.training)
+
+
+def test_a_seed_decides_what_torch_draws_by_itself(tmp_path):
+    graph, model = random_graph(), partial(DGI, 4, encoder=Forgetful, epochs=6)
+    vectors = model().fit_transform(graph).vectors
+    before = torch.get_rng_state()
+    np.testing.assert_array_equal(model().fit_transform(graph).vectors, vectors)
+    assert torch.equal(torch.get_rng_state(), before)  # those of the caller
+    assert not np.array_equal(model(seed=1).fit_transform(graph).vectors, vectors)
+
+    def stop(training):
+        if len(training.history) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model().fit(graph, run=tmp_path / "run", progress=stop)
+    np.testing.assert_array_equal(model().fit(graph, run=tmp_path / "run").transform(graph).vectors, vectors)

@@ -24,6 +24,7 @@ from infomax.graphs.graph import Graph
 from infomax.io.json import RESTORE
 from infomax.kernels import room
 from infomax.kernels.device import choose_device
+from infomax.kernels.initialisation import seeded
 from infomax.kernels.ranks import Ranks
 from infomax.machine import size
 from infomax.parts.corruptions import shuffle_features
@@ -122,7 +123,8 @@ class DGI(Later, Parameters):
         check_graph(graph)
         ranks, folder = Ranks.current(), None if run is None else Path(run)
         shown = progress if callable(progress) else progress and ranks.rank == 0
-        with following(shown) as follow, ExitStack() as held:
+        whole("seed", self.seed, 0)
+        with following(shown) as follow, seeded(self.seed, choose_device(self.device)), ExitStack() as held:
             with ranks.together():
                 if folder is not None and ranks.rank == 0:
                     held.enter_context(runs.locked(folder))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.Generator]:
@@ -14,6 +17,29 @@ def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.
     """
     first, second = (int(word) for word in np.random.SeedSequence(seed).generate_state(2, np.uint64))
     return torch.Generator().manual_seed(first), torch.Generator(device).manual_seed(second)
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's own generators, for parts that draw from these, such as ``nn.Linear`` and dropout; restore them."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(int(np.random.SeedSequence(seed).generate_state(3, np.uint64)[2]))
+        yield
+
+
+def states(device: torch.device) -> dict[str, Tensor]:
+    """The states of torch's own generators: that of the CPU, and that of a GPU."""
+    on_gpu = {"gpu": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
+    return {"cpu": torch.get_rng_state()} | on_gpu
+
+
+def restore(saved: dict[str, Tensor], device: torch.device) -> None:
+    """Put torch's own generators into `states` that were saved."""
+    if "cpu" in saved:
+        torch.set_rng_state(saved["cpu"])
+    if "gpu" in saved:
+        torch.cuda.set_rng_state(saved["gpu"], device)
 
 
 def glorot(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from infomax import machine
 from infomax.errors import InputError, whole
-from infomax.kernels import Adam, Backend
+from infomax.kernels import Adam, Backend, initialisation
 from infomax.kernels.host import threads
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.kernels.replay import Replay
@@ -202,6 +202,7 @@ class Training:
         """Return all that the rest of the training depends on: tensors, and JSON values."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= self._tensors() | {"generator": self.generator.get_state(), "epoch_began": self.epoch_began}
+        tensors |= {f"torch.{name}": value for name, value in initialisation.states(self.device).items()}
         history = {name: [getattr(record, name) for record in self.history] for name in Record._fields}
         values = {"history": history, "position": self.position, "seconds": self.seconds, "finished": self.finished}
         return tensors, values
@@ -213,6 +214,8 @@ class Training:
         for name, value in self._tensors().items():
             value.copy_(tensors[name])
         self.generator.set_state(tensors["generator"].cpu())
+        drawn = {name.removeprefix("torch."): one for name, one in tensors.items() if name.startswith("torch.")}
+        initialisation.restore(drawn, self.device)
         self.epoch_began, self.position = tensors["epoch_began"].cpu(), values["position"]
         columns = [values["history"][name] for name in Record._fields]
         self.history = [Record(*row) for row in zip(*columns, strict=True)]
