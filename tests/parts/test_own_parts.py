@@ -9,11 +9,13 @@ import pytest
 import torch
 from sample_graphs import random_graph
 from torch import nn
+from torch.nn.functional import leaky_relu
 
-from infomax import DGI
+from infomax import DGI, Graph
 from infomax.kernels.initialisation import glorot
-from infomax.parts.encoders import Encoder
+from infomax.parts.encoders import GCN, Encoder
 from infomax.parts.readouts import SigmoidMean
+from infomax.training import embed
 from infomax.views import SYMMETRIC
 
 
@@ -98,3 +100,72 @@ def test_a_seed_decides_what_torch_draws_by_itself(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         model().fit(graph, run=tmp_path / "run", progress=stop)
     np.testing.assert_array_equal(model().fit(graph, run=tmp_path / "run").transform(graph).vectors, vectors)
+
+
+class Attention(Linear):
+    """Attention over neighbours (Veličković et al., 2018), one head."""
+
+    whole = True
+
+    def __init__(self, in_dim, dim, *, generator=None):
+        super().__init__(in_dim, dim, generator=generator)
+        self.by = glorot((dim, 2), generator=generator)
+
+    def layer(self, k, view, h):
+        y, (senders, receivers) = view.own(h, self.weight), view.edges
+        own, others = (y @ self.by).unbind(1)
+        weight = leaky_relu(own[receivers] + others[senders], 0.2).exp()
+        total = torch.zeros_like(own).index_add(0, receivers, weight)
+        share = (weight / total[receivers])[:, None]
+        return torch.relu(y + torch.zeros_like(y).index_add(0, receivers, share * y[senders]))
+
+
+class Deep(Attention):
+    """Two layers of it, and the mean over all nodes subtracted."""
+
+    depth = 2
+
+    def __init__(self, in_dim, dim, *, generator=None):
+        super().__init__(in_dim, dim, generator=generator)
+        self.again = Attention(dim, dim, generator=generator)
+
+    def layer(self, k, view, h):
+        out = self.again.layer(k, view, h) if k else super().layer(k, view, h)
+        return out - out.mean(0)
+
+
+@pytest.mark.parametrize("encoder", [Attention, Deep], ids=lambda encoder: encoder.__name__)
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_an_encoder_may_read_the_edges_of_a_whole_graph(encoder, directed, tmp_path, monkeypatch):
+    monkeypatch.setitem(embed.BLOCK, "cpu", 7)  # vectors of other encoders are computed in blocks
+    graph = random_graph(directed=directed)
+    model = DGI(4, encoder=encoder, epochs=3).fit(graph, run=tmp_path / "run")
+    vectors = model.transform(graph).vectors
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.transform(graph).vectors, vectors)
+    loaded = DGI.load(tmp_path / "run", encoder=encoder)
+    np.testing.assert_array_equal(loaded.transform(graph).vectors, vectors)
+    later = Graph.from_arrays(np.stack(graph.adjacency.nonzero())[:, 2:], graph.features, directed=directed)
+    update = loaded.update(later, loaded.transform(graph))
+    if encoder is Attention:
+        np.testing.assert_allclose(update.embeddings.vectors, loaded.transform(later).vectors, atol=1e-6)
+
+
+def test_a_layer_of_pytorch_geometric_is_an_encoder():
+    convolutions = pytest.importorskip("torch_geometric.nn")
+
+    class Borrowed(GCN):
+        whole = True
+
+        def __init__(self, in_dim, dim, *, generator=None):
+            super().__init__(in_dim, dim, generator=generator)
+            self.convolution = convolutions.GCNConv(dim, dim, bias=False)
+            self.convolution.lin.weight.data = torch.eye(dim)
+
+        def linear(self, k, view, h):
+            return self.convolution(view.own(h, self.weights[k]), view.edges)
+
+    graph = random_graph()
+    ours, theirs = (DGI(8, encoder=part, epochs=0).fit_transform(graph).vectors for part in (GCN, Borrowed))
+    np.testing.assert_allclose(theirs, ours, atol=1e-6)
+    assert DGI(8, encoder=Borrowed, epochs=3).fit(graph).health_["epochs"] == 3

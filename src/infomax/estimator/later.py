@@ -165,7 +165,7 @@ def updated(
     if len(rows) == n:
         return model.transform(graph), n
     around = len(rows) * (1 + graph.edges.nnz / n) ** (encoder.depth - 1)
-    near = graph if smooth or around > SHARE * n else graph.by_rows()
+    near = graph if smooth or encoder.whole or around > SHARE * n else graph.by_rows()
     new = model.transform(near, rows=rows).vectors if len(rows) else vectors.vectors[:0]
     names = None if graph.node_names is None else graph.node_names[:]
     return EmbeddingParts(Patched(vectors.vectors, known, rows, new), graph.ids[:], names, model.hash_), len(rows)

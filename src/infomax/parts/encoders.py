@@ -18,7 +18,7 @@ class Encoder(nn.Module):
     """Base class of encoders: a sequence of layers. Your own encoder defines `layer`.
 
     A layer may mix nodes only through the view: `DGI.transform` computes vectors in blocks of nodes, so a mean over the
-    rows of H, for example, would be the mean of a block.
+    rows of H, for example, would be the mean of a block, unless the encoder is ``whole``.
 
     Shapes:
         in: views of ``[N, F]``
@@ -29,6 +29,8 @@ class Encoder(nn.Module):
     """The normalisation with which it pools."""
     depth: int
     out_dim: int
+    whole: bool = False
+    """Whether a layer needs the whole graph at once, in memory: a `WholeView`, whose ``edges`` attention reads."""
 
     def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """Return the output of layer k, from 0, given h, the output of the layer before; None stands for the features.

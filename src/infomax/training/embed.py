@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from infomax.arrays.table import MappedTable, Table
+from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io import memory
 from infomax.io.atomic import replacing
@@ -109,6 +110,9 @@ class Embedder:
 
     def _layer(self, k: int, before: Any) -> Rows:
         """A function that computes rows of layer k from the layer before; the first layer reads the features."""
+        if self.encoder.whole:
+            h = self.encoder.layer(k, self.source.whole(), before)
+            return lambda start, stop: h[start:stop]
         views = self.source.blocks_of_layer()
         return lambda start, stop: self.encoder.layer(k, views(start, stop), before)
 
@@ -124,6 +128,10 @@ class InMemory:
     def blocks_of_layer(self) -> Callable[[int, int], LayerView]:
         """A function of (start, stop) that returns the view of these nodes, for one pass; all share its products."""
         return self.view.blocks()
+
+    def whole(self) -> Any:
+        """The view of all nodes, for one pass."""
+        return cast(WholeView, self.view).fresh()
 
     def gather(self, table: Tensor, start: int, stop: int) -> Tensor:
         """Rows start to stop of the result of a pass."""
@@ -165,6 +173,11 @@ class OnDisk:
         """Views of blocks that read what they need."""
         views = self.source.of_rows(self._keep)
         return lambda start, stop: views(self._nodes(start, stop))
+
+    def whole(self) -> Any:
+        """Refuse: rows are read when a block needs them."""
+        remedy = "Read it into memory: graph.loaded()."
+        raise InputError("graph", "one in memory, for an encoder of whole graphs", "a graph folder", remedy)
 
     def gather(self, table: Any, start: int, stop: int) -> Tensor:
         """Rows start to stop."""

@@ -51,14 +51,19 @@ class WholeView(AllNodes):
         """X, before any shuffle."""
         return self.products.features
 
+    @property
+    def edges(self) -> Tensor:
+        """The senders and the receivers of messages, ``[2, E]``, without self-loops; an undirected edge is two."""
+        return torch.stack([self.propagation.keys % self.n, self.propagation.keys // self.n])
+
     def fresh(self) -> WholeView:
         """The same view without cached products, for a step with other weights."""
         return self.with_features(self.features)
 
     def with_features(self, features: Operand) -> WholeView:
         """The same graph with other features ``[N, F]``."""
-        if features.shape != self.features.shape:
-            expected, found = (f"features of shape {list(one.shape)}" for one in (self.features, features))
+        expected, found = (f"{one.dtype} features of shape {list(one.shape)}" for one in (self.features, features))
+        if expected != found:
             raise InputError("corruption", expected, found)
         return dataclasses.replace(self, products=Products(features))
 
