@@ -24,7 +24,7 @@ from infomax.parts.corruptions import (
     shuffle_within_patches,
 )
 from infomax.parts.discriminators import Bilinear
-from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, PathMean, SkipMeanPool, TwoHops
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, PathMean, SkipMeanPool, TwoHops
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.views import Batches, ManyGraphs, Patches, Sizes, Views, WholeGraph
@@ -77,9 +77,24 @@ class Preset:
 
     def bytes(self, graph: Graph, device: torch.device) -> int:
         """Estimate the peak bytes of a training on a device."""
-        encoder = self.encoder(1, self.dim, generator=torch.Generator())  # of one feature, to ask for its sizes
+        ours = partial(self.encoder).func in PARTS.values()  # of one feature, which takes no time, to ask for its sizes
+        encoder = self.build_encoder(1 if ours else graph.num_features, torch.Generator())
         sizes = Sizes(self.dim, len(getattr(encoder, "paths", ())) or encoder.depth, encoder.out_dim)
         return self.regime.bytes(graph, sizes, device, **partial(self.views).keywords)
+
+    def build_encoder(self, in_dim: int, generator: torch.Generator) -> Any:
+        """Build the encoder; raise InputError for one of your own that lacks something."""
+        encoder = self.encoder(in_dim, self.dim, generator=generator)
+        where, kind = f"encoder {type(encoder).__name__}", type(encoder)
+        if not isinstance(encoder, Encoder):
+            raise InputError(where, "a subclass of infomax.parts.encoders.Encoder", "another class")
+        missing = [name for name in ("rule", "depth", "out_dim") if not hasattr(encoder, name)]
+        missing += ["layer"] if kind.layer is Encoder.layer else []
+        if missing:
+            raise InputError(where, "rule, depth, out_dim and layer", f"no {' and no '.join(missing)}")
+        for name in ("depth", "out_dim"):
+            whole(f"{where}, {name}", getattr(encoder, name), 1)
+        return encoder
 
     @property
     def paths(self) -> dict[str, int]:
@@ -132,6 +147,8 @@ class Preset:
                 kind = type(part).__name__
                 remedy = f"Pass {kind} itself; bind its arguments with functools.partial."
                 raise InputError(name, "a class or a function", f"an instance of {kind}", remedy)
+        if any(one.requires_grad for one in getattr(self.objective, "parameters", tuple)()):
+            raise InputError("objective", "one without weights", "one with some", "Put them into the discriminator.")
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
             raise InputError("lr", "a number above 0", repr(lr))
@@ -221,7 +238,7 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
             bound = dict(value)
             name = bound.pop("part")
             if name not in PARTS:
-                remedy = f"Pass it: DGI.load(run, {field}=...)."
+                remedy = f"Pass it, in Python: DGI.load(run, {field}=...)."
                 raise InputError(f"{field} {name}", "a part of infomax", "one of your own", remedy)
             values[field] = partial(PARTS[name], **bound) if bound else PARTS[name]
     return Preset(**values)
@@ -231,7 +248,6 @@ def _check_call(field: str, part: Part) -> None:
     """Raise InputError for a part that cannot be called as `Preset` says."""
     words = _CALLS[field]
     name = getattr(partial(part).func, "__name__", field)
-    remedy = f"Bind its other arguments: functools.partial({name}, ...)."
     try:
         takes = signature(part)
     except (TypeError, ValueError):
@@ -242,6 +258,8 @@ def _check_call(field: str, part: Part) -> None:
         named = {word.rstrip("="): None for word in words if word.endswith("=")}
         takes.bind(*words[: len(words) - len(named)], **named)
     except TypeError as error:
+        missing = "missing" in str(error)
+        remedy = f"Bind its other arguments: functools.partial({name}, ...)." if missing else "Let it take these."
         raise InputError(field, f"a part that takes ({', '.join(words)})", f"{name}, {error}", remedy) from None
 
 

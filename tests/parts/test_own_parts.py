@@ -9,14 +9,14 @@ import pytest
 import torch
 from sample_graphs import random_graph
 from torch import nn
-from torch.nn.functional import leaky_relu
+from torch.nn.functional import leaky_relu, softplus
 
-from infomax import DGI, Graph
+from infomax import DGI, Graph, InputError
 from infomax.kernels.initialisation import glorot
 from infomax.parts.encoders import GCN, Encoder
 from infomax.parts.readouts import SigmoidMean
 from infomax.training import embed
-from infomax.views import SYMMETRIC
+from infomax.views import SYMMETRIC, Batches
 
 
 class Linear(Encoder):
@@ -34,6 +34,101 @@ class Linear(Encoder):
 def of(layer=Linear.layer, **attributes):
     """An encoder with another layer, or other attributes."""
     return type("Odd", (Linear,), {"layer": layer, **attributes})
+
+
+class Wider(Linear):
+    def __init__(self, in_dim, dim, *, generator=None):
+        super().__init__(in_dim, dim, generator=generator)
+        self.out_dim = dim + 1
+
+
+class Without(Encoder):
+    rule, depth, layer = SYMMETRIC, 1, Linear.layer
+
+    def __init__(self, in_dim, dim, *, generator=None):
+        super().__init__()
+
+
+class Plain(nn.Module):
+    def __init__(self, in_dim, dim, *, generator=None):
+        super().__init__()
+
+
+class Row(SigmoidMean):
+    def forward(self, h, view):
+        return super().forward(h, view)[None]
+
+
+class One(nn.Module):
+    def __init__(self, dim, *, generator=None):
+        super().__init__()
+
+    def forward(self, h, summary):
+        return (h @ summary).mean()
+
+
+class Square(One):
+    def forward(self, h, summary):
+        return h @ h.T
+
+
+class Weighted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, scores, scores_negative):
+        return softplus(-scores).mean() + self.weight * softplus(scores_negative).mean()
+
+
+def in_place(view, generator):
+    view.features.add_(1)
+    return view
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"encoder": Plain}, "encoder Plain: expected a subclass of infomax.parts.encoders.Encoder"),
+        ({"encoder": Without}, "encoder Without: expected .* found no out_dim"),
+        ({"encoder": of(Encoder.layer)}, "encoder Odd: expected .* found no layer"),
+        ({"encoder": of(depth=None)}, "encoder Odd, depth: expected a whole number"),
+        ({"encoder": Wider}, r"encoder: expected .* of shape \[40, 5\], found .* of shape \[40, 4\]"),
+        ({"encoder": of(lambda *to: Linear.layer(*to)[1:])}, r"encoder: .* found .* of shape \[39, 4\]"),
+        ({"encoder": of(lambda *to: Linear.layer(*to).double())}, "encoder: expected torch.float32 .* torch.float64"),
+        ({"encoder": of(forward=lambda part, *views: part.layer(0, views[0], None))}, "encoder: expected a tuple"),
+        ({"encoder": of(lambda *to: Linear.layer(*to) * torch.nan)}, "epoch 1: .* NaN. The weights are the first"),
+        ({"readout": Row}, r"readout: expected .* of shape \[4\], found .* of shape \[1, 4\]"),
+        ({"discriminator": One}, r"discriminator: expected .* of shape \[40\], found .* of shape \[\]"),
+        ({"discriminator": Square}, r"discriminator: expected .* of shape \[40\], found .* of shape \[40, 40\]"),
+        ({"corruption": in_place}, "corruption: .* changed in place"),
+        ({"corruption": lambda view, generator: None}, "corruption: expected a view, found one of type NoneType"),
+        ({"corruption": lambda view, generator: view.with_features(view.features.double())}, "found torch.float64"),
+        ({"objective": lambda scores, negative: 0.5}, "objective: expected one number, .* of type float"),
+        ({"objective": lambda scores, negative: softplus(-scores)}, r"objective: .* found .* of shape \[40\]"),
+        ({"objective": lambda scores, negative: scores.mean().detach()}, "objective: .* without a gradient"),
+        ({"objective": Weighted()}, "objective: expected one without weights"),
+        ({"objective": lambda scores: scores.mean()}, "objective: .* Let it take these"),
+        ({"objective": lambda scores, negative, margin: margin}, "objective: .* Bind its other arguments"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_mistake_in_a_part_is_told_by_the_name_of_the_part(parts, message):
+    with pytest.raises(InputError, match=message):
+        DGI(4, epochs=2, **parts).fit(random_graph(dense=True))
+
+
+def test_summaries_and_scores_are_free_where_one_writes_both_sides():
+    class Two(SigmoidMean):
+        def forward(self, h, view):
+            return torch.sigmoid(torch.stack([h.mean(0), h.max(0).values]))
+
+    class Both(One):
+        def forward(self, h, summaries):
+            return h @ summaries.T
+
+    parts = {"readout": Two, "discriminator": Both, "objective": lambda one, other: softplus(other - one).mean()}
+    assert DGI(4, epochs=2, **parts).fit(random_graph()).health_["epochs"] == 2
 
 
 def test_what_a_layer_changes_in_place_is_its_own():
@@ -102,6 +197,28 @@ def test_a_seed_decides_what_torch_draws_by_itself(tmp_path):
     np.testing.assert_array_equal(model().fit(graph, run=tmp_path / "run").transform(graph).vectors, vectors)
 
 
+def contrast(scores, scores_negative):
+    """InfoNCE, whose value depends on the number of nodes."""
+    return (torch.logsumexp(torch.cat([scores, scores_negative]), 0) - scores).mean()
+
+
+def test_guessing_is_about_as_many_nodes_as_a_step_has():
+    graph = random_graph()
+    assert DGI(4, objective=contrast, epochs=2).fit(graph).health_["guessing_loss"] == pytest.approx(np.log(80))
+    views = partial(Batches, batch=16)
+    found = DGI(4, objective=contrast, epochs=2, views=views).fit(graph).health_["guessing_loss"]
+    assert found == pytest.approx(np.log(32))
+
+
+def test_an_encoder_is_made_of_the_features_that_there_are():
+    class Halves(Linear):
+        def __init__(self, in_dim, dim, *, generator=None):
+            assert in_dim == 12
+            super().__init__(in_dim, dim, generator=generator)
+
+    assert DGI(4, encoder=Halves, epochs=1).fit(random_graph()).model_.encoder.out_dim == 4
+
+
 class Attention(Linear):
     """Attention over neighbours (Veličković et al., 2018), one head."""
 
@@ -149,6 +266,15 @@ def test_an_encoder_may_read_the_edges_of_a_whole_graph(encoder, directed, tmp_p
     update = loaded.update(later, loaded.transform(graph))
     if encoder is Attention:
         np.testing.assert_allclose(update.embeddings.vectors, loaded.transform(later).vectors, atol=1e-6)
+
+
+def test_an_encoder_of_whole_graphs_needs_them(tmp_path):
+    with pytest.raises(InputError, match=r"encoder Attention: expected views of the whole graph.* found Batches"):
+        DGI(4, encoder=Attention, views=Batches, epochs=2).fit(random_graph())
+    random_graph().save(tmp_path / "a.graph")
+    folder = Graph.open(tmp_path / "a.graph")
+    with pytest.raises(InputError, match=r"graph: expected one in memory.* graph.loaded\(\)"):
+        DGI(4, encoder=Attention, preset="whole-graph", epochs=2).fit(folder.loaded()).transform(folder)
 
 
 def test_a_layer_of_pytorch_geometric_is_an_encoder():

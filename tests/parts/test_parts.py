@@ -54,7 +54,7 @@ class Dropping(Normed):
 def test_a_namesake_is_not_taken_for_infomaxs_own(tmp_path):
     graph = random_graph()
     model = DGI(dim=4, encoder=Namesake, epochs=2, device="cpu").fit(graph, run=tmp_path / "run")
-    with pytest.raises(InputError, match=r"encoder test_parts.GCN: .* Pass it: DGI.load\(run, encoder=...\)"):
+    with pytest.raises(InputError, match=r"encoder test_parts.GCN: .* in Python: DGI.load\(run, encoder=...\)"):
         DGI.load(tmp_path / "run")
     loaded = DGI.load(tmp_path / "run", encoder=Namesake, device="cpu")
     np.testing.assert_array_equal(loaded.transform(graph).vectors, model.transform(graph).vectors)
@@ -151,11 +151,11 @@ def test_weights_that_the_last_step_lost_are_refused():
             r"\(in_dim, dim, generator=\), found <lambda>, got an unexp",
         ),
         ({"objective": lambda scores: scores.sum()}, "objective: expected a part that takes"),
-        ({"objective": torch.add}, r"objective: expected one number, found a tensor of shape \[40\]"),
+        ({"objective": torch.add}, r"objective: expected one number.* found .* of shape \[40\]"),
         ({"corruption": partial(flip_edges, rho="2")}, "rho: expected a rate from 0 to 1, found '2'"),
         (
             {"corruption": lambda view, generator: view.with_features(torch.zeros(19, 12))},
-            r"corruption: expected features of shape \[40, 12\], found features of shape \[19, 12\]",
+            r"corruption: .* features of shape \[40, 12\], found .* features of shape \[19, 12\]",
         ),
     ],
 )

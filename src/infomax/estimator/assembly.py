@@ -18,11 +18,11 @@ from infomax.io import memory
 from infomax.kernels import Backend, room
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
-from infomax.parts.corruptions import is_replayable
+from infomax.parts.corruptions import is_replayable, watched
 from infomax.presets import HOPS, Preset
 from infomax.training.loop import Training
 from infomax.training.step import Model, has_closed_form
-from infomax.views import Views
+from infomax.views import Batches, Patches, Views
 
 
 def assemble(
@@ -46,6 +46,9 @@ def assemble(
     if not graph.splits.get("seen", np.True_).any():
         raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
     model = build(preset, graph.num_features, generators(seed, device)[0]).to(device)
+    if model.encoder.whole and preset.regime in (Batches, Patches):
+        where, remedy = f"encoder {type(model.encoder).__name__}", 'Pass preset="whole-graph".'
+        raise InputError(where, "views of the whole graph, which it needs", preset.regime.__name__, remedy)
     replayable = is_replayable(preset.corruption, graph.table.sparse) and has_closed_form(model, preset.objective)
     source = graph if preset.regime.reads_folders else graph.loaded()
     seen, scaler = source.seen(), scaler or source.scaler(preset.scale)
@@ -55,7 +58,7 @@ def assemble(
     warn_if_zero(scaled.table, scaler)
     work = preset.work(seen.num_nodes) if numbers is None else numbers
     backend = Backend.of_training(device, work, preset.per_step(seen.num_nodes, seen.num_features))
-    views = preset.views(scaled, model.encoder.rule, preset.corruption, backend)
+    views = preset.views(scaled, model.encoder.rule, watched(preset.corruption), backend)
     views.prepare(model.encoder.depth)
     if ranks.count > 1:
         views.divide(ranks)
@@ -107,7 +110,7 @@ def suited(preset: Preset, graph: Graph, resemblance: Callable[[Graph, Scaler], 
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
     """Build encoder, readout and discriminator with initial weights from a generator."""
-    encoder = preset.encoder(in_dim, preset.dim, generator=generator)
+    encoder = preset.build_encoder(in_dim, generator)
     readout = preset.readout(encoder.out_dim, generator=generator)
     return Model(encoder, readout, preset.discriminator(encoder.out_dim, generator=generator))
 

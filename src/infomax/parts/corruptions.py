@@ -12,7 +12,7 @@ from torch import Tensor
 
 from infomax.errors import InputError
 from infomax.kernels.random import uniform
-from infomax.views import BatchView, PaddedView, PatchView, WholeView
+from infomax.views import BatchView, Corruption, PaddedView, PatchView, View, WholeView
 from infomax.views.operands import SparseOperand
 from infomax.views.propagation import Messages, Propagation
 
@@ -72,6 +72,27 @@ def drop_features(view: W, generator: torch.Generator, *, rate: float) -> W:
     left = x * kept / (1 - rate)
     features: Any = SparseOperand(left.to_sparse_csr(), view.backend) if left.is_sparse else left
     return view.with_features(features)
+
+
+def watched(corruption: Corruption) -> Corruption:
+    """A corruption that raises InputError where it returns no view, or changes the features of the view it is given."""
+    if partial(corruption).func.__module__ == __name__:
+        return corruption
+
+    def changes(view: Any) -> int | None:
+        return getattr(getattr(view, "features", None), "_version", None)
+
+    def checked(view: View, generator: torch.Generator) -> View:
+        before, negative = changes(view), corruption(view, generator)
+        if not hasattr(negative, "at"):
+            remedy = "Return view.with_features(...), or view.shuffled(generator)."
+            raise InputError("corruption", "a view", f"one of type {type(negative).__name__}", remedy)
+        if changes(view) != before:
+            remedy = "Compute new ones, and return view.with_features(...)."
+            raise InputError("corruption", "a new view", "the features of the graph changed in place", remedy)
+        return negative
+
+    return checked
 
 
 def _is_number(value: Any) -> bool:

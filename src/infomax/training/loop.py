@@ -165,7 +165,10 @@ class Training:
         losses = enumerate((record.loss for record in self.history[before:]), before + 1)
         lost = next((epoch for epoch, loss in losses if loss != loss), None)
         if lost is not None:
-            raise InputError(f"training, epoch {lost}", "a finite loss", "NaN", "Lower the learning rate (lr).")
+            remedy = "Lower the learning rate (lr)."
+            if lost * self.views.steps == 1:
+                remedy = "The weights are the first ones: see which feature, or which part of your own, gives NaN."
+            raise InputError(f"training, epoch {lost}", "a finite loss", "NaN", remedy)
 
     @property
     def kept_epoch(self) -> int:
@@ -190,7 +193,9 @@ class Training:
         if history:
             last = history[kept]
             report |= {"loss": last.loss, "discriminator_accuracy": last.accuracy, "summary_spread": last.spread}
-            report["guessing_loss"] = float(self.objective(torch.zeros(2), torch.zeros(2)))  # of logits 0
+            with torch.no_grad():  # of logits 0
+                guesses = [torch.zeros(count, device=self.device) for count in self.model.scored]
+                report["guessing_loss"] = float(self.objective(*guesses))
             report["curve"] = {
                 "loss": [round(record.loss, 6) for record in history],
                 "discriminator_accuracy": [round(record.accuracy, 4) for record in history],

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from infomax.errors import InputError
 from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, PathMean, SkipMeanPool, TwoHops
-from infomax.parts.objectives import binary_cross_entropy
+from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import SigmoidMean
 from infomax.views import View
 from infomax.views.many import side_by_side
@@ -27,25 +27,54 @@ class Model(nn.Module):
     encoder: Any
     readout: Any
     discriminator: Any
+    scored: tuple[int, int]
+    """How many positives and negatives an objective of your own was last given."""
 
     def __init__(self, encoder: nn.Module, readout: nn.Module, discriminator: nn.Module) -> None:
         super().__init__()
         self.encoder, self.readout, self.discriminator = encoder, readout, discriminator
+        self.scored = 2, 2
 
 
 def evaluate_pair(model: Model, objective: Objective, positive: View, negative: View) -> Tensor:
     """Return the record of a step ``[3]``: loss, discriminator accuracy, summary spread. The loss has a gradient."""
     if has_closed_form(model, objective):
         return _closed_form(model, positive, negative)
-    h, h_negative = model.encoder(positive, negative)
+    encoded, dtype = model.encoder(positive, negative), next(model.parameters()).dtype
+    if not isinstance(encoded, tuple) or len(encoded) != 2:
+        raise InputError("encoder", "a tuple of two tensors, for two views", _found(encoded))
+    for vectors, view in zip(encoded, (positive, negative), strict=True):
+        rows = getattr(view, "n", len(vectors) if isinstance(vectors, Tensor) and vectors.dim() else 1)
+        _check("encoder", vectors, [rows, model.encoder.out_dim], dtype)
+    h, h_negative = encoded
     summary = model.readout(h, positive)
+    if type(model.discriminator) is Bilinear:  # one of your own may take other summaries
+        _check("readout", summary, [h.shape[1]], dtype)
     scores, scores_negative = model.discriminator(h, summary), model.discriminator(h_negative, summary)
+    for one, vectors in ((scores, h), (scores_negative, h_negative)):
+        ours = objective in (binary_cross_entropy, jensen_shannon)  # one of your own may take several of each node
+        if not isinstance(one, Tensor) or one.shape[:1] != vectors.shape[:1] or (ours and one.numel() != len(vectors)):
+            raise InputError("discriminator", f"numbers of shape {[len(vectors)]}", _found(one))
+    model.scored = len(scores), len(scores_negative)
     loss = objective(scores, scores_negative)
-    if loss.dim():
-        raise InputError("objective", "one number", f"a tensor of shape {list(loss.shape)}")
+    if not isinstance(loss, Tensor) or loss.dim() or not loss.requires_grad:
+        raise InputError("objective", "one number, as a tensor with a gradient", _found(loss))
     right = (scores > 0).sum() + (scores_negative < 0).sum()
     spread = summary.detach().std(correction=0)
     return torch.stack([loss, right / (len(scores) + len(scores_negative)), spread])
+
+
+def _check(part: str, found: Any, shape: list[int], dtype: torch.dtype) -> None:
+    """Raise InputError unless a part of your own has returned numbers of a shape and a type."""
+    if not isinstance(found, Tensor) or list(found.shape) != shape or found.dtype != dtype:
+        raise InputError(part, f"{dtype} of shape {shape}", _found(found))
+
+
+def _found(value: Any) -> str:
+    """What a part has returned, in words."""
+    if not isinstance(value, Tensor):
+        return f"one of type {type(value).__name__}"
+    return f"{value.dtype} of shape {list(value.shape)}{'' if value.requires_grad else ' without a gradient'}"
 
 
 def has_closed_form(model: Model, objective: Objective) -> bool:
