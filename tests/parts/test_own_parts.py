@@ -210,6 +210,15 @@ def test_guessing_is_about_as_many_nodes_as_a_step_has():
     assert found == pytest.approx(np.log(32))
 
 
+def test_a_setting_may_be_an_array(tmp_path):
+    def noise(view, generator, *, deviations):
+        return view.with_features(view.features * torch.from_numpy(deviations))
+
+    part = partial(noise, deviations=np.ones(12, np.float32))
+    DGI(4, corruption=part, epochs=2).fit(random_graph(dense=True), run=tmp_path / "run")
+    assert DGI.load(tmp_path / "run", corruption=part).preset_.corruption is part
+
+
 def test_an_encoder_is_made_of_the_features_that_there_are():
     class Halves(Linear):
         def __init__(self, in_dim, dim, *, generator=None):

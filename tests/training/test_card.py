@@ -77,6 +77,13 @@ def test_the_page_says_what_the_run_is_and_how_to_load_it(tmp_path, monkeypatch)
     assert read_scores(run) == {}
 
 
+def test_the_page_says_which_parts_to_pass(tmp_path):
+    own = {"corruption": lambda view, generator: view.shuffled(generator)}
+    DGI(8, epochs=2, **own).fit(random_graph(), run=tmp_path / "run")
+    assert 'DGI.load("run", corruption=...)' in (tmp_path / "run" / "README.md").read_text()
+    assert DGI.load(tmp_path / "run", **own).preset_.dim == 8
+
+
 def test_settings_are_flattened():
     assert flat({"encoder": {"part": "GCN", "layers": 2}, "dim": 8}) == {
         "encoder": "GCN",

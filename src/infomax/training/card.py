@@ -48,16 +48,19 @@ def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> 
     graphs = {"Trained on": config["graph"]}
     if isinstance(trained_on := config.get("trained_on"), dict):
         graphs = {"Trained on": trained_on, "Taken to, by update": config["graph"]}
+    settings = config["settings"]
+    own = [name for name, value in settings.items() if isinstance(value, dict) and "." in value["part"]]  # has a module
     parts = [
         f"# {folder.resolve().name}",
         "A run of infomax: Deep Graph Infomax, which learns one vector per node of a graph without labels.",
         *(_table(title, _described(graph)) for title, graph in graphs.items()),
-        _table("Settings", {"seed": config["seed"], **flat(config["settings"])}.items()),
+        _table("Settings", {"seed": config["seed"], **flat(settings)}.items()),
         _table("Health", figures(health)),
         words(health["verdict"]),
         *(_table(title, ((name, f"{score:.4g}") for name, score in rows.items()))
           for title, rows in read_scores(folder).items()),
-        f'## To load it\n\n```python\nfrom infomax import DGI\n\nmodel = DGI.load("{folder.resolve().name}")\n'
+        "## To load it\n\n```python\nfrom infomax import DGI\n\n"
+        f'model = DGI.load("{folder.resolve().name}"{"".join(f", {name}=..." for name in own)})\n'
         "embeddings = model.transform(model.graph_)\n```",
     ]  # fmt: skip
     write_text(folder / CARD, "\n\n".join(parts) + "\n")
@@ -76,6 +79,7 @@ def _described(graph: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
-    shown = ((name, f"{value:,}" if type(value) is int else value) for name, value in rows if value not in ("", None))
+    filled = ((name, value) for name, value in rows if str(value) not in ("", "None"))
+    shown = ((name, f"{value:,}" if type(value) is int else value) for name, value in filled)
     cells = ["| {} | {} |".format(*(str(cell).replace("\n", " ").replace("|", "\\|") for cell in row)) for row in shown]
     return "\n".join([f"## {title}", "", "| | |", "|---|---|", *cells])
