@@ -69,3 +69,9 @@ def test_numpy_takes_embeddings_for_their_vectors():
     np.testing.assert_array_equal(np.asarray(embeddings), embeddings.vectors)
     assert np.asarray(embeddings, dtype=np.float64).dtype == np.float64
     assert PCA(2).fit_transform(embeddings).shape == (3, 2)
+
+
+@pytest.mark.parametrize("rows", [np.arange(2), [0, 1], slice(2), (np.arange(2), slice(None))], ids=str)
+def test_rows_are_those_of_the_vectors(rows):
+    with pytest.raises(InputError, match=r"the id of a node, found .* Rows are those of embeddings.vectors"):
+        Embeddings(np.eye(3), np.array([7, 8, 9]))[rows]

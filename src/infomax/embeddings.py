@@ -41,6 +41,13 @@ def rows_of(ids: Any, names: Any, nodes: Sequence[Hashable]) -> NDArray[np.int64
     return np.array([find_row(known, node, ids, names) for node in nodes], np.int64)
 
 
+def _is_hashable(value: Any) -> bool:
+    try:
+        return hash(value) is not None and not isinstance(value, slice)
+    except TypeError:
+        return False
+
+
 def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any) -> int:
     """The row of a node, by its id or else by its name; one that is not there, or a name that several have, is refused.
 
@@ -223,6 +230,9 @@ class Embeddings(Searched):
 
     def __getitem__(self, node_id: Hashable) -> NDArray[np.float32]:
         """The vector ``[d]`` of a node."""
+        if not _is_hashable(node_id):  # as scikit-learn asks for rows
+            remedy = "Rows are those of embeddings.vectors."
+            raise InputError("embeddings[...]", "the id of a node", type(node_id).__name__, remedy)
         vector: NDArray[np.float32] = self.vectors[self.row(node_id)]
         return vector
 

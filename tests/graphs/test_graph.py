@@ -109,6 +109,14 @@ def test_a_symmetric_matrix_has_no_duplicates():
     assert Graph.from_scipy(matrix).dropped == {"self_loops": 0, "duplicates": 0, "zero_weights": 0}
 
 
+def test_tensors_at_the_nodes_of_networkx_are_numbers():
+    origin, x = networkx.path_graph(6), np.random.default_rng(0).random((6, 3), np.float32)
+    networkx.set_node_attributes(origin, dict(enumerate(torch.from_numpy(x))), "x")
+    graph = Graph.from_networkx(origin)
+    assert graph.feature_names == ("x[0]", "x[1]", "x[2]")
+    np.testing.assert_array_equal(graph.features, x)
+
+
 def test_arrows_of_an_undirected_networkx_run_both_ways():
     origin = networkx.Graph([(0, 1), (2, 1)])
     found = Graph.from_networkx(origin, directed=True)
@@ -237,6 +245,11 @@ class TestPyG:
         data = getattr(self.pyg, kind)()
         with pytest.raises(InputError, match=f"data: expected a PyG Data with edge_index, found {kind}"):
             Graph.from_pyg(data)
+
+    def test_several_graphs_are_made_one(self):
+        one = self.pyg.Data(x=torch.eye(4), edge_index=torch.tensor(EDGES))
+        with pytest.raises(InputError, match=r"found list. Make one .*Batch.from_data_list"):
+            Graph.from_pyg([one, one])
 
     def test_a_batch_has_groups_and_a_column_of_labels_is_one(self):
         one = self.pyg.Data(x=torch.eye(4), edge_index=torch.tensor(EDGES), y=torch.arange(4)[:, None])

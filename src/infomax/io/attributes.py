@@ -125,6 +125,7 @@ def _arrow(name: str, values: list[Any]) -> Any:
     """An attribute as a pyarrow array: values of several types as text; objects without a text are refused."""
     import pyarrow as pa
 
+    values = [value.tolist() if hasattr(value, "detach") else value for value in values]  # torch's are no text
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):

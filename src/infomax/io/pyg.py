@@ -23,6 +23,8 @@ def from_pyg(data: Any, directed: bool, split: int | None) -> Record:
         return _from_hetero(data, directed, split)
     if getattr(data, "edge_index", None) is None:
         remedy = "For an adj_t, see Graph.from_scipy."
+        if not hasattr(data, "keys"):
+            remedy = "Make one of several graphs: torch_geometric.data.Batch.from_data_list(graphs)."
         raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
     groups = data.get("batch")
     # Where nothing else gives it, PyG counts nodes by the highest row number, without a bound.
