@@ -11,7 +11,7 @@ import torch
 from sample_graphs import random_graph, typed_graph
 from scipy import sparse
 
-from infomax import DGI
+from infomax import DGI, Graph
 from infomax.estimator.together import fit_together, vectors_of
 from infomax.kernels import Adam, Backend
 from infomax.kernels.plain import Tree
@@ -323,3 +323,15 @@ def test_encoders_side_by_side_are_those_trained_alone(patience):
         alone = DGI(seed=model.seed, **settings).fit(graph)
         assert len(alone.health_["curve"]["loss"]) == len(model.health_["curve"]["loss"])
         np.testing.assert_allclose(vectors, alone.transform(graph).vectors, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("preset", ["whole-graph", "mean-pool", "batches"])
+def test_a_seed_gives_the_same_bytes_twice_where_rows_and_columns_are_long(preset):
+    """The sums of cuSPARSE would differ from one call to the next."""
+    draw = np.random.default_rng(0)
+    features = sparse.csr_array(draw.random((1500, 800)) * (draw.random((1500, 800)) < 0.05))
+    graph = Graph.from_arrays(draw.integers(0, 1500, (2, 9000)) // draw.integers(1, 40, 9000), features)
+    models = [DGI(dim=64, epochs=10, preset=preset, device="cuda").fit(graph) for _ in range(3)]
+    vectors = [model.transform(graph).vectors for model in (*models, models[0], models[0])]
+    for others in vectors[1:]:
+        np.testing.assert_array_equal(others, vectors[0])

@@ -41,6 +41,15 @@ def test_kernels_are_chosen_by_the_work_and_the_device_alone():
         assert Backend.of_training(torch.device("cuda"), numbers).small == small
 
 
+@pytest.mark.parametrize("lengths", [[0, 1, 63, 64, 65, 300, 0], [300], [0, 0], [64, 128]], ids=str)
+def test_rows_that_are_cut_into_pieces_have_the_same_products(lengths, generator):
+    """On a GPU without compiled kernels; the law holds on a CPU as well."""
+    dense = torch.rand(len(lengths), 300, generator=generator, dtype=torch.float64)
+    dense *= torch.arange(300) < torch.tensor(lengths)[:, None]
+    y = torch.randn(300, 5, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close(plain.Pieces.of(dense.to_sparse_csr()).product(y), dense @ y)
+
+
 def test_a_training_of_short_steps_uses_one_thread(monkeypatch):
     """Whether they are short depends on nodes, features and width alone; all threads are there again after it."""
     before, found = torch.get_num_threads(), []

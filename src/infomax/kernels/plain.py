@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = tuple[Tensor, tuple[Tensor, ...]]
 """The record of a step ``[3]``, and the gradients of its loss."""
+LONGEST = 64
+"""Entries of a row that a GPU adds one after the other."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,46 @@ class Tree:
         return cls(sizes[0], first.to(device), inner.to(device), parent.to(device))
 
 
-def product(matrix: Tensor, y: Tensor) -> Tensor:
+@dataclass(frozen=True)
+class Pieces:
+    """A CSR matrix ``[M, N]`` on a GPU, its rows cut into pieces; cuSPARSE adds in any order, these in the same always.
+
+    Shapes:
+        columns, values: ``[entries]``
+        first: ``[pieces]``, the first entry of each piece; some pieces after the last may be empty
+        rows: ``[M]``, the first piece of each row
+    """
+
+    shape: torch.Size
+    columns: Tensor
+    values: Tensor
+    first: Tensor
+    rows: Tensor
+
+    @classmethod
+    def of(cls, matrix: Tensor) -> Pieces:
+        """Cut the rows of a matrix; the number of pieces depends on shapes only, so that no step waits for the host."""
+        starts, columns, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+        counts = (starts.diff() + LONGEST - 1) // LONGEST
+        ends, pieces = counts.cumsum(0), torch.arange(len(counts) + len(columns) // LONGEST, device=starts.device)
+        row = torch.searchsorted(ends, pieces, right=True).clamp(max=len(counts) - 1)
+        first = starts[row] + LONGEST * (pieces - (ends - counts)[row])
+        return cls(matrix.shape, columns, values, first.clamp(max=len(columns)), ends - counts)
+
+    def product(self, y: Tensor) -> Tensor:
+        """The product ``[M, D]`` with y ``[N, D]``."""
+        sums = embedding_bag(self.columns, y, self.first, mode="sum", per_sample_weights=self.values.to(y.dtype))
+        return embedding_bag(torch.arange(len(sums), device=y.device), sums, self.rows, mode="sum")
+
+
+def product(matrix: Tensor | Pieces, y: Tensor) -> Tensor:
     """As `Backend.product`."""
+    if isinstance(matrix, Pieces):
+        return matrix.product(y)
+    if y.is_cuda:
+        return Pieces.of(matrix).product(y)
     if y.dim() == 3:
         return torch.stack([product(matrix, part) for part in y])
-    if y.is_cuda:
-        return matrix @ y
     # With a reduction torch writes the result once; without one it clears it, adds to it and copies it.
     return torch.sparse.mm(matrix, y.contiguous(), reduce="sum")  # type: ignore[no-any-return]
 
