@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from test_prepare import same
 from infomax import Graph, read_graph
 from infomax.arrays.integrity import CHECKED
 from infomax.io.prepare import database, prepare
+from infomax.io.prepare.database import Database
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -54,6 +57,34 @@ def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
             kills += 1
     assert contents(tmp_path / "killed.graph") == contents(tmp_path / "whole.graph")
     assert not list(tmp_path.glob(".killed*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+@pytest.mark.parametrize("of", ["a table", "a statement", "a stream"])
+def test_a_signal_stops_the_database_as_its_handler_says(tmp_path: Path, of: str) -> None:
+    """Without it, DuckDB would be busy for hours."""
+    long = "SELECT max(one.range * two.range) FROM range(10000000) AS one, range(10000000) AS two"
+    work = Database(tmp_path, 1 << 28)
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def endless() -> Iterator[dict[str, np.ndarray]]:
+        yield {"number": np.arange(5)}
+        interrupt()
+        while True:
+            yield {"number": np.arange(5)}
+
+    if of != "a table":
+        threading.Timer(0.5, interrupt).start()
+    begin = {
+        "a table": lambda: work.create("numbers", endless()),
+        "a statement": lambda: work.execute(long),
+        "a stream": lambda: list(work.stream(long)),
+    }
+    with pytest.raises(KeyboardInterrupt):
+        begin[of]()
+    work.close()
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs a limit on the size of files")

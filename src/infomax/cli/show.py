@@ -90,7 +90,8 @@ def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]
 class Steps:
     """Progress over a number of things: a bar on a terminal, a line now and then in a log.
 
-    The bar appears when the number is known. Work that can go on where a Ctrl-C stops it says in ``resume`` how.
+    The bar appears when the number is known. Work that can go on where a Ctrl-C or a SIGTERM stops it says in
+    ``resume`` how.
     """
 
     def __init__(self, title: str, total: int | None, resume: str = "") -> None:
@@ -105,7 +106,7 @@ class Steps:
     def __exit__(self, kind: object, *_: object) -> None:
         if log.console.is_terminal:  # a bar that never started would end in an empty line
             self.bar.stop()
-        if self.resume and kind is KeyboardInterrupt:
+        if self.resume and kind in (KeyboardInterrupt, SystemExit):
             log.print(f"infomax: stopped. {self.resume}")
 
     def at(self, done: int, note: str = "", total: int | None = None) -> None:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from infomax.errors import InputError, library
 from infomax.io.parquet import need_pyarrow
 
+T = TypeVar("T")
+
 SHARE = 0.6
 """The part of the memory that DuckDB's buffers get; it needs more beside them, and so does Python."""
 THREADS = 4
 BATCH = 1 << 18
+SECONDS = 0.1
+"""Seconds between two looks at whether a query has ended."""
 ANEW = "The work files are removed: the same command starts anew."
 
 
@@ -40,6 +46,8 @@ class Database:
         need_pyarrow(folder)
         folder = folder.resolve()  # a relative path may look like an address, as md:x does
         self.folder, self.failure = folder, duckdb.Error
+        self.thread = ThreadPoolExecutor(1)
+        self.thread.submit(int).result()  # so that it has begun
         settings: dict[str, Any] = {
             "memory_limit": f"{max(int(SHARE * memory), 1 << 26)}B",
             "threads": min(THREADS, os.cpu_count() or 1),
@@ -58,6 +66,7 @@ class Database:
     def close(self) -> None:
         """Close the file."""
         self.connection.close()
+        self.thread.shutdown()
 
     def note(self, stage: str) -> str | None:
         """What a stage that is done left for later ones; None where it is not done."""
@@ -81,7 +90,7 @@ class Database:
 
     def execute(self, statement: str, values: Any = None) -> Any:
         """Run a statement."""
-        return self.connection.execute(statement, values)
+        return self._heeding_signals(lambda: self.connection.execute(statement, values), self.connection.interrupt)
 
     def create(self, table: str, batches: Iterator[dict[str, Any]]) -> int:
         """Create a table from batches of columns, each a pyarrow or NumPy array ``[n]``; returns the number of rows.
@@ -121,8 +130,9 @@ class Database:
         """The rows of a query as record batches. It sees what committed stages wrote; others may write meanwhile."""
         cursor = self.connection.cursor()
         try:
-            reader = cursor.sql(query).to_arrow_reader(BATCH)
-            yield from reader
+            reader = self._heeding_signals(lambda: cursor.sql(query).to_arrow_reader(BATCH), cursor.interrupt)
+            while (batch := self._heeding_signals(lambda: next(reader, None), cursor.interrupt)) is not None:
+                yield batch
         finally:
             cursor.close()
 
@@ -139,3 +149,22 @@ class Database:
             remedy = "Raise --memory; the same command goes on where it stopped."
             return InputError(where, "memory to sort and join the tables", message, remedy)
         raise InputError(where, "tables and work files that DuckDB can read, sort and join", message, ANEW) from None
+
+    def _heeding_signals(self, work: Callable[[], T], interrupt: Callable[[], None]) -> T:
+        """Have another thread do the work, so that a signal ends it at once, as what its handler raises.
+
+        In the main thread DuckDB heeds a signal when a piece of work is done, which can take half a minute, and raises
+        an error of its own.
+        """
+        if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+            return work()
+        try:
+            future = self.thread.submit(work)
+            while wait([future], SECONDS).not_done:
+                pass  # a signal that comes as the wait begins is heard at its end
+            return future.result()
+        except BaseException:
+            after = self.thread.submit(int)  # next in the queue
+            while wait([after], SECONDS).not_done:  # again: a query that begins only now has not heard it
+                interrupt()
+            raise
