@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,7 +63,8 @@ def joined(device: str, wait: timedelta = WAIT) -> Iterator[Ranks]:
     except RuntimeError as error:
         if "gloo" not in str(error) and not isinstance(error, distributed.DistError):
             raise
-        raise SystemExit(f"infomax: rank {rank} of {count} has lost another rank, and ends too") from error
+        print(f"infomax: rank {rank} of {count} has lost another rank, and ends too", file=sys.stderr, flush=True)
+        raise SystemExit(1) from error
     distributed.destroy_process_group()
 
 
