@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -286,6 +287,29 @@ def test_an_output_that_takes_nothing(finished, unbuffered):
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
     assert (ended.returncode, ended.stderr) == (2, "infomax: standard output: No space left on device\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(folder, tmp_path, closed):
+    words = [sys.executable, "-m", "infomax", "convert", str(folder), "--out", str(tmp_path / "g.npz")]
+    done = subprocess.run(f"{shlex.join(words)} {closed}", shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "g.npz").exists()
+
+
+def test_an_output_that_cannot_show_all_signs(finished):
+    words = [sys.executable, "-m", "infomax", "neighbours", str(finished), "é:ü", "-k", "60"]
+    done = subprocess.run(words, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert r"Nearest to \xe9:\xfc" in done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are text there")
+def test_a_name_that_is_not_utf8(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(infomax("train", folder, "--out", os.fsdecode(b"r\xfcn"), "--epochs", "2"), "names in UTF-8", r"r\udcfcn")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_of_another_version(run, tmp_path):
