@@ -16,7 +16,7 @@ from infomax.arrays.relations import Step, steps
 from infomax.embeddings import rows_by_id
 from infomax.errors import InputError, meant, number_of, shorten, within
 from infomax.graphs.graph import Graph
-from infomax.io.attach import Links, attach_near
+from infomax.io.attach import NewEdges, attach_near
 from infomax.kernels import Backend
 from infomax.training.embed import Embedder, InMemory
 from infomax.training.own import Recipe
@@ -60,7 +60,7 @@ class KnownGraph:
         scaled = found.scaled(recipe.scaler)
         return Embedder(recipe, InMemory(WholeView.of(scaled, encoder.rule, backend), scaled.table))
 
-    def _by_step(self, neighbours: Sequence[Neighbours]) -> dict[Step, Links]:
+    def _by_step(self, neighbours: Sequence[Neighbours]) -> dict[Step, NewEdges]:
         """The edges of new nodes by the step along which they receive."""
         joined: dict[Step, dict[int, Any]] = {}
         for new, one in enumerate(neighbours):
@@ -87,7 +87,7 @@ class KnownGraph:
                 own.setdefault(found[0], name)
         return ", ".join(sorted(own.values()))
 
-    def _links(self, where: str, kind: str, joined: Mapping[int, Any], weighted: bool) -> Links:
+    def _links(self, where: str, kind: str, joined: Mapping[int, Any], weighted: bool) -> NewEdges:
         """The edges of new nodes, by their numbers, to known nodes of a type."""
         edges, known = list[tuple[Any, int, Any]](), self.types[kind]
         for new, one in joined.items():

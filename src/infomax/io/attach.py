@@ -24,7 +24,7 @@ from infomax.io.refusals import refuse_missing_header
 from infomax.io.sources import NodeTable
 from infomax.io.tables import EdgeTable, Listed, find_rows
 
-Links = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+NewEdges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 """Edges ``[E]`` of new nodes: the rows at their known ends, the numbers of the new nodes from 0 on, and weights."""
 
 
@@ -134,7 +134,7 @@ def _appended(known: Any, new: NDArray[Any]) -> Any:
     return rows[:] if isinstance(known, np.ndarray) else rows
 
 
-def attach_near(known: Record, count: int, links: Links, features: Any, passes: int) -> Record:
+def attach_near(known: Record, count: int, links: NewEdges, features: Any, passes: int) -> Record:
     """A small graph in memory: the new nodes, which come last, and all nodes that their vectors depend on.
 
     Edges run one way here. Nodes at the last hop have lost their senders: one more node sends to each as much as they

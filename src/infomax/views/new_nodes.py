@@ -21,7 +21,7 @@ from infomax.arrays.relations import Step, steps
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
 from infomax.arrays.table import Features, Table
-from infomax.io.attach import Links
+from infomax.io.attach import NewEdges
 from infomax.io.attach_types import standing
 from infomax.io.record import Record
 from infomax.kernels import Backend
@@ -29,7 +29,7 @@ from infomax.views.paths import AlongPaths, paths_of
 from infomax.views.propagation import Rule
 from infomax.views.view import AllNodes
 
-_NONE: Links = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+_NONE: NewEdges = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +92,10 @@ class Newcomers:
         count: M.
     """
 
-    def __init__(self, graph: Record, links: Mapping[Step, Links], features: Features | None, count: int) -> None:
+    def __init__(self, graph: Record, links: Mapping[Step, NewEdges], features: Features | None, count: int) -> None:
         self.graph, self.count = graph, count
         kept = {step: weights > 0 for step, (*_, weights) in links.items()}
-        self.links: dict[Step, Links] = {
+        self.links: dict[Step, NewEdges] = {
             step: (rows[kept[step]], new[kept[step]], weights[kept[step]])
             for step, (rows, new, weights) in links.items()
         }
