@@ -19,7 +19,7 @@ import pytest
 from pyarrow import parquet
 from test_prepare import same
 
-from infomax import Graph, read_graph
+from infomax import Graph, InputError, read_graph
 from infomax.arrays.integrity import CHECKED
 from infomax.io.prepare import database, prepare
 from infomax.io.prepare.database import Database
@@ -85,6 +85,25 @@ def test_a_signal_stops_the_database_as_its_handler_says(tmp_path: Path, of: str
     with pytest.raises(KeyboardInterrupt):
         begin[of]()
     work.close()
+
+
+def test_a_fault_that_is_found_after_an_interruption_is_told_in_the_same_words(tmp_path: Path) -> None:
+    """Its edges were read before: the names of their columns are not known any more."""
+    (tmp_path / "edges.csv").write_text("from,to\na,b\nb,lost\n")
+    (tmp_path / "nodes.csv").write_text("id,x\na,1\nb,2\n")
+    tables = tmp_path / "edges.csv", tmp_path / "nodes.csv"
+
+    def stop(done: int, note: str = "", total: int | None = None) -> None:
+        if note == "joining sources":
+            raise KeyboardInterrupt
+
+    with pytest.raises(InputError) as whole:
+        prepare(*tables, out=tmp_path / "g.graph")
+    with pytest.raises(KeyboardInterrupt):
+        prepare(*tables, out=tmp_path / "g.graph", progress=stop)
+    with pytest.raises(InputError, match='column "to": expected an id listed in') as again:
+        prepare(*tables, out=tmp_path / "g.graph")
+    assert str(again.value) == str(whole.value)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs a limit on the size of files")

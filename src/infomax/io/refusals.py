@@ -47,7 +47,7 @@ def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed:
 
 def listed_in(nodes: Source, *, integers: bool, first: Any) -> str:
     """Where an id should be listed; ``first`` is the first one there."""
-    column = nodes.columns.identifier(nodes.path, nodes.names or nodes.header())
+    column = nodes.columns.identifier(nodes.path, nodes.names)
     return f'listed in {nodes.path} ({_kind(integers)} in column "{column}", as {shorten(first)})'
 
 

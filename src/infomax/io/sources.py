@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,6 @@ class Source:
     """A pyarrow table, in place of a file."""
     remedy: str = ""
     """What to do about features that are no numbers."""
-    names: list[str] = field(default_factory=list)
     schema: Any = None
     """The types of the columns, of a parquet file."""
     widths: dict[str, int] = field(default_factory=dict)
@@ -150,7 +149,8 @@ class Source:
         kind = "parquet file" if self.frame is None else "frame"
         return nullcontext() if self.lines else readable(path or self.path, f"a {kind} that can be read")
 
-    def header(self) -> list[str]:
+    @cached_property
+    def names(self) -> list[str]:
         """The names of the columns."""
         with self._opened(self.path) as file:
             return file.names
@@ -280,7 +280,8 @@ class Source:
         """Some rows at a time; the number of their file times `FILE`, and how much of all files has been read."""
         for number, path in enumerate(self.files):
             with self._opened(path) as file:
-                self.names, self.schema = self.names or file.names, file.schema or self.schema
+                self.names = self.names if number else file.names  # the first file is not opened twice for them
+                self.schema = file.schema or self.schema
                 if file.names != self.names:
                     found, remedy = ", ".join(map(shorten, file.names)), "Give all files the same columns."
                     raise InputError(str(path), f"the columns of {self.path}", found, remedy)

@@ -116,12 +116,12 @@ def of_sources(
     matrices: Mapping[str, Path] | None = None,
 ) -> Tables:
     """Node tables by type and edge tables by relation; a column that is named need only be in one of them."""
-    _refuse_missing(columns, {kind: source.header() for kind, source in nodes.items()}, edges.values())
+    _refuse_missing(columns, {kind: source.names for kind, source in nodes.items()}, edges.values())
     if columns.edges_as and columns.edges_as not in (names := sorted(ends[1] for ends in edges)):
         raise InputError("edges_as", f"a relation of that name ({', '.join(names)})", columns.edges_as)
     of_nodes = dict(nodes)
     for kind, source in nodes.items():
-        source.columns = _of_table(columns, kind, source.header(), (matrices or {}).get(kind))
+        source.columns = _of_table(columns, kind, source.names, (matrices or {}).get(kind))
     for ends, source in edges.items():
         source.apart = ends[0] != ends[2]
         source.columns = Columns(earlier=_ends_by_type(columns, source, ends[::2]))
@@ -133,13 +133,12 @@ def of_sources(
 def of_tables(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
     """One edge table and, where there is one, one node table, with columns that tell types apart."""
     kinds = dict.fromkeys(columns.types or ("node",))
-    headers = {str(columns.edges_as): edges.header()} if columns.edges_as else {}
+    headers = {str(columns.edges_as): edges.names} if columns.edges_as else {}
     by_type: dict[str, list[str]] = {}
     if nodes is not None:
-        header = nodes.header()
-        if columns.node_type in header:
+        if columns.node_type in nodes.names:
             by_type = nodes.types(columns.node_type)
-        headers |= dict.fromkeys(by_type or kinds, header)
+        headers |= dict.fromkeys(by_type or kinds, nodes.names)
     _refuse_missing(columns, headers, [edges])
     of_nodes: dict[str, Source] = {}
     if nodes is not None and columns.node_type:
@@ -154,7 +153,7 @@ def of_tables(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
             expected = "a column that tells the type of a node: --node-type COLUMN"
             raise InputError(str(nodes.path), expected, "none", remedy)
         (kind,) = kinds
-        nodes.columns = _of_table(columns, kind, nodes.header(), columns.matrix)
+        nodes.columns = _of_table(columns, kind, nodes.names, columns.matrix)
         of_nodes = {kind: nodes}
     edges.apart = True
     edges.columns = replace(columns, earlier=_ends_by_type(columns, edges, columns.types))
@@ -168,7 +167,7 @@ def _add_rows(columns: Columns, edges: Source, nodes: dict[str, Source]) -> None
     kind = str(columns.edges_as)
     if kind in nodes:
         raise _known_type(kind)
-    edges.names, edges.columns = edges.header(), replace(edges.columns, edges_as=kind)
+    edges.columns = replace(edges.columns, edges_as=kind)
     chosen = _of_table(columns, kind, edges.names, None)
     own = chosen.find(edges.path, edges.names, "id")
     others = [*edges.ends, *([columns.edge_type] if columns.edge_type else [])]
@@ -187,7 +186,7 @@ def _refuse_missing(columns: Columns, nodes: Mapping[str, list[str]], edges: Ite
     of_nodes = {name for header in nodes.values() for name in header}
     of_nodes |= {f"{kind}.{name}" for kind, header in nodes.items() for name in header}
     of_nodes |= {name.replace(LABEL, "", 1) for name in of_nodes}
-    of_edges = {name for source in edges for name in source.header()}
+    of_edges = {name for source in edges for name in source.names}
     tables = f"the node tables of {', '.join(nodes)}" if nodes else "no node table"
     for there, read, words in (
         (of_nodes, tables, ("id", "labels", "features", "ignore", "name", "node_type", "kinds")),
@@ -237,7 +236,7 @@ def _ends_by_type(columns: Columns, edges: Source, kinds: Sequence[str]) -> dict
 
     Where one of them is called so and would not be taken, the table is refused.
     """
-    header, named = edges.header(), columns.named()
+    header, named = edges.names, columns.named()
     for suffix in ("", "_id"):
         both = [kind + suffix for kind in kinds]
         if len({*both}) == 2 and set(both) <= set(header):
