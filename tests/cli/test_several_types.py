@@ -369,7 +369,11 @@ def test_several_encoders_are_scored_by_mean_and_spread(folder, tmp_path):
         DGI.load(path).model_.state_dict() for path in (out / "paper" / "seed-6", tmp_path / "alone" / "paper")
     )
     assert all(bool((one[name] == other[name]).all()) for name in one)
-    assert "mean ± over 2 encoders" in said(infomax("evaluate", out / "paper", "--no-raw"))
+    for source, name in ((out / "paper", "e.json"), (out, "e.paper.json")):
+        outcome = said(infomax("evaluate", source, "--no-raw", "--json", tmp_path / "e.json"))
+        assert "mean ± over 2 encoders" in outcome
+        assert f"{name} in" in outcome
+        assert {row["runs"] for row in json.loads((tmp_path / name).read_text())["rows"]} == {2}
     for command in (["neighbours", out, "59"], ["cluster", out, "-k", 2], ["map", out, "--out", tmp_path / "map.html"]):
         assert f"several: seed-5, seed-6. Name one: {out}/paper/seed-5." in said(infomax(*command)), command
 

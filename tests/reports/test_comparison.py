@@ -63,6 +63,13 @@ def test_an_untrained_encoder_that_scores_higher_is_told(model):
         assert advice(model, [Row("DGI", "accuracy", ours, 0, 1, None, 0), untrained], Path())[0].startswith(told)
 
 
+def test_a_difference_that_is_not_shown_is_not_told(model):
+    found = [
+        Row(method, "micro-F1", mean, 0, 1, None, 0) for method, mean in (("DGI", 0.4281), ("Random-Init", 0.4283))
+    ]
+    assert [line.split()[0] for line in advice(model, found, Path())] == ["--variants"]
+
+
 @pytest.mark.parametrize("probe", [validated_probe, paper_probe])
 def test_the_validation_score_is_that_of_the_validation_nodes(model, probe):
     codes, part = model.graph_.labels["class"], np.arange(40) % 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
@@ -73,8 +74,8 @@ def per_run(
     """Let a command on a run take a folder of runs, of several types or seeds, too: it is called for each.
 
     Files that it writes then have the name of the run in their own. Where it returns rows of scores of several
-    encoders, means and deviations over them come last. Types that do not have what is asked for, by the description of
-    the graph and the options, are left out.
+    encoders of a type, means and deviations over them come last, and into the file that was named. Types that do not
+    have what is asked for, by the description of the graph and the options, are left out.
     """
     own = signature(command, eval_str=True).parameters
     first = next(iter(own))
@@ -84,10 +85,10 @@ def per_run(
         from infomax.cli import show
         from infomax.training import runs
 
-        folder, names = given[first], runs.runs_in(given[first])
+        folder, names, began = given[first], runs.runs_in(given[first]), time.monotonic()
         if not names:
             command(**given)
-        scored = []
+        scored: dict[Path, list[Any]] = {}  # by type
         for name in names:
             described = runs.check(folder / name)["graph"]
             if described.get("type") and not has(described, given):
@@ -96,15 +97,19 @@ def per_run(
                 option: _of_run(path, name) for option in ("out", "json", "vectors") if (path := given.get(option))
             }
             show.log.print(f"{name}:")
-            scored.append(command(**{**given, **written, first: folder / name}))
+            scored.setdefault(name.parent, []).append(command(**{**given, **written, first: folder / name}))
         if names and not scored:
             remedy = "Train with --labels COLUMN, or score one type: --type TYPE --labels nodes.csv:COLUMN."
             wanted = f"the labels {', '.join(given['labels'])}" if given["labels"] else "labels"
             raise InputError(str(folder), f"{wanted} of one type of nodes or more", "none", remedy)
-        if len(scored) > 1 and all(name.parts[-1].startswith("seed-") for name in names) and all(scored):
-            from infomax.evaluation.results import Row, over_encoders
+        for kind, found in scored.items():
+            if len(found) > 1 and all(name.name.startswith("seed-") for name in names) and all(found):
+                from infomax.evaluation.results import over_encoders
 
-            show.scores(f"{folder}: mean ± over {len(scored)} encoders", map(Row.to_dict, over_encoders(scored)))
+                values = [row.to_dict() for row in over_encoders(found)]
+                show.scores(f"{folder / kind}: mean ± over {len(found)} encoders", values)
+                path = given["json"] and kind.name and _of_run(given["json"], kind)
+                show.write_result(path or given["json"], {"source": str(folder / kind), "rows": values}, began)
 
     return taking(run, list(own.values()))
 

@@ -132,10 +132,10 @@ def advice(model: DGI, rows: Sequence[Row], run: Path, smooth: int | None = None
         told = f"to write them: infomax embed {run}{given} --out vectors.parquet" if given else "as this run gives them"
         lines.append(f"Best on validation nodes: {ours.method}; {told}")
     for row in rows:
-        if row.method in ("Random-Init", "Raw features") and row.mean > ours.mean:
-            scores = " against ".join(score_text(one.mean, None, one.metric) for one in (row, ours))
+        theirs, own = (score_text(one.mean, None, one.metric) for one in (row, ours))
+        if row.method in ("Random-Init", "Raw features") and row.mean > ours.mean and theirs != own:
             told = "Raw features alone score" if row.method == "Raw features" else "The encoder before training scores"
-            lines.append(f"{told} higher: {scores}.")
+            lines.append(f"{told} higher: {theirs} against {own}.")
     if not chosen:
         smoothed = "" if model.graph_.kind else "smoothed vectors, and "
         lines.append(f"--variants scores {smoothed}vectors with the node's own features beside.")
