@@ -58,6 +58,11 @@ def shorten(value: object, width: int = 60) -> str:
     return f'"{text[: width - 1]}…"' if len(text) > width else f'"{text}"'
 
 
+def in_words(error: Exception) -> str:
+    """The message of an error of torch's in one line."""
+    return f"others ({' '.join(str(error).split())})"
+
+
 def other_extension(path: Path, known: Iterable[str]) -> InputError:
     """The error for a file that has none of the known extensions."""
     return InputError(str(path), f"one of {', '.join(known)}", f"the extension {shorten(path.suffix)}")

@@ -49,6 +49,12 @@ class Without(Encoder):
         super().__init__()
 
 
+class Fixed(Linear):
+    def __init__(self, in_dim, dim, *, generator=None):
+        super().__init__(in_dim, dim, generator=generator)
+        self.requires_grad_(False)
+
+
 class Plain(nn.Module):
     def __init__(self, in_dim, dim, *, generator=None):
         super().__init__()
@@ -97,7 +103,9 @@ def in_place(view, generator):
         ({"encoder": of(lambda *to: Linear.layer(*to)[1:])}, r"encoder: .* found .* of shape \[39, 4\]"),
         ({"encoder": of(lambda *to: Linear.layer(*to).double())}, "encoder: expected torch.float32 .* torch.float64"),
         ({"encoder": of(forward=lambda part, *views: part.layer(0, views[0], None))}, "encoder: expected a tuple"),
-        ({"encoder": of(lambda *to: Linear.layer(*to) * torch.nan)}, "epoch 1: .* NaN. The weights are the first"),
+        ({"encoder": of(lambda *to: Linear.layer(*to) * torch.nan)}, "epoch 1: .* nan. The weights are the first"),
+        ({"objective": lambda scores, negative: scores.mean() / 0}, "epoch 1: expected a finite loss, found -?inf"),
+        ({"encoder": Fixed, "discriminator": One}, "encoder, readout and discriminator: expected weights"),
         ({"readout": Row}, r"readout: expected .* of shape \[4\], found .* of shape \[1, 4\]"),
         ({"discriminator": One}, r"discriminator: expected .* of shape \[40\], found .* of shape \[\]"),
         ({"discriminator": Square}, r"discriminator: expected .* of shape \[40\], found .* of shape \[40, 40\]"),
@@ -195,6 +203,20 @@ def test_a_seed_decides_what_torch_draws_by_itself(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         model().fit(graph, run=tmp_path / "run", progress=stop)
     np.testing.assert_array_equal(model().fit(graph, run=tmp_path / "run").transform(graph).vectors, vectors)
+
+
+def test_a_part_that_was_changed_cannot_go_on_from_its_checkpoint(tmp_path):
+    def stop(training):
+        raise KeyboardInterrupt
+
+    def model(encoder):
+        return DGI(4, encoder=encoder, epochs=2)
+
+    with pytest.raises(KeyboardInterrupt):
+        model(of()).fit(random_graph(), run=tmp_path / "run", progress=stop)
+    wider = {"__init__": lambda part, in_dim, dim, **kw: Linear.__init__(part, in_dim, 2 * dim, **kw)}
+    with pytest.raises(InputError, match=r"checkpoint.* the weights of these parts, found others .*Resume with"):
+        model(of(**wider)).fit(random_graph(), run=tmp_path / "run")
 
 
 def contrast(scores, scores_negative):

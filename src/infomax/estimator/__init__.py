@@ -16,7 +16,7 @@ import torch
 
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.embeddings import EmbeddingParts, Embeddings
-from infomax.errors import InputError, number_of, whole
+from infomax.errors import InputError, in_words, number_of, whole
 from infomax.estimator.assembly import assemble, check_graph, suited
 from infomax.estimator.assembly import build as build
 from infomax.estimator.later import Later, Start
@@ -228,7 +228,7 @@ class DGI(Later, Parameters):
             where, remedy = str(path / runs.CONFIG), RESTORE
             if own:
                 where, remedy = f"DGI.load(run, {'=..., '.join(own)}=...)", "Pass what it was trained with."
-            raise InputError(where, "the settings of the model in the run", f"others ({error})", remedy) from error
+            raise InputError(where, "the settings of the model in the run", in_words(error), remedy) from error
         model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
         moved = None if moved_to is None else Path(moved_to)
         model._health, model.graph_ = run.health, runs.read_training_graph(path, moved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -67,6 +68,8 @@ class Training:
         gpu = self.device.type == "cuda"
         self.stride = STRIDE if gpu and views.steps == 1 else 1
         self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        if not self.weights:
+            raise InputError("encoder, readout and discriminator", "weights to train", "none")
         # Gradients that are added over the ranks: the encoder's; those of the discriminator are the whole batch's.
         self.shared = sum(parameter.requires_grad for parameter in model.encoder.parameters())
         self.optimiser = Adam(self.weights, lr, self.backend)
@@ -163,12 +166,12 @@ class Training:
             del self.history[self.kept_epoch + self.patience + 1 :]
         self.finished |= len(self.history) >= self.epochs
         losses = enumerate((record.loss for record in self.history[before:]), before + 1)
-        lost = next((epoch for epoch, loss in losses if loss != loss), None)
+        lost, loss = next(((epoch, loss) for epoch, loss in losses if not math.isfinite(loss)), (None, 0.0))
         if lost is not None:
             remedy = "Lower the learning rate (lr)."
             if lost * self.views.steps == 1:
-                remedy = "The weights are the first ones: see which feature, or which part of your own, gives NaN."
-            raise InputError(f"training, epoch {lost}", "a finite loss", "NaN", remedy)
+                remedy = "The weights are the first ones: see which feature, or which part of your own, is not finite."
+            raise InputError(f"training, epoch {lost}", "a finite loss", str(loss), remedy)
 
     @property
     def kept_epoch(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from infomax.errors import InputError
+from infomax.errors import InputError, in_words
 from infomax.graphs.graph import Graph
 from infomax.io.json import to_json
 from infomax.training import checkpoints, model_file, runs
@@ -28,7 +28,11 @@ def resume(training: Training, graph: Graph, folder: Path, fingerprint: dict[str
     tensors, values = checkpoints.load(checkpoint)
     values.pop("preset", None)
     refuse_other(graph, checkpoint, values.pop("fingerprint", {}), fingerprint)
-    training.restore(tensors, values)
+    try:
+        training.restore(tensors, values)
+    except (KeyError, RuntimeError) as error:  # a part of one's own has the same name, and other weights
+        remedy = "Resume with the original parts, or choose another folder."
+        raise InputError(str(checkpoint), "the weights of these parts", in_words(error), remedy) from error
     return True
 
 
