@@ -112,7 +112,8 @@ def test_features_of_new_nodes_in_a_file(world, tmp_path):
     assert outcome.code == 0, outcome.err
     own, again = (Embeddings.read(tmp_path / name).vectors for name in ("own.csv", "again.csv"))
     np.testing.assert_allclose(again, own, atol=1e-6)
-    refused(infomax(*embed, "--features", "x"), "--features", "a file .npy or .npz", "names of the features")
+    for command in (embed, ("update", *embed[1:-1], tmp_path / "updated")):
+        refused(infomax(*command, "--features", "x"), "--features", "a file .npy or .npz", "names of the features")
     refused(infomax("embed", tmp_path / "run", "--out", tmp_path / "v.csv", "--id", "id"), "--id: expected GRAPH")
 
 

@@ -81,7 +81,6 @@ def embed(
     import numpy as np
 
     from infomax.cli.torchrun import joined, started
-    from infomax.io.columns import MATRICES
     from infomax.io.vectors import TEXT, check_extension
     from infomax.training.runs import vectors_of_run
 
@@ -89,9 +88,6 @@ def embed(
         raise InputError("--attach", "GRAPH, the tables of the new nodes and their edges", "none")
     if columns and graph is None:
         raise InputError(f"--{next(iter(columns))}", "GRAPH, the tables that it is about", "none")
-    if (file := columns.get("features")) and Path(file).suffix.lower() not in MATRICES:
-        remedy = "Columns of tables are found by the names of the features that the run was trained on."
-        raise InputError("--features", f"a file {' or '.join(MATRICES)}", file, remedy)
     began = time.monotonic()
     if out.suffix:
         check_extension(out)
@@ -144,7 +140,11 @@ def open_run(
     from infomax.arrays.made import made
     from infomax.estimator import DGI
     from infomax.graphs.reading import read_graph
+    from infomax.io.columns import MATRICES
 
+    if (file := columns.get("features")) and Path(file).suffix.lower() not in MATRICES:
+        remedy = "Columns of tables are found by the names of the features that the run was trained on."
+        raise InputError("--features", f"a file {' or '.join(MATRICES)}", file, remedy)
     model = DGI.load(run, moved_to=None if attach else graph)
     source = model.graph_
     if graph is not None and attach:
