@@ -22,10 +22,10 @@ _LOOKED_AT = 10_000
 """Rows that are searched for columns that look like ids."""
 
 
-def existing(path: Path) -> Path:
+def existing(path: Path, remedy: str = "") -> Path:
     """The path of a file; refused where there is none."""
     if not path.is_file():
-        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name")
+        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name", remedy)
     return path
 
 

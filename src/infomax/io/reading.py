@@ -154,7 +154,8 @@ def _paths(edges: str | Path, nodes: str | Path | None) -> tuple[Path, Path | No
             )
         features = _in_folder(path, "features", MATRICES)
         path, nodes = found, nodes or _in_folder(path, "nodes")
-    return existing(path), None if nodes is None else existing(Path(nodes)), features
+    remedy = "" if path.suffix else "In Python load_dataset reads a data set by its name."
+    return existing(path, remedy), None if nodes is None else existing(Path(nodes)), features
 
 
 def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = EXTENSIONS) -> Path | None:

@@ -186,7 +186,7 @@ def heterogeneous(runs: Runs = 10, json: Json = None, device: Device = "auto") -
     for name in PATHS:
         with show.Steps(name, METHODS * runs) as steps:
             result = results[name] = score_types(name, runs=runs, device=device, progress=steps.at)
-        title = f"{name}: macro-F1 in %, C chosen on validation nodes, ± over {runs} encoders"
+        title = f"{name}: macro-F1 in %, C chosen on validation nodes, ± over encoders ({runs})"
         rows = [*result["rows"], {"method": "HeCo, published", "mean": PUBLISHED[name]}]
         cells = (
             (row["method"], *map(score_text, row["mean"], row.get("std", [0] * 3), ["accuracy"] * 3)) for row in rows
