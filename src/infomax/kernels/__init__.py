@@ -29,7 +29,7 @@ IMAGE = 1 << 12
 EMBEDDING = 1 << 26
 """Numbers, nodes times width, that an embedding computes: it is a single pass, on a CPU as well as on a GPU."""
 TRAINING = 1 << 31
-"""Numbers, nodes times width times epochs, that a training computes on a GPU: loading takes 0.7 s, compiling 2 to 7 more."""
+"""Nodes times width times epochs of a training on a GPU: loading takes 0.7 s, compiling 2 to 7 more."""
 
 
 class Backend:
