@@ -7,11 +7,12 @@ import pytest
 import torch
 from sample_graphs import random_graph, typed_graph
 
-from infomax import DGI, Graph
+from infomax import DGI, Graph, InputError
 from infomax.analysis import pictures
 from infomax.evaluation.probes import validated_probe
 from infomax.evaluation.splits import encode_labels, random_splits
 from infomax.parts.corruptions import flip_edges
+from infomax.parts.discriminators import Bilinear
 from infomax.presets import PRESETS, Preset
 from infomax.reports import analysis
 from infomax.views import Patches
@@ -138,3 +139,14 @@ def test_an_inductive_run_is_mapped_by_the_vectors_that_are_scored(regime, monke
     rows = np.searchsorted(np.flatnonzero(seen), pairs.nodes)
     expected = DGI(preset=preset, epochs=0, device="cpu").fit(model.graph_).transform(model.graph_.seen()).vectors
     np.testing.assert_array_equal(untrained, expected[rows])
+
+
+class Squared(Bilinear):
+    def forward(self, h, summary):
+        return super().forward(h, summary) + 10 * (h**2).sum(1)
+
+
+def test_a_discriminator_whose_score_is_no_sum_over_dimensions_is_refused():
+    model = DGI(preset=replace(SMALL, discriminator=Squared), device="cpu").fit(GRAPH)
+    with pytest.raises(InputError, match=r"discriminator: expected one that is linear.*Squared"):
+        analysis.draw_pairs(model)

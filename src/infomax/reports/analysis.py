@@ -20,7 +20,7 @@ from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter, write_report
 from infomax.analysis.scores import scores
 from infomax.arrays.made import told
-from infomax.errors import number_of
+from infomax.errors import InputError, number_of
 from infomax.estimator import DGI
 from infomax.evaluation.probes import choose_probe, score_splits
 from infomax.evaluation.splits import Splits, encode_labels
@@ -137,9 +137,9 @@ def analyse(
 def draw_pairs(model: DGI, *, seed: int = 0, rows: NDArray[np.int64] | None = None) -> Pairs:
     """Draw positives and negatives from a model's training graph, in the same way as its training did.
 
-    Pairs of views are drawn until there are `SAMPLE` positives, for at most one epoch. The terms add up to the score
-    if the discriminator is linear in h, as the bilinear one is. With ``rows`` of a graph folder these nodes are the
-    batch, and the pairs name the places of nodes among them.
+    Pairs of views are drawn until there are `SAMPLE` positives, for at most one epoch. A score is a sum of one term per
+    dimension only if the discriminator is linear in h, as the bilinear one is; others are refused. With ``rows`` of a
+    graph folder these nodes are the batch, and the pairs name the places of nodes among them.
     """
     graph, preset, device = model.graph_.seen(), model.preset_, choose_device(model.device)
     parts = model.model_.to(device)
@@ -160,10 +160,15 @@ def draw_pairs(model: DGI, *, seed: int = 0, rows: NDArray[np.int64] | None = No
         for nodes, vectors in zip(of_batch or [np.arange(len(part)) for part in h], h, strict=True):
             some = sample_rows(len(nodes), SAMPLE, seed)
             vectors = vectors[torch.from_numpy(some).to(device)]
-            pair += [nodes[some], vectors.cpu().numpy(), (vectors * direction).cpu().numpy()]
+            terms = vectors * direction
+            logits = parts.discriminator(vectors, summary)
+            if not torch.allclose(terms.sum(1) + bias, logits, rtol=1e-2, atol=1e-2):
+                found = f"{type(parts.discriminator).__name__}, which is not"
+                raise InputError("discriminator", "one that is linear in the vectors, for an analysis", found)
+            pair += [nodes[some], vectors.cpu().numpy(), terms.cpu().numpy()]
         drawn.append(pair)
         if sum(len(pair[0]) for pair in drawn) >= SAMPLE:
             break
-    nodes, positives, terms, places, negatives, negative_terms = map(np.concatenate, zip(*drawn, strict=True))
+    nodes, positives, positive_terms, places, negatives, negative_terms = map(np.concatenate, zip(*drawn, strict=True))
     seen = np.flatnonzero(model.graph_.splits.get("seen", np.ones(graph.num_nodes)))  # the row of each in the graph
-    return Pairs(seen[nodes], seen[places], positives, negatives, terms, negative_terms, float(bias))
+    return Pairs(seen[nodes], seen[places], positives, negatives, positive_terms, negative_terms, float(bias))
