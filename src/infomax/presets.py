@@ -100,7 +100,7 @@ class Preset:
     def paths(self) -> dict[str, int]:
         """The paths of its encoder in a graph of several types, each with the number of features at its end."""
         encoder = partial(self.encoder)
-        return encoder.keywords.get("paths", {}) if encoder.func is PathMean else {}
+        return encoder.keywords.get("paths", {}) if _along_paths(encoder.func) else {}
 
     def fitted_to(self, graph: Graph) -> Preset:
         """Return the preset with the paths of a graph of several types, where the encoder takes paths.
@@ -108,10 +108,12 @@ class Preset:
         Parts of ours that need edges of one type are refused.
         """
         encoder = partial(self.encoder)
-        if encoder.func is not PathMean:
+        if not _along_paths(encoder.func):
             return self
         if not graph.kind:
-            raise InputError("encoder PathMean", "a graph of several types of nodes", "one type of nodes")
+            raise InputError(
+                f"encoder {encoder.func.__name__}", "a graph of several types of nodes", "one type of nodes"
+            )
         where, corruption = ", in a graph of several types of nodes", partial(self.corruption).func
         if self.smooth:
             raise InputError("smooth", f"0{where}", str(self.smooth), "Leave it out.")
@@ -119,7 +121,9 @@ class Preset:
             raise InputError("views", f"WholeGraph or Batches{where}", self.regime.__name__)
         if corruption in PARTS.values() and corruption is not shuffle_features:
             raise InputError("corruption", f"shuffle_features{where}", corruption.__name__)
-        return dataclasses.replace(self, encoder=partial(PathMean, paths=graph.paths(**encoder.keywords)))
+        chosen = dict(encoder.keywords)
+        paths = graph.paths(**{name: chosen.pop(name) for name in ("paths", "hops") if name in chosen})
+        return dataclasses.replace(self, encoder=partial(encoder.func, **chosen, paths=paths))
 
     def work(self, nodes: int) -> float:
         """Return about how many numbers a training on so many nodes computes; infinite if it always needs kernels."""
@@ -222,6 +226,10 @@ _OURS: tuple[Part, ...] = (
 PARTS = {part.__name__: part for part in _OURS}
 
 
+def _along_paths(encoder: Part) -> bool:
+    return isinstance(encoder, type) and issubclass(encoder, PathMean)
+
+
 def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
     """Rebuild the preset that `Preset.describe` described; your own parts are passed by field name."""
     parts = [field for field, value in settings.items() if isinstance(value, dict)]
@@ -233,7 +241,8 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
     values["name"] = values.pop("preset")
     for field, value in settings.items():
         if field in own:
-            values[field] = own[field]
+            along = _along_paths(partial(own[field]).func)  # the paths were those of the graph
+            values[field] = partial(own[field], paths=value["paths"]) if along else own[field]
         elif isinstance(value, dict):
             bound = dict(value)
             name = bound.pop("part")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -233,6 +234,31 @@ def test_each_type_trains_and_saves_what_it_needs(tmp_path):
         vectors = model.transform(graph.target(kind)).vectors
         assert vectors.shape == (SIZES[kind], 8)
         assert np.isfinite(vectors).all()
+
+
+class Weighted(PathMean):
+    """Learns how much each path counts; at first all count the same."""
+
+    def __init__(self, in_dim, dim, *, heat=1.0, **settings):
+        super().__init__(in_dim, dim, **settings)
+        self.shares, self.heat = torch.nn.Parameter(torch.zeros(len(self.paths))), heat
+
+    def layer(self, k, view, h):
+        parts = (view.along(path, weight) for path, weight in zip(self.paths, self.weights, strict=True))
+        active = (torch.prelu(y + b, a) for y, b, a in zip(parts, self.biases, self.slopes, strict=True))
+        return sum(share * one for share, one in zip((self.shares / self.heat).softmax(0), active, strict=True))
+
+
+@pytest.mark.parametrize("preset", ["types", "type-batches"])
+def test_an_encoder_of_ones_own_takes_the_paths_of_the_graph(preset, tmp_path):
+    graph, own = typed_graph(), partial(Weighted, heat=0.5)
+    untrained = [DGI(8, preset=preset, epochs=0, encoder=encoder).fit(graph) for encoder in (own, PathMean)]
+    np.testing.assert_allclose(*(model.transform(graph).vectors for model in untrained), rtol=1e-4, atol=1e-6)
+    model = DGI(8, preset=preset, epochs=20, encoder=partial(own, hops=1)).fit(graph, run=tmp_path / "run")
+    assert list(model.preset_.paths) == list(graph.paths(hops=1))
+    assert model.model_.encoder.shares.std() > 0  # trained, too
+    loaded = DGI.load(tmp_path / "run", encoder=own)
+    np.testing.assert_array_equal(loaded.transform(graph).vectors, model.transform(graph).vectors)
 
 
 def test_a_graph_seen_from_another_type_is_refused():
