@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,6 +18,7 @@ from infomax.parts.encoders import GCN, Encoder
 from infomax.parts.readouts import SigmoidMean
 from infomax.training import embed
 from infomax.views import SYMMETRIC, Batches
+from infomax.views.propagation import Propagation
 
 
 class Linear(Encoder):
@@ -92,6 +94,19 @@ def in_place(view, generator):
     return view
 
 
+def half_dropped(view, generator, *, directed=False, unsorted=False):
+    p = view.propagation
+    kept = torch.rand(len(p.keys), generator=generator) > 0.5
+    if unsorted:
+        kept = torch.arange(len(p.keys)).flip(0)
+    fewer = Propagation(p.keys[kept], p.weights[kept], p.n, p.rule, p.backend, directed=directed)
+    return replace(view, propagation=fewer)
+
+
+def test_a_corruption_may_make_an_undirected_graph_directed():
+    DGI(4, epochs=2, corruption=partial(half_dropped, directed=True)).fit(random_graph(dense=True))
+
+
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
@@ -110,6 +125,8 @@ def in_place(view, generator):
         ({"discriminator": One}, r"discriminator: expected .* of shape \[40\], found .* of shape \[\]"),
         ({"discriminator": Square}, r"discriminator: expected .* of shape \[40\], found .* of shape \[40, 40\]"),
         ({"corruption": in_place}, "corruption: .* changed in place"),
+        ({"corruption": half_dropped}, "corruption: .* differ in their two directions. Keep both"),
+        ({"corruption": partial(half_dropped, unsorted=True)}, "corruption, keys of the propagation: .* Sort them"),
         ({"corruption": lambda view, generator: None}, "corruption: expected a view, found one of type NoneType"),
         ({"corruption": lambda view, generator: view.with_features(view.features.double())}, "found torch.float64"),
         ({"objective": lambda scores, negative: 0.5}, "objective: expected one number, .* of type float"),

@@ -75,7 +75,7 @@ def drop_features(view: W, generator: torch.Generator, *, rate: float) -> W:
 
 
 def watched(corruption: Corruption) -> Corruption:
-    """A corruption that raises InputError where it returns no view, or changes the features of the view it is given."""
+    """A corruption that raises InputError for a mistake: no view, features changed in place, half an edge dropped."""
     if partial(corruption).func.__module__ == __name__:
         return corruption
 
@@ -90,9 +90,22 @@ def watched(corruption: Corruption) -> Corruption:
         if changes(view) != before:
             remedy = "Compute new ones, and return view.with_features(...)."
             raise InputError("corruption", "a new view", "the features of the graph changed in place", remedy)
+        edges = getattr(negative, "propagation", None)
+        if isinstance(edges, Propagation) and edges is not getattr(view, "propagation", None):
+            _check_edges(edges)
         return negative
 
     return checked
+
+
+def _check_edges(edges: Messages) -> None:
+    """Raise InputError unless keys ascend and, in an undirected graph, both directions of an edge are the same."""
+    if not (edges.keys.diff() > 0).all():
+        raise InputError("corruption, keys of the propagation", "ascending ones, each once", "others", "Sort them.")
+    back, order = torch.sort(edges.keys % edges.n * edges.n + edges.keys // edges.n)
+    if not edges.directed and not (torch.equal(back, edges.keys) and torch.equal(edges.weights[order], edges.weights)):
+        remedy = "Keep both directions of an edge or none, or make the propagation with directed=True."
+        raise InputError("corruption", "an undirected graph", "edges that differ in their two directions", remedy)
 
 
 def _is_number(value: Any) -> bool:
