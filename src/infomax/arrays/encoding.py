@@ -97,12 +97,12 @@ class Column:
         more = more == bool(hashed([words[at].encode()])[0] >> 31)
         return f"{self.name}: {words[at]}" if more else f"less of {self.name}: {words[at]}"
 
-    def encode(self, values: Any, kept: Sequence[KeptCells] = ()) -> list[Entries | sparse.csr_array]:
+    def encode(self, values: Any, kept: Sequence[KeptCells] = ()) -> list[FewPerRow | sparse.csr_array]:
         """The features ``[n, .]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind.
 
         Different cells and their words are taken from those that are ``kept``, if these rows are among them.
         """
-        block: Entries | NDArray[np.float32] | sparse.csr_array
+        block: FewPerRow | NDArray[np.float32] | sparse.csr_array
         if self.kind in ("number", "boolean", "category", "date"):
             values = cells.single(values, EXPECTED[self.kind])
         seen = next((one for one in kept if one.values.equals(values)), None)
@@ -120,8 +120,8 @@ class Column:
         else:
             rows = cells.plain(values)
             block = getattr(self, f"_{self.kind}")(Words(rows) if self.kind in ("text", "tokens") else rows)
-        unknown = [Entries(rows.is_null().to_numpy(zero_copy_only=False)[:, None])] * (self.missing > 0)
-        return [Entries(block) if isinstance(block, np.ndarray) else block, *unknown]
+        unknown = [FewPerRow(rows.is_null().to_numpy(zero_copy_only=False)[:, None])] * (self.missing > 0)
+        return [FewPerRow(block) if isinstance(block, np.ndarray) else block, *unknown]
 
     def _number(self, values: Any) -> NDArray[np.float32]:
         return self._scaled(*(cells.truths if self.kind == "boolean" else cells.numbers)(values), values)
@@ -144,14 +144,14 @@ class Column:
     def _numbers(self, values: Any) -> NDArray[np.float32]:
         return self._scaled(*lists(values, len(self.learnt["centre"])), values)
 
-    def _category(self, words: Any, rows: Any) -> Entries:
+    def _category(self, words: Any, rows: Any) -> FewPerRow:
         import pyarrow as pa
         from pyarrow import compute
 
         known, rest = pa.array(self.learnt["values"], pa.large_string()), bool(self.learnt["rest"])
         at = compute.fill_null(compute.index_in(cells.texts(words), known), len(known)).to_numpy()
         columns = np.append(at, np.int32(len(known) + 1))[rows.fill_null(len(at)).to_numpy()][:, None]
-        return Entries(columns < len(known) + rest, columns, len(known) + rest)
+        return FewPerRow(columns < len(known) + rest, columns, len(known) + rest)
 
     def _date(self, values: Any, rows: Any) -> NDArray[np.float32]:
         when, bad = cells.times(values)
@@ -211,7 +211,7 @@ def lists(values: Any, width: int) -> tuple[NDArray[np.float32], NDArray[np.bool
     return found, known & ~right
 
 
-class Entries(NamedTuple):
+class FewPerRow(NamedTuple):
     """Features ``[n, width]`` by some entries of each row: their values ``[n, k]``, and their columns, if not all."""
 
     values: NDArray[Any]
@@ -233,7 +233,7 @@ def _of_rows(block: sparse.csr_array, rows: Any) -> sparse.csr_array:
     return wider[rows.fill_null(block.shape[0]).to_numpy()]
 
 
-def _sparse(blocks: Sequence[Entries]) -> sparse.csr_array:
+def _sparse(blocks: Sequence[FewPerRow]) -> sparse.csr_array:
     """Blocks beside each other as CSR; scipy takes several times as long."""
     n, sizes = len(blocks[0].values), [block.values.shape[1] for block in blocks]
     widths = [size if block.columns is None else block.width for block, size in zip(blocks, sizes, strict=True)]
@@ -297,7 +297,7 @@ class Encoding:
                 error.column = column.name
                 raise
         parts: list[sparse.csr_array] = []
-        for entries, group in groupby(blocks, lambda block: isinstance(block, Entries)):
+        for entries, group in groupby(blocks, lambda block: isinstance(block, FewPerRow)):
             some = list(group)
             parts += [_sparse(some)] if entries else some
         return parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csr")

@@ -28,8 +28,8 @@ PAUSE_SECONDS = 1.0
 """Seconds that an epoch of many steps runs between pauses for progress, checkpoints and interrupts."""
 
 
-class Record(NamedTuple):
-    """The record of an epoch: means over its steps."""
+class EpochMeans(NamedTuple):
+    """What is kept of an epoch: means over its steps."""
 
     loss: float
     accuracy: float
@@ -78,7 +78,7 @@ class Training:
         if replayable:
             views.pad()
         self.replay = Replay(self._step, generator) if replayable and views.uniform else None
-        self.history: list[Record] = []
+        self.history: list[EpochMeans] = []
         self.position, self.epoch_began = 0, generator.get_state()
         self.paused = time.monotonic()
         self.seconds = 0.0
@@ -160,7 +160,7 @@ class Training:
     def _read_back(self) -> None:
         before = len(self.history)
         rows, waited = self.ledger.read(before)
-        self.history += map(Record._make, rows)
+        self.history += map(EpochMeans._make, rows)
         if self.patience is not None and waited >= self.patience:
             self.finished = True
             del self.history[self.kept_epoch + self.patience + 1 :]
@@ -211,7 +211,7 @@ class Training:
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= self._tensors() | {"generator": self.generator.get_state(), "epoch_began": self.epoch_began}
         tensors |= {f"torch.{name}": value for name, value in initialisation.states(self.device).items()}
-        history = {name: [getattr(record, name) for record in self.history] for name in Record._fields}
+        history = {name: [getattr(record, name) for record in self.history] for name in EpochMeans._fields}
         values = {"history": history, "position": self.position, "seconds": self.seconds, "finished": self.finished}
         return tensors, values
 
@@ -225,8 +225,8 @@ class Training:
         drawn = {name.removeprefix("torch."): one for name, one in tensors.items() if name.startswith("torch.")}
         initialisation.restore(drawn, self.device)
         self.epoch_began, self.position = tensors["epoch_began"].cpu(), values["position"]
-        columns = [values["history"][name] for name in Record._fields]
-        self.history = [Record(*row) for row in zip(*columns, strict=True)]
+        columns = [values["history"][name] for name in EpochMeans._fields]
+        self.history = [EpochMeans(*row) for row in zip(*columns, strict=True)]
         self.seconds, self.finished = values["seconds"], values["finished"]
 
     def _tensors(self) -> dict[str, Tensor]:
