@@ -47,6 +47,26 @@ def test_the_index_is_the_id_of_new_nodes_too() -> None:
     assert grown.ids.tolist()[4:] == ["x", "y"]
 
 
+def test_ids_that_pandas_made_floats_are_refused_rather_than_replaced_by_row_numbers() -> None:
+    edges = pd.DataFrame({"from": [0, 1], "to": [2, 0]})
+    for ids, told_of in (([2.0, 0.0, 1.0], "integers or text"), ([2.0, None, 1.0], "row 2")):
+        told(['column "customer"', told_of], Graph.from_frames, edges, pd.DataFrame({"customer": ids}))
+    for numbers in ([0.5, 1.0, 2.0], [1.0, 1.0, 2.0]):  # no ids: those are the index
+        graph = Graph.from_frames(edges, pd.DataFrame({"x": numbers}))
+        assert (graph.ids.tolist(), graph.feature_names) == ([0, 1, 2], ("x",))
+
+
+def test_an_id_of_the_known_graph_that_is_written_otherwise_is_named() -> None:
+    graph = Graph.from_frames(pd.DataFrame({"from": ["007"], "to": ["008"]}))
+    told(
+        ['found "7"', 'Is it "007"?'],
+        Graph.from_frames,
+        pd.DataFrame({"from": ["x"], "to": ["7"]}),
+        pd.DataFrame({"id": ["x"]}),
+        attach_to=graph,
+    )
+
+
 def test_new_nodes_may_have_an_array_or_nothing() -> None:
     graph = Graph.from_frames(pd.DataFrame(KNOWS), pd.DataFrame({"id": list("abcd")}), features=np.eye(4, 3))
     new = pd.DataFrame({"id": ["x", "y"]})

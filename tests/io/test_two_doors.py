@@ -96,6 +96,24 @@ def test_a_padded_split_is_read_alike(tmp_path: Path, kind: str) -> None:
         assert graph.splits["train"].tolist() == [True, True, True, True, False, False, False]
 
 
+@pytest.mark.parametrize(
+    ("ends", "ids", "parts"),
+    [
+        (["7", "8", "7"], ["007", "008"], ["line 2", "3 of 3 edges have such ends", 'Is it "007"?']),
+        (["007", "7.0", "9"], ["007", "8"], ["line 3", '"7.0". 2 of 3 edges have such ends', 'Is it "007"?']),
+        (["Ann ", "ann", "Ann"], ["ann", "bo"], ["line 2", "2 of 3 edges", 'Is it "ann"?']),
+        (["a", "b", "zoe"], ["a", "b"], ["line 4", "1 of 3 edges", "Add a row for it there"]),
+    ],
+)
+def test_an_unknown_id_is_counted_and_one_that_is_written_otherwise_is_named(
+    tmp_path: Path, ends: list[str], ids: list[str], parts: list[str]
+) -> None:
+    edges = put_table(tmp_path / "edges.csv", {"source": ends, "target": ends})
+    nodes = put_table(tmp_path / "nodes.csv", {"id": ids, "x": [1, 2]})
+    told(parts, read_graph, edges, nodes)
+    told(parts, prepare, edges, nodes, out=tmp_path / "g.graph")
+
+
 TEXT, NUMBERS = {"source": ["1", "2"], "target": ["2", "3"]}, {"source": [1, 2], "target": [2, 3]}
 NOTHING = pa.table({"source": pa.nulls(0), "target": pa.nulls(0)})
 

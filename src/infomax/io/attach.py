@@ -68,7 +68,7 @@ def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
     refuse_known(nodes, position)
     position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
     refuse_missing_header(edges.source, edges.source.ends, lambda _, name: name in position)
-    listed = Listed(nodes, position, f"of the known graph, or listed in {nodes.source.path}")
+    listed = Listed(nodes, position, f"of the known graph, or listed in {nodes.source.path}", known.ids)
     ends = find_rows(edges, listed, listed)
     known_are_made = nodes.features is None and made(known.feature_names)
     if nodes.source is edges.source and not known_are_made:

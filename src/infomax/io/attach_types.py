@@ -97,7 +97,7 @@ def _listed(kind: str, known: Record, nodes: dict[str, NodeTable], edges: Mappin
             check_feature_names(str(nodes[kind].source.path), tuple(names), known.feature_names)
     table = nodes.get(kind)
     where = "of the known graph" + ("" if table is None else f", or listed in {table.source.path}")
-    return Listed(table, found | {word: row for row, word in enumerate(listed, known.num_nodes)}, where)
+    return Listed(table, found | {word: row for row, word in enumerate(listed, known.num_nodes)}, where, known.ids)
 
 
 def _without_features(kind: str, word: str, tables: Sequence[tuple[EdgeTable, int]]) -> InputError:

@@ -97,14 +97,24 @@ def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:
 def _has_ids_as_index(frame: Any) -> bool:
     """Whether the ids of a frame of pandas, which has no column of that name, are its index.
 
-    An index of numbers without a name is that of the rows, unless the first column cannot hold ids.
+    An index of numbers without a name is that of the rows, unless the first column cannot hold ids. Whole numbers that
+    pandas keeps as floats, 12.0, are ids that became so beside a gap: they are refused later, and by name.
     """
     names = [str(name).lower() for name in getattr(frame, "columns", ())]
     if not hasattr(frame, "reset_index") or not hasattr(frame, "columns") or "id" in names:
         return False
-    index, first = frame.index, frame.iloc[:, 0].dtype if frame.shape[1] else None
+    index = frame.index
     of_rows = index.name is None and getattr(index.dtype, "kind", "O") in "iu"
-    return index.nlevels == 1 and (not of_rows or first is None or getattr(first, "kind", "O") in "fb")
+    return index.nlevels == 1 and (not of_rows or frame.shape[1] == 0 or not _may_be_ids(frame.iloc[:, 0]))
+
+
+def _may_be_ids(column: Any) -> bool:
+    """Whether a column of pandas can hold ids: text, integers, or different whole numbers."""
+    kind = getattr(column.dtype, "kind", "O")
+    if kind != "f":
+        return kind != "b"
+    there = column.dropna()
+    return bool(len(there) and there.is_unique and (there % 1 == 0).all())
 
 
 def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, names: NDArray[Any] | None) -> Any:

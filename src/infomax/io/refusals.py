@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 from infomax.errors import InputError, place, shorten
@@ -37,12 +37,28 @@ def id_twice(nodes: Source, column: str, identifier: Any, first: int, number: in
     return InputError(nodes.place(number, column), "each id once", found, remedy)
 
 
-def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed: str) -> InputError:
-    """The error for an end of an edge, the row of this number, that is no node; ``listed`` says where nodes are."""
-    remedy = "Add a row for it there, or remove the edge. Where ids are in another column: --id COLUMN (in Python: id=)"
-    named = edges.columns.names_ends(edges.ends)
-    remedy += "." if named else "; where edges are in other columns than the first two: --source and --target."
+def id_unknown(
+    edges: Source, column: str, identifier: Any, number: int, listed: str, share: str = "", known: Iterable[Any] = ()
+) -> InputError:
+    """The error for an end of an edge, the row of this number, that is no node; ``listed`` says where nodes are.
+
+    ``share`` says how many edges are such; of ``known`` ids one may be the same, but for how it is written.
+    """
+    remedy = f"{share} have such ends. " if share else ""
+    if same := next((one for one in map(str, known) if _bare(one) == _bare(str(identifier))), ""):
+        remedy += f"Is it {shorten(same)}? Write ids alike in both tables"
+        remedy += " (pandas: read_csv(NAME, dtype=str) keeps zeros)."
+    else:
+        remedy += "Add a row for it there, or remove the edge. "
+        remedy += "Where ids are in another column: --id COLUMN (in Python: id=)"
+        named = edges.columns.names_ends(edges.ends)
+        remedy += "." if named else "; where edges are in other columns than the first two: --source and --target."
     return InputError(edges.place(number, column), f"an id {listed}", shorten(identifier), remedy)
+
+
+def _bare(identifier: str) -> str:
+    """The id without what programs add and remove: spaces, zeros before it, .0 after it, capitals."""
+    return re.sub(r"^0+(?=\d)|(?<=\d)\.0+$", "", identifier.strip()).casefold()
 
 
 def listed_in(nodes: Source, *, integers: bool, first: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import pack, stack
-from infomax.errors import within
+from infomax.errors import number_of, within
 from infomax.io.blocks import Ids, NotNumbersError, in_list, number_groups, typed
 from infomax.io.features import read_features
 from infomax.io.parquet import encode
@@ -170,6 +170,8 @@ class Listed(NamedTuple):
     position: Mapping[str, int]
     where: str = ""
     """Where they are listed, in messages; by default in their table."""
+    ids: Sequence[Any] | NDArray[Any] = ()
+    """All ids, where the rows are those of some only."""
 
 
 def find_rows(edges: EdgeTable, first: Listed, last: Listed) -> NDArray[np.int32]:
@@ -179,11 +181,13 @@ def find_rows(edges: EdgeTable, first: Listed, last: Listed) -> NDArray[np.int32
     ends = np.stack([of_ids[codes] for of_ids, codes in zip(rows, edges.ends, strict=True)])
     if (ends < 0).any():
         edge, end = divmod(int(np.argmax(ends.T.ravel() < 0)), 2)
-        nodes, _, where = (first, last)[end]
+        nodes, position, where, ids = (first, last)[end]
         if nodes is not None and not where:
             where = listed_in(nodes.source, integers=_integers(nodes.ids), first=nodes.ids[0])
         identifier = edges.ids[edges.ends[end, edge]]
-        raise id_unknown(edges.source, edges.source.ends[end], identifier, int(edges.numbers[edge]), where)
+        share = f"{int((ends < 0).any(axis=0).sum()):,} of {number_of(ends.shape[1], 'edge')}"
+        column, number = edges.source.ends[end], int(edges.numbers[edge])
+        raise id_unknown(edges.source, column, identifier, number, where, share, chain(position, ids))
     return ends
 
 

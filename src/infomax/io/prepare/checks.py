@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from infomax.errors import InputError, place
+from infomax.errors import InputError, number_of, place
 from infomax.io.prepare.database import Database
 from infomax.io.refusals import id_twice, id_unknown
 from infomax.io.sources import NodeTable, Source
@@ -40,11 +40,21 @@ def is_node(database: Database, table: str, identifier: str) -> bool:
     return database.execute(query, [identifier]).fetchone() is not None
 
 
-def refuse_unknown(database: Database, edges: Source, ends: Sequence[str], listed: Callable[[int], str]) -> None:
-    """Refuse the first end of an edge that no node has; ``listed`` says in the message where those of an end are."""
+def refuse_unknown(
+    database: Database, edges: Source, ends: Sequence[str], listed: Callable[[int], str], tables: Sequence[str]
+) -> None:
+    """Refuse the first end of an edge that no node has; ``listed`` says in the message where those of an end are.
+
+    ``tables`` are those of the nodes at each end.
+    """
     lost = "SELECT half.number, 1, half.target::VARCHAR FROM half JOIN pairs USING (number) WHERE pairs.target IS NULL"
-    row = database.execute(
-        f"SELECT * FROM (SELECT number, 0, id FROM strangers UNION ALL {lost}) ORDER BY ALL LIMIT 1"  # noqa: S608
-    ).fetchone()
+    every = f"SELECT number, 0 AS side, id FROM strangers UNION ALL {lost}"  # noqa: S608  our own names
+    row = database.execute(f"SELECT * FROM ({every}) ORDER BY ALL LIMIT 1").fetchone()  # noqa: S608
     if row is not None:
-        raise id_unknown(edges, ends[row[1]], row[2], row[0], listed(row[1]))
+        where = listed(row[1])
+        (lacking,) = database.execute(f"SELECT count(DISTINCT number) FROM ({every})").fetchone()  # noqa: S608
+        (count,) = database.execute("SELECT count(*) FROM pairs").fetchone()
+        known = database.execute(f"SELECT id::VARCHAR FROM {tables[row[1]]} ORDER BY node")  # noqa: S608
+        ids = (found for some in iter(lambda: known.fetchmany(10_000), []) for (found,) in some)
+        share = f"{lacking:,} of {number_of(count, 'edge')}"
+        raise id_unknown(edges, ends[row[1]], row[2], row[0], where, share, ids)

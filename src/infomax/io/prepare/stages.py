@@ -265,7 +265,8 @@ class Preparation:
             if link is [one for one in self.links if one.table == link.table][-1]:
                 database.execute(f"DROP TABLE edges{link.table}")
         else:
-            refuse_unknown(database, edges, names, lambda end: self._listed(link.ends[2 * end]))
+            tables = [self._table(kind) for kind in link.ends[::2]]
+            refuse_unknown(database, edges, names, lambda end: self._listed(link.ends[2 * end]), tables)
             for table in ("half", "strangers"):
                 database.execute(f"DROP TABLE {table}")
 
