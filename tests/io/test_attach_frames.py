@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from test_faults import told
 
 from infomax import DGI, Graph, read_graph
 from infomax.arrays.sparsity import dense
+from infomax.errors import InputWarning
 
 polars = pytest.importorskip("polars", reason="frames of polars")
 
@@ -65,6 +67,17 @@ def test_an_id_of_the_known_graph_that_is_written_otherwise_is_named() -> None:
         pd.DataFrame({"id": ["x"]}),
         attach_to=graph,
     )
+
+
+def test_edge_columns_that_are_not_used_are_named_once() -> None:
+    edges, people = pd.DataFrame(KNOWS).assign(since=2024), pd.DataFrame(PEOPLE)
+    with pytest.warns(InputWarning, match='not used: "since"'):
+        graph = Graph.from_frames(edges, people, id="who")
+    later, new = pd.DataFrame(NEW_KNOWS).assign(since=2025), pd.DataFrame(NEW_PEOPLE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Graph.from_frames(later, new, attach_to=graph)
+        Graph.from_frames(edges, people, like=graph)
 
 
 def test_new_nodes_may_have_an_array_or_nothing() -> None:

@@ -162,5 +162,6 @@ def open_run(
         if made(model.feature_names_) == "positions":
             show.log.print("Positions in this graph resemble those in the training graph as far as both share ids.")
         if model.graph_.weighted and not source.weighted:
-            show.log.print("The edges of the training graph have weights, these have none: each counts as 1.")
+            told = "The edges of the training graph have weights, these have none: each counts as 1."
+            show.log.print(f"{told} Where a column holds them: --weight COLUMN.")
     return model, source

@@ -200,8 +200,8 @@ class Columns:
         return EdgeColumns(ends[0], ends[1], weight, relation)
 
     def warn_unused(self, path: Path, names: Sequence[str]) -> None:
-        """Name the columns of an edge table that have no effect."""
-        if self.edges_as:
+        """Name the columns of an edge table that have no effect, unless an earlier graph has decided about them."""
+        if self.edges_as or self.of_types or not self.learns:
             return
         chosen = self.of_edges(path, names)
         unused = [name for name in names if name not in chosen]
