@@ -1,10 +1,12 @@
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from infomax.errors import InputError
-from infomax.evaluation.splits import encode_flags, encode_labels, known, random_splits
+from infomax.evaluation.splits import check_classes, encode_flags, encode_labels, known, random_splits
 
 
 def test_text_labels():
@@ -87,3 +89,27 @@ def test_thousands_of_classes_are_split_in_one_pass(monkeypatch):
 def test_nothing_to_split_is_told():
     with pytest.raises(InputError, match="three nodes"):
         random_splits(np.array([0, 1, 1, -1]), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        ([f"{k / 7:.3f}" for k in range(60)], "60 different values among 60 labelled nodes"),
+        ([str(k % 30) for k in range(90)], "30 different numbers are scored as classes"),
+        ([str(k % 12 + 0.5) for k in range(600)], "12 different numbers are scored as classes"),
+        ([str(k % 30) for k in range(900)], ""),
+        ([f"class {k % 30}" for k in range(90)], ""),
+        ([str(k) for k in range(6)], ""),
+    ],
+)
+def test_a_quantity_is_no_class(labels, told):
+    codes, classes = encode_labels(np.array([*labels, ""], dtype=object))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            check_classes("label", codes, classes)
+            found = [str(one.message) for one in caught]
+        except InputError as error:
+            found = [str(error)]
+    assert len(found) == bool(told)
+    assert all(told in line and "Group a quantity" in line for line in found)

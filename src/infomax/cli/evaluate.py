@@ -220,7 +220,7 @@ def _labels(
     """
     import numpy as np
 
-    from infomax.evaluation.splits import encode_flags, encode_labels
+    from infomax.evaluation.splits import check_classes, encode_flags, encode_labels
 
     columns = {}
     for label, (source, column) in named.items():
@@ -228,7 +228,9 @@ def _labels(
         columns[label] = aligned(ids, found.ids, found.labels[column], numbered=numbered)
     first = next(iter(columns.values()))
     if len(columns) == 1 and first.ndim == 1:
-        codes: NDArray[Any] = encode_labels(first)[0]
+        codes: NDArray[Any]
+        codes, classes = encode_labels(first)
+        check_classes(f"label {shorten(next(iter(columns)))}", codes, classes)
     else:
         codes = np.column_stack([encode_flags(column, f"labels {label}") for label, column in columns.items()])
     if len(sources) > 1:

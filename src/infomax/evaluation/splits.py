@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.errors import InputError, number_of, shorten
+from infomax.errors import InputError, InputWarning, number_of, shorten
 
 Splits: TypeAlias = Mapping[str, NDArray[np.bool_]]
 """Name ("train", "validation", "test") -> ``[N]`` bool."""
@@ -37,6 +38,28 @@ def encode_labels(column: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
     encoded = np.full(len(column), -1, dtype=np.int64)
     encoded[known] = codes
     return encoded, [str(name) for name in classes]
+
+
+def check_classes(where: str, codes: NDArray[np.int64], classes: Sequence[str]) -> None:
+    """Refuse labels that most nodes have alone, and warn of numbers that are rather a quantity than classes."""
+    nodes = np.bincount(codes[codes >= 0], minlength=len(classes))
+    if len(classes) <= _FEW:
+        return
+    remedy = "Group a quantity (pandas: qcut), or fit a regression of your own to the vectors"
+    if 2 * (nodes == 1).sum() > nodes.sum():
+        found = f"{len(classes):,} different values among {number_of(int(nodes.sum()), 'labelled node')}"
+        raise InputError(where, "classes, each of several nodes", found, f"{remedy}.")
+    try:
+        numbers = np.array(classes, dtype=np.float64)
+    except ValueError:
+        return
+    if (numbers % 1 != 0).any() or nodes.mean() < _USUAL:
+        told = f"{where}: {len(classes):,} different numbers are scored as classes, so a near miss counts as a miss."
+        warnings.warn(f"{told} {remedy}.", InputWarning, stacklevel=2)
+
+
+_FEW, _USUAL = 10, 20
+"""Numbers that are more than so many, each of fewer nodes than so many in the mean, are rather a quantity."""
 
 
 def encode_flags(values: NDArray[Any], where: str) -> NDArray[np.int8]:
