@@ -197,7 +197,7 @@ def test_edge_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
     assert warned(read_graph, put_table(tmp_path / "plain.csv", TEXT)) == []
     assert '"type", "count"' in warned(Graph.from_frames, pd.DataFrame(columns))[0]
     known = Graph.from_arrays([[0], [1]], ids=["b", "c"])
-    assert '"type", "count"' in warned(read_graph, tmp_path / "edges.csv", attach_to=known)[0]
+    assert warned(read_graph, tmp_path / "edges.csv", attach_to=known) == []  # the known graph has decided
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -216,6 +216,10 @@ def test_ids_and_labels_that_mean_nothing_elsewhere_are_named(tmp_path: Path, ki
     told.append(spaced + "Remove the spaces where they mean nothing.")
     assert warned(read_graph, edges, nodes, labels="kind") == told  # the node is listed
     assert warned(prepare, edges, nodes, out=tmp_path / "n", labels="kind") == told
+    cased = {"id": ["a", "b", "NULL"], "x": [1, 2, 3], "kind": ["yes", "Yes", "no"]}
+    nodes = put_table(tmp_path / f"cased.{kind}", cased)
+    told = [f'{nodes}, column "kind": labels that differ only in case, each a class of its own: "Yes", "yes".']
+    assert warned(read_graph, edges, nodes, labels="kind") == told
 
 
 def test_edge_attributes_that_are_not_used_are_named(tmp_path: Path) -> None:

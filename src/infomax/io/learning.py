@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -61,15 +62,19 @@ def warn_of_labels(path: Path, names: Sequence[str], labels: Sequence[str]) -> N
         warnings.warn(message, InputWarning, stacklevel=2)
 
 
-def is_odd(label: str) -> bool:
-    """Whether a label is a word for nothing, or has outer spaces."""
-    return label in MISSING or label != label.strip()
+CLASSES = 10_000
+"""Different labels that are looked at; where there are more, case and spaces are the least of it."""
 
 
 def warn_of_classes(where: str, labels: Collection[str]) -> None:
-    """Name odd labels: they are classes as they are written."""
+    """Name words for nothing, and labels with outer spaces or that differ in case: each is a class as it is written."""
     warn_missing(where, labels, "a label", "leave the cell empty")
-    if spaced := sorted(set(labels).difference(MISSING)):
+    known = set(labels).difference(MISSING)
+    if spaced := sorted(label for label in known if label != label.strip()):
         remedy = "Remove the spaces where they mean nothing."
         message = f"{where}: labels with outer spaces, each a class of its own: {listed(spaced)}. {remedy}"
+        warnings.warn(message, InputWarning, stacklevel=2)
+    same = Counter(label.casefold() for label in known.difference(spaced))
+    if cased := sorted(label for label in known.difference(spaced) if same[label.casefold()] > 1):
+        message = f"{where}: labels that differ only in case, each a class of its own: {listed(cased)}."
         warnings.warn(message, InputWarning, stacklevel=2)

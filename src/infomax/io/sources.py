@@ -22,7 +22,7 @@ from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.columns import Columns, EdgeColumns, NodeColumns
 from infomax.io.features import warn_if_ids
-from infomax.io.learning import is_odd, learnt, warn_of_classes, warn_of_labels
+from infomax.io.learning import CLASSES, learnt, warn_of_classes, warn_of_labels
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
 ROWS = 1 << 17
@@ -183,13 +183,14 @@ class Source:
             with self.readable(block.path):
                 nodes = self._nodes(first, block)
             for name, labels in nodes.labels.items():
-                found = set(labels.tolist() if labels.ndim == 1 else ())
-                words.setdefault(self.chosen.labels[name], set()).update(filter(is_odd, found))
+                found = words.setdefault(self.chosen.labels[name], set())
+                if labels.ndim == 1 and len(found) < CLASSES:
+                    found.update(labels.tolist())
             yield nodes
             self.tell(begun + (1 - begun) * share)
         self.kept = {}
-        for column, odd in words.items():
-            warn_of_classes(place(self.path, column=column), odd)
+        for column, found in words.items():
+            warn_of_classes(place(self.path, column=column), found)
 
     def _nodes(self, first: int, block: Block) -> NodeTable:
         chosen = self.chosen
