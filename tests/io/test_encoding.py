@@ -512,6 +512,10 @@ def test_a_text_of_too_many_words_has_no_words(monkeypatch: pytest.MonkeyPatch) 
         (["5/2024", "12/2023", "01/2024"], "dates"),
         (["2024-01-02 10:30 PM", "2024-1-5", "2024-02-28 noon"], "dates"),
         (["9f3c1f0e-0001-4b52-8a57-0123456789ab", "a13c1f0e-0001-4b52-8a57-0123456789AB"], "UUIDs"),
+        (['["vip", "late"]', '["late", "vip"]', "[]"], "lists or JSON"),
+        (["['b2b']", "['new', 'b2b']", "['new']"], "lists or JSON"),
+        (['{"plan": "a"}', '{"plan":\n "b"}', '{"plan": "c"}'], "lists or JSON"),
+        (["[1] first", "{x} second", "(a) third"], ""),
         (["01", "02", "10"], "codes"),
         (["0", "0.5", "10"], ""),
         (["9E", "B6", "4U"], ""),
@@ -527,6 +531,19 @@ def test_money_and_dates_that_are_not_read_as_such_are_told(cells: list[str], me
     assert told[0] == told[1]
     assert f"looks like {meaning}" in told[0] if meaning else not told[0]
     assert not fitted(table, {"x": "category"}).columns[0].note
+
+
+@pytest.mark.parametrize("form", ["+49 {} 55{:04}", "0{}/55{:04}", "({}) 555-{:04}", "{}-555-{:04}"])
+def test_phone_numbers_that_are_text_are_told_and_codes_that_repeat_are_not(form: str) -> None:
+    phones = [form.format(100 + row % 7, row) for row in range(60)]
+    assert "looks like phone numbers" in fitted(pa.table({"x": phones})).columns[0].note
+    assert not fitted(pa.table({"x": 20 * phones[:3]})).columns[0].note
+
+
+def test_durations_that_differ_are_no_ids() -> None:
+    seconds = [datetime.timedelta(hours=hours) for hours in range(30)]
+    assert not fitted(pa.table({"x": seconds})).columns[0].note
+    assert "looks like an id" in fitted(pa.table({"x": list(range(0, 90, 3))})).columns[0].note
 
 
 @pytest.mark.parametrize("zone", ["", "Z", "+02:00"])

@@ -29,8 +29,12 @@ WRITTEN = {
         "Write plain numbers, as in 1200.50 and -12.50",
     ),
     "UUIDs": (r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", "Leave it out: --column NAME=ignore"),
+    "phone numbers": (r"^((\+|0|\(\+?)\d[\d ()/.-]{4,}\d|\d{3}-\d{3}-\d{4})$", "Leave it out: --column NAME=ignore"),
+    "lists or JSON": (r"^(\[[\s\S]*\]|\{[\s\S]*\})$", "To count the words in it: --column NAME=text"),
 }
 """What text may mean, by how it is written, and how it would be read as that."""
+RIGHT = {"phone numbers": ("category", "tokens", "id"), "lists or JSON": ("text", "tokens")}
+"""Kinds that need no word about text of such a meaning; a date needs none about any."""
 _DATES = ((19_000_101, 21_001_231), *((3 * 10 ** (8 + digits), 4 * 10 ** (9 + digits)) for digits in (0, 3, 6, 9)))
 """What dates are as numbers: 20251231, or seconds since 1970, and thousandths, millionths and so on of them."""
 _LONGEST = 1 + max(map(len, MISSING))
@@ -40,7 +44,7 @@ _TIME = (
     r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?)$"
 )
 _DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.", np.uint8))
-_AMOUNTS = _DIGITS | np.isin(np.arange(256), np.frombuffer("($€£¥".encode(), np.uint8))
+_AMOUNTS = _DIGITS | np.isin(np.arange(256), np.frombuffer("($€£¥[{".encode(), np.uint8))
 _OUTER = ~np.isin(np.arange(256), np.arange(33, 127))
 """White space, or a byte of what may be."""
 _ZONE = r":\d\d.*(Z|[+-]\d\d:?\d\d)$"

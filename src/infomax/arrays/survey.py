@@ -31,7 +31,6 @@ _FORMS = 8
 """Ways in which a column may write two words: true, True, TRUE, ..."""
 _LEAKS = {"label", "labels", "target", "outcome"}
 
-
 Fault: TypeAlias = tuple[str, str, str]
 """Where a cell is wrong, what is expected, and what is found there."""
 
@@ -66,6 +65,7 @@ class _Found:
             self.bad.setdefault("type", (place(0, self.name), str(error.found)))
             return
         self.is_coded |= "dictionary" in str(values.type)
+        self.whole &= "duration" not in str(values.type)  # seconds are no ids
         self.rows += len(values)
         self.missing += rows.null_count
 
@@ -293,8 +293,9 @@ class _Found:
         if kind == "number" and self.is_padded and not self.kind:
             return f"it looks like codes, some with zeros before them. If it is: --column {self.name}=category"
         for meaning, (_, remedy) in cells.WRITTEN.items():
-            if not self.kind and kind != "date" and 2 * self.written[meaning] > present:
-                return f"it looks like {meaning}, but its kind is {kind}. {remedy}"
+            right = kind in ("date", *cells.RIGHT.get(meaning, ()))
+            if not self.kind and not right and 2 * self.written[meaning] > present:
+                return f"it looks like {meaning}, but its kind is {kind}. {remedy.replace('NAME', self.name)}"
         return "by its name it may tell a label" if kind in FEATURES and tells_label(self.name, labels) else ""
 
 
