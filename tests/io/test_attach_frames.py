@@ -136,3 +136,17 @@ def test_a_whole_graph_like_an_earlier_one(tmp_path: Path) -> None:
     types = Graph.from_frames({("a", "b"): pd.DataFrame(KNOWS)}, {"a": pd.DataFrame(PEOPLE)})
     again = Graph.from_frames({("a", "b"): edges}, {"a": nodes}, like=types)
     assert again.target("a").feature_names == types.target("a").feature_names
+
+
+def test_columns_that_a_later_graph_encodes_by_its_own_values_are_named(tmp_path: Path) -> None:
+    edges, nodes = pd.DataFrame(KNOWS), pd.DataFrame({"id": list("abcd"), "age": [1.5, None, 3, 4], "x": [1, 2, 3, 5]})
+    graph, older = Graph.from_frames(edges, nodes), nodes.assign(age=nodes.age + 30)
+    DGI(dim=4, epochs=2).fit(graph).save(tmp_path / "run")
+    model = DGI.load(tmp_path / "run")
+    with pytest.warns(InputWarning, match='columns "age" were encoded by this graph\'s values.*like=model.graph_'):
+        model.transform(Graph.from_frames(edges, older))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.transform(graph)
+        model.transform(Graph.from_frames(edges, older, like=model.graph_))
+        model.transform(Graph.from_frames(pd.DataFrame(NEW_KNOWS), older[:2].assign(id=["x", "y"]), attach_to=graph))

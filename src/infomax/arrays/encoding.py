@@ -272,6 +272,11 @@ class Encoding:
         """The names of the features."""
         return [name for column in self.used for name in column.features]
 
+    def differing(self, other: Encoding) -> list[str]:
+        """The columns that become features in another way than the columns of these names do in another encoding."""
+        there = {column.name: (column.kind, column.learnt) for column in other.used}
+        return [column.name for column in self.used if there.get(column.name) != (column.kind, column.learnt)]
+
     def told(self, at: int, more: bool) -> str:
         """What more, or less, of the feature at a position is, in words."""
         for column in self.used:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from infomax.arrays.made import made
 from infomax.arrays.resemblance import resemblance, unlike
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.embeddings import Embeddings
-from infomax.errors import InputError, whole
+from infomax.errors import InputError, InputWarning, whole
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
+from infomax.io.columns import listed
+from infomax.io.record import Record
 from infomax.presets import Preset
 from infomax.training.embed import embedder
 from infomax.training.health import health, spread
@@ -94,9 +97,14 @@ class Fitted:
             raise InputError("graph", expected, found, remedy)
         remedy = "Columns of a table are read as that graph's were with like=model.graph_ (read_graph, from_frames)."
         check_feature_names("features", graph.feature_names, self.feature_names_, remedy)
+        pairs: list[tuple[Record, Record]] = [(graph, self.graph_)]
         for kind, one in self.graph_.others.items() if graph.others else ():
-            names = graph.target(kind).feature_names
-            check_feature_names(f"features of nodes of type {kind}", names, one.feature_names)
+            pairs.append((graph.target(kind), one))
+            check_feature_names(f"features of nodes of type {kind}", pairs[-1][0].feature_names, one.feature_names)
+        encodings = [(here.encoding, there.encoding) for here, there in pairs]
+        if anew := [name for here, there in encodings if here and there for name in here.differing(there)]:
+            told = f"features: the columns {listed(anew)} were encoded by this graph's values, not the training graph's"
+            warnings.warn(f"{told}: its vectors are not comparable. {remedy}", InputWarning, stacklevel=3)
 
     def _own_part(self, own: int | None, hops: int) -> Own | None:
         """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""
