@@ -195,3 +195,11 @@ def test_a_training_that_goes_on_is_resumed_where_it_was_interrupted(tmp_path):
     assert kept.hash_ == whole.model.hash_
     anew = [one.fit_transform(later).vectors for one in (whole.model, DGI(preset=model.preset_, seed=model.seed_))]
     np.testing.assert_array_equal(*anew)  # another fit begins with initial weights
+
+
+def test_an_update_is_shown_in_one_line():
+    graph = line()
+    found = DGI(dim=4, epochs=1).fit(graph).update(tomorrow(graph))
+    for shown in (repr(found), repr(found.changes)):
+        assert "\n" not in shown
+        assert "2 new nodes, 2 gone" in shown

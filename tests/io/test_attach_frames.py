@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from test_faults import told
@@ -117,7 +118,33 @@ def test_what_new_nodes_may_not_say() -> None:
 @pytest.mark.parametrize("kind", [pd.Series, polars.Series])
 def test_a_series_is_no_frame(kind: type) -> None:
     for frames in ((kind([1, 2]), None), (pd.DataFrame(KNOWS), kind([1, 2]))):
-        told(["expected a frame of pandas, polars or pyarrow, found Series"], Graph.from_frames, *frames)
+        told(["frame of pandas, polars or pyarrow, found Series", "() makes one"], Graph.from_frames, *frames)
+
+
+def test_a_lazy_frame_is_none_yet_and_frames_are_no_files() -> None:
+    lazy = polars.DataFrame(KNOWS).lazy()
+    told(["found LazyFrame", "collect() makes one"], Graph.from_frames, lazy)
+    told(["edges: ", "found DataFrame", "Graph.from_frames"], read_graph, pd.DataFrame(KNOWS), pd.DataFrame(PEOPLE))
+
+
+def test_the_index_that_groupby_makes_comes_before_the_columns() -> None:
+    payments = pd.DataFrame({"payer": [1, 1, 2], "payee": [2, 2, 3], "amount": [5, 6, 7]})
+    counts = payments.groupby(["payer", "payee"]).agg(weight=("amount", "count"))
+    graph = Graph.from_frames(counts, pd.DataFrame({"id": [1, 2, 3], "x": [0.5, 1, 2]}))
+    assert graph.adjacency.toarray().tolist() == [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
+    nodes = pd.DataFrame({"who": [3, 2, 1], "team": ["r", "s", "r"], "x": [0.5, 1, 2]}).set_index(["who", "team"])
+    assert Graph.from_frames(counts, nodes, labels="team").ids.tolist() == [3, 2, 1]
+
+
+def test_ids_of_two_types_are_told_with_their_column() -> None:
+    nodes = pd.DataFrame({"city": ["Rome", "Oslo"], "x": [0.5, 1]})
+    parts = ['text ids, as in column "city" of nodes', "found integer ids", "--id COLUMN"]
+    told(parts, Graph.from_frames, pd.DataFrame({"from": [1], "to": [2]}), nodes)
+
+
+def test_a_column_of_empty_lists_is_no_feature() -> None:
+    nodes = pa.table({"id": list("abcd"), "x": [1.0, 2, 3, 5], "v": pa.array([[]] * 4, pa.list_(pa.float64()))})
+    assert Graph.from_frames(pd.DataFrame(KNOWS), nodes).feature_names == ("x",)
 
 
 def test_a_whole_graph_like_an_earlier_one(tmp_path: Path) -> None:

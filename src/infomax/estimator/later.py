@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.table import Patched
 from infomax.embeddings import EmbeddingParts, Embeddings
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 from infomax.estimator.assembly import check_graph
 from infomax.estimator.attaching import KnownGraph, Neighbours
 from infomax.estimator.vectors import Fitted
@@ -50,6 +50,9 @@ class Update:
     kept: Embeddings | EmbeddingParts
     changes: Changes
     computed: int
+
+    def __repr__(self) -> str:
+        return f"Update({self.changes}; computed {self.computed} of {number_of(len(self.kept.ids), 'vector')})"
 
     @cached_property
     def embeddings(self) -> Embeddings:

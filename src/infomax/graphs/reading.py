@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 
+from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.attach import like_known
 from infomax.io.columns import Columns
@@ -94,6 +96,11 @@ def read_graph(
         attach_to: the graph that the tables' nodes are added to.
         like: an earlier graph, by which columns become features, for a model that was fitted to it.
     """
+    tables: dict[str, object] = {"edges": edges, "nodes": nodes}
+    for word, table in tables.items():
+        if not isinstance(table, str | PathLike | None):
+            remedy = "Of frames: Graph.from_frames. Of others: from_arrays, from_scipy, from_networkx or from_pyg."
+            raise InputError(word, "the path of a file or a folder", type(table).__name__, remedy)
     chosen = Columns.of(
         labels, features, ignore, types, columns, id=id, source=source, target=target, weight=weight, groups=groups,
         name=name, edge_type=edge_type, node_type=node_type, edges_as=edges_as,

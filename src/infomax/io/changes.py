@@ -103,6 +103,9 @@ class Changes:
             found |= reached
         return found
 
+    def __repr__(self) -> str:
+        return f"Changes({self})"
+
     def __str__(self) -> str:
         new = int((self.before < 0).sum())
         changed = int((self.features & (self.before >= 0)).sum())

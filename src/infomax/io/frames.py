@@ -151,9 +151,14 @@ def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Sourc
     pyarrow, _ = parquet.need_pyarrow(Path(name))
     is_frame = hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__dataframe__")
     if not is_frame or hasattr(frame, "to_frame"):  # a series
-        raise InputError(name, "a frame of pandas, polars or pyarrow", type(frame).__name__)
+        makes = ("collect", "reset_index", "to_frame")  # of a lazy frame, of series of pandas and of polars
+        how = next((f"Its method {word}() makes one." for word in makes if hasattr(frame, word)), "")
+        raise InputError(name, "a frame of pandas, polars or pyarrow", type(frame).__name__, how)
     remedy = "Give each column its name and one type, as column.astype(str) does, or leave it out."
     with readable(Path(name), "columns that Arrow can hold, each of one type", remedy):
+        levels = list(frame.index.names) if hasattr(frame, "reset_index") else [None]
+        if None not in levels and not set(levels) & set(frame.columns):
+            frame = frame.reset_index()  # as after groupby: pyarrow would set them behind the other columns
         table = pyarrow.table(frame)
         plain = pyarrow.table([_plain(column) for column in table.columns], names=table.column_names)
     return Source([Path(name)], columns or Columns(), plain)

@@ -22,7 +22,7 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     if faults:
         remedy = "Correct it, or say what the column is: --column NAME=KIND (in Python: columns={NAME: KIND})."
         for pattern, how in WRITTEN.values():
-            if any(re.match(pattern, found.strip('"')) for _, _, found in faults):
+            if any(re.match(pattern, found.strip('"')) for _, _, found in faults if found.startswith('"')):
                 remedy = f"{how}. {remedy}"
         fault = faults[0]
         if all(expected == EXPECTED["type"] for _, expected, _ in faults):

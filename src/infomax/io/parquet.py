@@ -206,7 +206,7 @@ class ArrowBlock(Block):
             row = int(np.argmax(lengths != width))
             expected = f"a list of {number_of(width, 'number')}, as in the rows before"
             raise InputError(self.place(row, column), expected, number_of(lengths[row], "number"))
-        return _floats(values.flatten()).reshape(-1, width)
+        return _floats(values.flatten()).reshape(len(values), width)
 
 
 def arrow_column(values: NDArray[Any]) -> Any:

@@ -74,8 +74,11 @@ def _kind(integers: bool) -> str:
 def refuse_other_type(edges: Source, nodes: Source, *, of_edges: bool, of_nodes: bool) -> None:
     """Refuse ids of edges of another type than those of nodes, by whether they are integers; text has no types."""
     if not edges.lines and not nodes.lines and of_edges != of_nodes:
-        remedy = "Give the id columns of both files one type."
-        raise InputError(str(edges.path), f"{_kind(of_nodes)}, as in {nodes.path}", _kind(of_edges), remedy)
+        column = nodes.columns.identifier(nodes.path, nodes.names)
+        expected = f"{_kind(of_nodes)}, as in column {shorten(column)} of {nodes.path}"
+        remedy = "Give the id columns of both one type (pandas: column.astype(str)). "
+        remedy += "Are ids in another column? --id COLUMN (in Python: id=)."
+        raise InputError(str(edges.path), expected, _kind(of_edges), remedy)
 
 
 _SIDES = re.compile(
