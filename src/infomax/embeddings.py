@@ -161,9 +161,13 @@ class Searched:
         return find_row(self._rows(node_id), node_id, self.ids, self.node_names)
 
     def neighbours(self, node_id: Hashable, k: int = 10) -> list[tuple[Any, float]]:
-        """The ``k`` nodes most similar to a node by cosine, without itself; ties in input order.
+        """The nodes most similar to a node by cosine, without itself, as (id, cosine); ties in input order.
 
         The search is exact, but for that of an index. A vector of zeros has similarity 0 to all others.
+
+        Args:
+            node_id: the id of the node, or its name.
+            k: how many nodes.
         """
         if k < 1:
             return []
@@ -171,7 +175,12 @@ class Searched:
         return list(zip(self.ids[rows[0]].tolist(), cosine[0].tolist(), strict=True))
 
     def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
-        """As `neighbours`, of several nodes by their rows ``[n]``: the rows and the cosines ``[n, k]``."""
+        """As `neighbours`, of several nodes: the rows ``[n, k]`` and the cosines ``[n, k]``.
+
+        Args:
+            rows: ``[n]``, the rows of the nodes.
+            k: how many neighbours of each.
+        """
         queries, some = self.vectors_of(rows), [slice(first, first + BLOCK) for first in range(0, len(rows), BLOCK)]
         found = [pair for part in some for pair in nearest(queries[part], rows[part], row_blocks(self.vectors), k)]
         return np.array([near for near, _ in found]), np.array([cosine for _, cosine in found]).clip(-1, 1)
@@ -266,8 +275,11 @@ class Embeddings(Searched):
 
         Parquet has the columns ``id``, ``name`` where nodes have names, and ``vector``, a fixed-size list of float32;
         csv and tsv have ``d0, d1, ...`` in its place. An npz has the arrays ``ids``, ``vectors`` and ``node_names``, an
-        npy the vectors alone. A kv is the text format of word2vec, which gensim and others read. Text takes long,
-        and tells its progress.
+        npy the vectors alone. A kv is the text format of word2vec, which gensim and others read.
+
+        Args:
+            path: the file, .parquet, .npz, .npy, .csv, .tsv or .kv.
+            progress: is told the number of nodes done where text is written, which takes long.
         """
         files.write_vectors(self.ids, self.vectors, Path(path), self.node_names, self.model, progress)
 

@@ -18,6 +18,12 @@ class InputError(ValueError):
     """A mistake in the input, reported to the person who made it.
 
     The message reads ``WHERE: expected EXPECTED, found FOUND. REMEDY``; the command line prints it and exits with 2.
+
+    Args:
+        where: the file, line and column, or the argument.
+        expected: what should be there.
+        found: what is there.
+        remedy: what to do, in sentences.
     """
 
     def __init__(self, where: str, expected: str, found: str, remedy: str = "") -> None:

@@ -42,18 +42,26 @@ from infomax.training.resuming import Pause, pausing, preset_begun, resume
 class DGI(Later, Parameters):
     """Deep Graph Infomax: learns one vector per node, without labels.
 
+    >>> model = DGI(dim=64).fit(graph)
+    >>> embeddings = model.transform(graph)
+    >>> embeddings.vectors  # [N, 64]
+    >>> model.save("run")
+
     Args:
         dim: width of the vectors; the ``"patches"`` preset makes them twice as wide. None takes the preset's.
         preset: ``"auto"`` (many graphs if there are several; the whole graph if it fits into memory; else batches),
-            ``"whole-graph"``, ``"batches"``, ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, or your own `Preset`.
-            Every argument below that is None is taken from it.
+            ``"whole-graph"``, ``"batches"``, ``"mean-pool"``, ``"patches"``, ``"many-graphs"``, for several types of
+            nodes ``"types"`` and ``"type-batches"``, or your own `Preset`. Every argument below that is None is taken
+            from it.
         views: the regime, such as `WholeGraph`; this and the next five are parts, see `Preset`.
         encoder: makes one vector per node.
         corruption: makes the negative of a view.
         readout: sums the vectors of a view up.
         discriminator: scores vectors against the summary.
         objective: makes the loss of the scores.
-        scale: ``"auto"``, ``"rows"``, ``"columns"`` or ``"none"``; see `Scaler`.
+        scale: how features are scaled: ``"rows"`` (each sums to 1), ``"columns"`` (mean 0, deviation 1; sparse ones are
+            only divided), ``"none"``, or ``"auto"``: rows if nothing is negative and at most half of the entries are
+            not zero, else columns; positions and encoded columns are left as they are.
         lr: Adam's learning rate.
         epochs: number of epochs; the last weights are kept. With ``patience`` as well, the most epochs. In batches an
             epoch is one step. 0 is Random-Init: an encoder with its initial weights.
@@ -64,7 +72,7 @@ class DGI(Later, Parameters):
             then so much wider. It helps where neighbours differ; 0 switches it off. None: none, but with "auto"
             128 where neighbours resemble each other no more than random pairs do.
         seed: seed of the initial weights and of all other random draws.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"``...
+        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``...; ``"auto"`` takes a GPU where there is one.
 
     Attributes:
         model_: the trained `Model` (encoder, readout, discriminator).
@@ -185,11 +193,21 @@ class DGI(Later, Parameters):
         return training, preset, scaler
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
-        """Fit to a graph and return its vectors."""
+        """Fit to a graph and return its vectors ``[N, d]``.
+
+        Args:
+            graph: the graph.
+            y: not used; part of scikit-learn's signature.
+        """
         return self.fit(graph).transform(graph)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write a run folder, which has all that embedding and evaluation need."""
+        """Write a run folder, which has all that embedding and evaluation need.
+
+        Args:
+            folder: the run folder.
+            overwrite: replace the model that is in the folder; else a folder with a model is refused.
+        """
         self._check_fitted()
         path = Path(folder)
         with runs.locked(path):
@@ -205,9 +223,13 @@ class DGI(Later, Parameters):
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", moved_to: str | Path | None = None, **own: Part) -> Self:
-        """Read a run folder; pass your own parts by name, as ``encoder=...``.
+        """Read a run folder.
 
-        ``moved_to`` is where the graph folder that it was trained on is now, if that has moved.
+        Args:
+            folder: the run folder; of several types of nodes, that of one type.
+            device: where it computes vectors, as in `DGI`.
+            moved_to: where the graph folder that it was trained on is now, if that has moved.
+            own: your own parts by name, as ``encoder=...``: a run folder has only their names.
         """
         path = Path(folder)
         run = model_file.read(path)

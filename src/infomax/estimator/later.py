@@ -139,9 +139,14 @@ class Later(Fitted):
         return self.vectors(None if features is None else [features], [neighbours])[0]  # type: ignore[no-any-return]
 
     def vectors(self, features: Any, neighbours: Sequence[Neighbours]) -> NDArray[np.float32]:
-        """As `vector`, of M new nodes at once, ``[M, d]``: a row of features and the neighbours of each.
+        """Compute the vectors ``[M, d]`` of M new nodes at once, each as `vector` does.
 
         New nodes that are joined to each other are attached by `infomax.read_graph`.
+
+        Args:
+            features: for each new node what `vector` takes, as a list or as an array ``[M, F]``. None where the model
+                was fitted without features.
+            neighbours: for each new node what `vector` takes.
         """
         self._check_fitted()
         if self._known is None or self._known.graph is not self.graph_:

@@ -153,9 +153,16 @@ class Fitted:
         half: bool = False,
         **options: Any,
     ) -> None:
-        """Write the vectors of a graph folder to a file or a folder of parts; ``progress=`` is told the nodes done.
+        """Write the vectors of a graph folder without holding all of them in memory.
 
-        Of parts that are there already all bytes are checked; with ``check=False`` only their footers.
+        Args:
+            graph: a graph that `Graph.open` opened.
+            out: a .parquet or .npy, or a folder of parts. Parts that are there already are not made again.
+            smooth: as in `transform`.
+            own: as in `transform`.
+            half: write half precision.
+            options: ``progress``, which is told the nodes done; ``check=False`` to check only the footers of parts that
+                are there, not all bytes.
         """
         self._check_fitted()
         self._check_features(graph)

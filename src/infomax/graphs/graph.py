@@ -64,7 +64,7 @@ class Graph(Record):
         raise InputError("graph", "an array with one row per node", "a Graph, which cannot be cut into rows", remedy)
 
     def paths(self, paths: Iterable[str] | None = None, hops: int = 2) -> dict[str, int]:
-        """The paths from the nodes of its type, each with the number of features at its end.
+        """The paths from the nodes of its type, each with the number F of features at its end.
 
         Args:
             paths: names such as paper-author-paper. None finds those that end at a type with features that were not
@@ -96,6 +96,10 @@ class Graph(Record):
         """The graph without a random share of its edges, which become ``held_out``.
 
         Positions and degree features are made anew. Nodes may become isolated. A graph folder is read into memory.
+
+        Args:
+            share: the share to take out, such as 0.1.
+            seed: decides which edges are drawn.
         """
         if self.held_out is not None:
             raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
@@ -122,13 +126,18 @@ class Graph(Record):
         directed: bool | None = None,
         columns: Mapping[str, str] | Sequence[str] = (),
     ) -> Graph:
-        """A graph from NetworkX: node attributes are features, those named in ``labels`` are labels.
+        """A graph from NetworkX; attributes of nodes are features, encoded as the columns of a table are.
 
-        Attributes that are not all numbers are encoded as the columns of a table are, and ``columns`` says what they
-        are, as in `infomax.read_graph`. Those named in ``ignore`` are not read, and that of ``name`` holds the names to
-        show beside ids. Attributes that are called ``label:NAME`` are labels and ``split:NAME`` splits, without being
-        named, and ``graph:name`` tells the graph of a node, of several. With ``directed`` the directions are kept, and
-        an undirected edge runs both ways; None: as in the graph itself.
+        Attributes that are called ``label:NAME`` are labels and ``split:NAME`` splits, without being named, and
+        ``graph:name`` tells the graph of a node, of several. The attribute ``weight`` of an edge is its weight.
+
+        Args:
+            graph: the graph of NetworkX.
+            labels: names of attributes that are labels.
+            ignore: names of attributes that are not read.
+            name: the attribute that holds names, which are shown beside ids.
+            directed: keep the directions; an undirected edge then runs both ways. None: as in the graph itself.
+            columns: what attributes are, by their names, as in `infomax.read_graph`.
         """
         chosen = Columns.of(labels, None, ignore, columns=columns, name=name)
         return cls.of(from_attributes(Attributed.of(graph), chosen, directed))
@@ -138,8 +147,12 @@ class Graph(Record):
         """A graph from a PyG ``Data``: x, edge_index, edge_weight, y and the three masks; a ``Batch`` gives groups.
 
         A ``HeteroData`` gives a graph of several types; a relation ``rev_NAME`` is left out where it is NAME backwards.
-        Features are stored sparse where less than a tenth of them is not zero. Where masks have the shape ``[N, k]``,
-        ``split`` names the column to take.
+        Features are stored sparse where less than a tenth of them is not zero.
+
+        Args:
+            data: the ``Data``, ``Batch`` or ``HeteroData``.
+            directed: keep the directions.
+            split: where masks have the shape ``[N, k]``, the column to take.
         """
         return cls.of(pyg.from_pyg(data, directed, split))
 
@@ -196,5 +209,9 @@ class Graph(Record):
         """Write the graph under a name that `infomax.read_graph` reads: the extension tells the format.
 
         >>> graph.save("g.npz")  # or g.graphml, edges.csv,nodes.csv, a folder of tables, or a graph folder: big.graph
+
+        Args:
+            path: the file, the two tables or the folder.
+            progress: is told how much is done.
         """
         write_graph(self, path, progress)

@@ -146,7 +146,14 @@ class Record:
     def replace(
         self, *, adjacency: Any = None, directed: bool | None = None, features: Features | None = None, **fields: Any
     ) -> Self:
-        """The same graph with another clean adjacency matrix ``[N, N]``, other features ``[N, F]``, other fields."""
+        """The same graph with some things replaced; what is None stays.
+
+        Args:
+            adjacency: ``[N, N]`` CSR, without self-loops, zeros and duplicates; symmetric unless directed.
+            directed: whether edges have directions.
+            features: ``[N, F]``, dense or CSR.
+            fields: other fields by name, such as ``labels`` and ``splits``.
+        """
         if adjacency is not None or directed is not None:
             matrix = self.adjacency if adjacency is None else adjacency
             fields["edges"] = Adjacency(matrix, self.directed if directed is None else directed)
@@ -264,9 +271,21 @@ class Record:
         node_names: ArrayLike | None = None,
         encoding: Encoding | None = None,
     ) -> Self:
-        """A graph from a scipy matrix ``[N, N]`` (``A[i, j]``: the edge i -> j); the rest as in `from_arrays`.
+        """A graph from a scipy matrix.
 
-        With ``binary`` every entry counts as 1, however often it is listed.
+        Args:
+            adjacency: ``[N, N]``, ``A[i, j]`` is the weight of the edge i -> j.
+            features: as in `from_arrays`.
+            directed: as in `from_arrays`.
+            binary: let every entry count as 1, however often it is listed.
+            ids: ``[N]`` integers or text, unique; None: the numbers from 0.
+            feature_names: F names; None: x0, x1, ...
+            labels: name -> ``[N]`` or ``[N, C]``, as in `Graph`.
+            splits: name -> ``[N]`` bool, as in `Graph`.
+            groups: ``[N]`` integers, the graph of each node where there are several.
+            held_out: ``[2, H]`` rows, edges that are set aside.
+            node_names: ``[N]`` text, shown beside the ids.
+            encoding: how the features were made of columns, as in `Graph`.
         """
         shape: tuple[int, ...] = getattr(adjacency, "shape", ())
         if len(shape) != 2 or shape[0] != shape[1]:
