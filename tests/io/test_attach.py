@@ -196,10 +196,6 @@ REFUSED = {
         ['edges.csv, line 3, column "target": ', "of the known graph, or listed in", 'found "z"'],
     ),
     "missing column": ({"nodes": {"id": ["m", "n"], "x": [1, 2]}}, ["nodes.csv: ", 'feature columns "y"']),
-    "reordered columns": (
-        {"nodes": {"id": ["m", "n"], "y": [1, 2], "x": [3, 4]}},
-        ["nodes.csv: ", "'y' where 'x' should be"],
-    ),
     "no features": ({"nodes": {"id": ["m", "n"]}}, ["nodes.csv: ", 'feature columns "x", "y"']),
     "no node table": ({"nodes": {}}, ["edges.csv: ", "a node table beside it", "only the edge table"]),
     "no new node": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+import networkx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -177,3 +178,48 @@ def test_columns_that_a_later_graph_encodes_by_its_own_values_are_named(tmp_path
         model.transform(graph)
         model.transform(Graph.from_frames(edges, older, like=model.graph_))
         model.transform(Graph.from_frames(pd.DataFrame(NEW_KNOWS), older[:2].assign(id=["x", "y"]), attach_to=graph))
+
+
+def test_features_are_found_by_their_names_in_any_order(tmp_path: Path) -> None:
+    edges, nodes = (
+        pd.DataFrame({"source": ["a"], "target": ["b"]}),
+        pd.DataFrame({"id": ["a", "b"], "x": 1, "y": [2, 3]}),
+    )
+    graph, turned = Graph.from_frames(edges, nodes), nodes[["y", "id", "x"]]
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+    turned.to_csv(tmp_path / "nodes.csv", index=False)
+    turned.to_parquet(tmp_path / "nodes.parquet")
+    network = networkx.Graph([("a", "b")])
+    networkx.set_node_attributes(network, turned.set_index("id").to_dict("index"))
+    networkx.write_graphml(network, tmp_path / "g.graphml")
+    laters = [read_graph(tmp_path / "edges.csv", tmp_path / f"nodes.{kind}", like=graph) for kind in ("csv", "parquet")]
+    for later in (
+        *laters,
+        read_graph(tmp_path / "g.graphml", like=graph),
+        Graph.from_frames(edges, turned, like=graph),
+    ):
+        assert later.feature_names == ("x", "y")
+        np.testing.assert_array_equal(later.features, graph.features)
+    new = pd.DataFrame({"y": [5], "x": [4], "id": ["c"]})
+    grown = Graph.from_frames(pd.DataFrame({"source": ["c"], "target": ["a"]}), new, attach_to=graph)
+    assert grown.features[2].tolist() == [4, 5]
+
+
+def test_graphml_is_encoded_as_an_earlier_graph_was(tmp_path: Path) -> None:
+    for name, start, other in (("first", 0, "Oslo"), ("second", 100, "Bonn")):
+        network = networkx.cycle_graph(6)
+        cities = ("Rome", other, "Rome", "Oslo", "Rome", "Oslo")
+        for node, city in enumerate(cities):
+            network.nodes[node].update(age=node + start, city=city)
+        networkx.write_graphml(network, tmp_path / f"{name}.graphml")
+    graph = read_graph(tmp_path / "first.graphml")
+    later = read_graph(tmp_path / "second.graphml", like=graph)
+    assert later.feature_names == graph.feature_names == ("age", "city=Oslo", "city=Rome")
+    deviation = np.arange(6).std()
+    np.testing.assert_allclose(later.features[:, 0] - graph.features[:, 0], 100 / deviation, rtol=1e-5)
+    assert later.features[1, 1:].tolist() == [0, 0]  # Bonn, which was never seen
+    both = read_graph(tmp_path)  # many graphs: the first is learnt from
+    np.testing.assert_array_equal(both.features, np.concatenate([graph.features, later.features]))
+    networkx.set_node_attributes(network, "old", "age")
+    networkx.write_graphml(network, tmp_path / "bad.graphml")
+    told(["bad.graphml", 'node "0"', 'attribute "age"', "old"], read_graph, tmp_path / "bad.graphml", like=graph)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from infomax.arrays.cells import UnreadableError
 from infomax.arrays.encoding import EXPECTED, Encoding
 from infomax.arrays.sparsity import stack
 from infomax.arrays.survey import Survey
@@ -63,13 +64,16 @@ def from_attributes(graph: Attributed, chosen: Columns, directed: bool | None, w
     splits = [one for one in names if isinstance(one, str) and one.startswith(SPLIT)]
     grouped = GROUPS in names and GROUPS not in wanted
     others = {*wanted, *marked, *splits, named, *([GROUPS] if grouped else [])}
-    features = [one for one in names if one not in others]
+    left = [one for one in names if one not in others]
+    features = (
+        left if chosen.learns else [one for one in chosen.features or () if one in left]
+    )  # as in an earlier graph
     columns = {one: [attributes.get(one) for _, attributes in nodes] for one in names if one in others}
     position = {node: row for row, (node, _) in enumerate(nodes)}
     used = dict.fromkeys(one for *_, attributes in links for one in attributes)
     warn_unused(where, [one for one in used if one != "weight"], "edge attributes")
     own = [one for one in wanted if one in names]
-    found, encoding, called = _encoded(nodes, features, {*unset}, chosen.kinds, [*own, *marked], named)
+    found, encoding, called = _encoded(nodes, features, {*unset}, chosen, [*own, *marked], named)
     if called != named:
         named, columns = called, columns | {called: [attributes.get(called) or "" for _, attributes in nodes]}
     record = Record.from_arrays(
@@ -95,22 +99,28 @@ def _encoded(
     nodes: list[tuple[Any, dict[Any, Any]]],
     names: list[Any],
     unset: set[str],
-    kinds: Mapping[str, str],
+    chosen: Columns,
     labels: Sequence[str],
     name: str | None,
 ) -> tuple[Any, Encoding | None, str | None]:
     """The features ``[N, F]`` of attributes, how they were made if not of numbers, and the attribute of node names."""
     try:
-        if not names or not kinds:
+        if chosen.encoding is None and not (names and chosen.kinds):
             return _features(nodes, names, unset) if names else None, None, name
     except NotNumbersError:
-        if find_spec("pyarrow") is None:
+        if find_spec("pyarrow") is None or not chosen.learns:
             raise
     table = {
         str(one): _arrow(str(one), [attributes.get(one, 0 if one in unset else None) for _, attributes in nodes])
         for one in names
     }
-    survey, seen = Survey(list(table), kinds, labels), f"{SPLIT}seen"
+    if chosen.encoding is not None:
+        try:
+            return stack([chosen.encoding.transform(table)]), chosen.encoding, name
+        except UnreadableError as error:
+            where = f"node {shorten(nodes[error.row][0])}, attribute {shorten(error.column)}"
+            raise InputError(where, error.expected, error.found) from None
+    survey, seen = Survey(list(table), chosen.kinds, labels), f"{SPLIT}seen"
     rows = [row for row, (_, attributes) in enumerate(nodes) if attributes.get(seen)] or [*range(len(nodes))]
     survey.add(
         {one: values.take(rows) for one, values in table.items()},

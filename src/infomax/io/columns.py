@@ -245,7 +245,8 @@ class Columns:
             features = (others.keys() - found.annotations) | self.kinds.keys()
         else:
             features = self._features_there(path, others)
-        return found._replace(features=[name for name in others if name in features])
+        ordered = others if self.learns or self.features is None else self.features  # as in an earlier graph
+        return found._replace(features=[name for name in ordered if name in features])
 
     def identifier(self, path: Path, names: Sequence[str]) -> str:
         """The column of ids of a node table."""
