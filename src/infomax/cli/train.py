@@ -100,7 +100,11 @@ class Schedule:
     ] = None
     batch: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Nodes per step, in batches or patches.  [default: 16384 or 256]", min=1),
+        typer.Option(
+            metavar="N",
+            help="Nodes per step, in batches or patches.  [default: 16384, of several types 2048; 256 patches]",
+            min=1,
+        ),
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Decides the first weights and every corruption.")] = 0
     runs: Annotated[
