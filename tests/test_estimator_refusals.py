@@ -46,7 +46,7 @@ def test_other_features_are_refused_by_name(graph, change, message):
 )
 def test_patches_that_name_no_sizes_take_the_memory_of_those_that_do(views, graph, monkeypatch):
     asked = []
-    monkeypatch.setattr(room, "require", lambda needed, device, processes=1: asked.append(needed))
+    monkeypatch.setattr(room, "require", lambda needed, device, *further: asked.append(needed))
     for made in (partial(Patches, fan_out=(10, 10, 25), batch=256), views):
         DGI(dim=4, preset="patches", views=made, epochs=0).fit(graph)
     assert asked[0] == asked[1]

@@ -16,7 +16,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 from shell import infomax, refused, write_graph
 
-from infomax import DGI, Embeddings, Graph
+from infomax import DGI, Embeddings, Graph, machine
 from infomax.arrays import parquet_columns as columns
 from infomax.evaluation import clustering
 from infomax.reports import analysis, comparison
@@ -207,6 +207,20 @@ def test_neighbours_are_searched_on_disk(place: Path, tmp_path: Path, monkeypatc
     assert infomax("neighbours", place / "run", "007", "-k", 3).out == indexed.out
     assert infomax("neighbours", place / "run", "007", "-k", 3, "--exact").out == expected.out
     refused(infomax("neighbours", place / "run", "008"), "one of 60 ids", "Did you mean")
+
+
+def test_what_does_not_fit_into_memory_says_what_would(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = tmp_path / "parts"
+    assert infomax("embed", place / "run", "--out", parts).code == 0
+    monkeypatch.setattr(machine, "free_bytes", lambda: 1000)
+    csv, near = tmp_path / "v.csv", tmp_path / "near.csv"
+    remedy = "Embed to a .parquet, an .npy or a folder, which takes less; or allow more memory."
+    refused(infomax("embed", place / "run", "--device", "cpu", "--out", csv), "memory (cpu)", remedy)
+    remedy = "Ask for some nodes: --nodes FILE; or allow more memory."
+    refused(infomax("neighbours", parts, "--all", "--out", near), "neighbours --all: expected", remedy)
+    assert [*tmp_path.iterdir()] == [parts]
 
 
 def test_map_and_report_of_a_sample_say_so(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,6 +150,8 @@ def test_a_bad_word_to_train(folder, tmp_path, monkeypatch, words, parts):
 def test_more_memory_needed_than_there_is(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(room, "available_bytes", lambda device: 200_000)
     refused(train(folder, tmp_path / "run", "--dim", 4096), "memory (cpu)", " free for this graph", "200.0 kB", "--dim")
+    batches = infomax("train", folder, "--labels", "kind", "--out", tmp_path / "run", "--preset", "batches")
+    refused(batches, "memory (cpu)", "Lower --dim or --batch, or allow more memory.")
     assert not (tmp_path / "run").exists()
 
 
@@ -164,6 +166,15 @@ def finished(folder, tmp_path_factory):
 def run(finished, tmp_path):
     """A copy that may be harmed."""
     return shutil.copytree(finished, tmp_path / "run")
+
+
+def test_more_memory_needed_than_there_is_to_embed(run, tmp_path, monkeypatch):
+    """The width is that of the run: the message names no option that embed does not have."""
+    monkeypatch.setattr(room, "available_bytes", lambda device: 200)
+    outcome = infomax("embed", run, "--smooth", 2, "--out", tmp_path / "v.csv")
+    refused(outcome, "memory (cpu)", "found 200 B. Allow more memory.")
+    assert "--dim" not in outcome.err
+    assert not (tmp_path / "v.csv").exists()
 
 
 @pytest.fixture

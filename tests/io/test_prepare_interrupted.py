@@ -19,9 +19,9 @@ import pytest
 from pyarrow import parquet
 from test_prepare import same
 
-from infomax import Graph, InputError, read_graph
+from infomax import Graph, InputError, machine, read_graph
 from infomax.arrays.integrity import CHECKED
-from infomax.io.prepare import database, prepare
+from infomax.io.prepare import database, prepare, stages
 from infomax.io.prepare.database import Database
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
@@ -85,6 +85,25 @@ def test_a_signal_stops_the_database_as_its_handler_says(tmp_path: Path, of: str
     with pytest.raises(KeyboardInterrupt):
         begin[of]()
     work.close()
+
+
+@pytest.mark.parametrize(("free", "asked", "limit"), [(5e8, None, 4e8), (1e11, None, 4e9), (5e8, 10**9, 1e9)])
+def test_it_works_in_the_memory_that_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, asked: int | None, limit: float
+) -> None:
+    """A container with less than the usual 4 GB would end the process, which could say nothing."""
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    limits = []
+
+    class Noted(Database):
+        def __init__(self, folder: Path, memory: int) -> None:
+            limits.append(memory)
+            super().__init__(folder, memory)
+
+    monkeypatch.setattr(machine, "free_bytes", lambda: int(free))
+    monkeypatch.setattr(stages, "Database", Noted)
+    prepare(tmp_path / "edges.csv", out=tmp_path / "g.graph", memory=asked)
+    assert limits == [limit]
 
 
 def test_a_fault_that_is_found_after_an_interruption_is_told_in_the_same_words(tmp_path: Path) -> None:

@@ -212,7 +212,8 @@ def _all(searched: Any, k: int, use_index: bool | None, device: str) -> Iterator
     from infomax.kernels.device import choose_device
 
     place, (n, width) = choose_device(device), searched.vectors.shape
-    require_room(12 * n * (width + k), "hold all of its vectors and neighbours")
+    remedy = "Ask for some nodes: --nodes FILE; or allow more memory."
+    require_room(12 * n * (width + k), "hold all vectors and neighbours", remedy, "neighbours --all")
     vectors = searched.vectors[:]
     with show.Steps("neighbours", n) as steps:
         if use_index is False or (use_index is None and (n <= EXACT or place.type == "cuda")):

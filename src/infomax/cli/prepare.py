@@ -28,7 +28,10 @@ def prepare(
     labels: Labels = None,
     directed: Directed = None,
     half: Annotated[bool, typer.Option("--half", help="Store features in half precision, half the bytes.")] = False,
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory to work in, about.")] = "4GB",
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Memory to work in, about.  [default: 4GB, or 80% of what is free]"),
+    ] = None,
     columns: dict[str, Any],
 ) -> None:
     """Make a graph folder from tables that need not fit into memory.
@@ -40,7 +43,7 @@ def prepare(
     from infomax.io.prepare import prepare as write
 
     began = time.monotonic()
-    size = _bytes(memory)
+    size = None if memory is None else _bytes(memory)
     with show.Steps("prepare", None, "Go on with the same command.") as steps:
         write(
             edges, nodes, out=out, labels=labels or (), directed=bool(directed), half=half, memory=size,

@@ -42,7 +42,9 @@ def assemble(
     numbers it computes, which decides about kernels; None: by the preset. ``scaler`` is that of a training that goes
     on.
     """
-    room.require(preset.bytes(graph, device), device, ranks.on_this_host)
+    smaller = "--dim or --batch" if preset.regime in (Batches, Patches) else "--dim"
+    remedy = f"Lower {smaller}, or allow more memory."
+    room.require(preset.bytes(graph, device), device, ranks.on_this_host, remedy)
     if not graph.splits.get("seen", np.True_).any():
         raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
     model = build(preset, graph.num_features, generators(seed, device)[0]).to(device)

@@ -17,7 +17,7 @@ def available_bytes(device: torch.device) -> int:
     return machine.free_bytes()
 
 
-def require(needed: int, device: torch.device, processes: int = 1) -> None:
+def require(needed: int, device: torch.device, processes: int = 1, remedy: str = "Allow more memory.") -> None:
     """Raise InputError if the bytes needed are not free on the device; main memory is shared by several processes."""
     free = available_bytes(device)
     needed *= 1 if device.type == "cuda" else processes
@@ -26,5 +26,5 @@ def require(needed: int, device: torch.device, processes: int = 1) -> None:
             f"memory ({device.type})",
             f"{size(needed)} free for this graph at this width",
             size(free),
-            "Lower the dimension (--dim), or allow more memory.",
+            remedy,
         )

@@ -233,7 +233,9 @@ def embedder(
     """
     if graph.table.mapped:
         n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
-        room.require(memory.stored_bytes(graph) + 4 * n * recipe.width, cpu)
+        all_at_once = "Embed to a .parquet, an .npy or a folder, which takes less; or allow more memory."
+        remedy = all_at_once if rows is None else "Allow more memory."
+        room.require(memory.stored_bytes(graph) + 4 * n * recipe.width, cpu, remedy=remedy)
         # Some rows are read by a CPU, which does not need the others.
         place = cpu if rows is not None and not recipe.smooth else device_for_folder(graph, device)
         return Embedder(recipe, OnDisk(graph, recipe, Backend.of_embedding(place, numbers or n * recipe.width)))

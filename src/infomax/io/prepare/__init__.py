@@ -8,6 +8,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
+from infomax import machine
 from infomax.errors import InputError, other_extension
 from infomax.io import text
 from infomax.io.atomic import locked, make_folder, refuse_existing, writable
@@ -20,7 +21,10 @@ from infomax.progress import Progress, silent
 
 __all__ = ["prepare"]
 
-MEMORY = 4 << 30
+MEMORY = 4 * 10**9
+"""Bytes to work in where the caller names none and as many are free."""
+FREE = 0.8
+"""The share of the free memory to work in where that is less."""
 
 
 def prepare(
@@ -30,7 +34,7 @@ def prepare(
     out: str | Path,
     directed: bool = False,
     half: bool = False,
-    memory: int = MEMORY,
+    memory: int | None = None,
     progress: Progress = silent,
     **columns: Any,
 ) -> None:
@@ -46,7 +50,7 @@ def prepare(
         out: the folder to write.
         directed: keep the arrows.
         half: store features in half precision.
-        memory: bytes to work in, about.
+        memory: bytes to work in, about. None: 4 GB, or 80 % of the free memory where that is less.
         progress: called after each stage.
         columns: labels, features, ignore, columns, id, name, source, target, weight, types,
             edge_type, node_type and edges_as as in `infomax.read_graph`.
@@ -60,6 +64,7 @@ def prepare(
         found = f"one with {' and '.join(sorted(odd))} in it"
         raise InputError(str(place), "a path that DuckDB can open", found, "Choose another place.")
     tables = _tables(edges, nodes, chosen)
+    memory = memory or min(MEMORY, int(FREE * machine.free_bytes()))
     make_folder(work)
     with locked(work.with_name(f"{work.name}.lock"), place), writable(place, "a place where a folder can be written"):
         try:
