@@ -95,19 +95,23 @@ def test_interrupted_then_killed_then_resumed_ends_in_the_same_bytes(folder, who
     assert not (run / CHECKPOINT).exists()
 
 
-def test_a_terminated_command_leaves_no_half_written_file(folder, tmp_path):
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_terminated_command_leaves_no_half_written_file(folder, tmp_path, name, code):
+    if not hasattr(signal, name):
+        pytest.skip(f"needs {name}")
     run, place = tmp_path / "run", tmp_path / "place"
     place.mkdir()
     assert infomax(*words(folder, run, "--epochs", 1)).code == 0
-    script = """
+    script = f"""
 import os, signal
 from infomax.cli import main
-os.fsync = lambda file: os.kill(os.getpid(), signal.SIGTERM)  # while the hidden file is there
+signal.signal(signal.{name}, signal.SIG_DFL)  # nohup may have started the tests
+os.fsync = lambda file: os.kill(os.getpid(), signal.{name})  # while the hidden file is there
 main()
 """
     command = [sys.executable, "-c", script, "embed", run, "--out", place / "v.csv"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", "")
     assert list(place.iterdir()) == []
 
 
@@ -151,8 +155,24 @@ def test_resume_refuses_a_finished_run_of_another_graph_or_of_other_settings(fol
     assert (run / MODEL).read_bytes() == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_at_the_end_of_an_epoch_unless_it_was_the_last(number, capsys):
+@pytest.fixture
+def hangup():
+    """SIGHUP, where there is one, as a terminal starts a command: not ignored."""
+    number = getattr(signal, "SIGHUP", None) or pytest.skip("needs SIGHUP")
+    before = signal.signal(number, signal.SIG_DFL)
+    yield number
+    signal.signal(number, before)
+
+
+def test_a_closed_terminal_stops_a_command_unless_nohup_started_it(hangup):
+    assert show.stops() == [signal.SIGINT, signal.SIGTERM, hangup]
+    signal.signal(hangup, signal.SIG_IGN)
+    assert show.stops() == [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_stops_at_the_end_of_an_epoch_unless_it_was_the_last(name, capsys, request):
+    number = request.getfixturevalue("hangup") if name == "SIGHUP" else getattr(signal, name)
     record, before = SimpleNamespace(loss=0.5), signal.getsignal(number)
 
     def signalled(finished):
@@ -164,6 +184,6 @@ def test_a_signal_stops_at_the_end_of_an_epoch_unless_it_was_the_last(number, ca
     assert capsys.readouterr().err == ""
     with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit) as ended:
         signalled(finished=False)
-    assert number == signal.SIGINT or ended.value.code == 143
+    assert number == signal.SIGINT or ended.value.code == 128 + number
     assert capsys.readouterr().err == "infomax: stopped after epoch 7. Go on.\n"
     assert signal.getsignal(number) == before

@@ -75,7 +75,9 @@ def run() -> None:
 def main() -> None:
     """Run the command line: a user's mistake is one message and exit code 2, never a traceback."""
     gc.set_threshold(NEW_OBJECTS)
-    signal.signal(signal.SIGTERM, _end)
+    for number in show.stops():
+        if number != signal.SIGINT:  # Python's own handler raises KeyboardInterrupt
+            signal.signal(number, _end)
     warnings.showwarning = show.warning
     if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr does: a result is not lost for a sign that cannot be shown
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from infomax.training.loop import Training
 
 LOG_SECONDS = 10.0
-STOPS = (signal.SIGINT, signal.SIGTERM)
-"""Signals that stop a training at its next pause."""
 
 
 class Screen:
@@ -47,6 +45,13 @@ class Screen:
 
 out, log = Screen(), Screen(stderr=True)
 _warned: list[str] = []
+
+
+def stops() -> list[int]:
+    """Signals that stop a command, and a training at its next pause; ``nohup`` has a closed terminal ignored."""
+    hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows has none
+    ignored = signal.getsignal(hangup) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if ignored or hangup is signal.SIGTERM else [hangup])]
 
 
 def begin(*, quiet: bool) -> None:
@@ -141,7 +146,7 @@ def training_progress(title: str, resume: str = "", total: int | None = None) ->
         if stopped and not training.finished:
             raise KeyboardInterrupt(f"stopped after epoch {len(training.history)}. {resume}".rstrip())
 
-    before = {number: signal.signal(number, stop) for number in STOPS}
+    before = {number: signal.signal(number, stop) for number in stops()}
     try:
         with Steps(title, total) as steps:
             yield follow
