@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from threading import Event
 
+import numpy as np
 import pytest
 
 from infomax.errors import InputError
@@ -63,6 +64,14 @@ def test_a_fault_while_writing_is_told_with_what_helps_and_leaves_nothing(
     told = rf"a\.csv: .* found {os.strerror(number)}\. {remedy} another place\."
     with pytest.raises(InputError, match=told), replacing(tmp_path / "a.csv"):
         raise OSError(number, os.strerror(number))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_disk_that_takes_a_part_of_an_array_is_told_in_plain_words(tmp_path: Path) -> None:
+    told = r"a\.npy: .* found no room for all of it\. Make room there, or choose another place\."
+    with pytest.raises(InputError, match=told), replacing(tmp_path / "a.npy"), Path("/dev/full").open("wb") as full:
+        np.zeros(100_000).tofile(full)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -148,9 +148,11 @@ def writable(path: Path, expected: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        first = _REMEDIES.get(error.errno or 0)
+        cut = re.fullmatch(r"\d+ requested and \d+ written", str(error))  # NumPy's words, without a number
+        first = _REMEDIES.get(errno.ENOSPC if cut else error.errno or 0)
         remedy = f"{first}, or choose another place." if first else "Choose another place."
-        raise InputError(str(path), expected, error.strerror or str(error), remedy) from error
+        found = "no room for all of it" if cut else error.strerror or str(error)
+        raise InputError(str(path), expected, found, remedy) from error
 
 
 @contextmanager
