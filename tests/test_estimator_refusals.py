@@ -8,6 +8,7 @@ from functools import partial
 import networkx
 import numpy as np
 import pytest
+import torch
 from sample_graphs import random_graph
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -20,7 +21,7 @@ from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN
 from infomax.parts.readouts import Set2Set
 from infomax.presets import PRESETS
-from infomax.views import Patches
+from infomax.views import Batches, Patches, WholeGraph
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,16 @@ def test_more_memory_than_there_is_is_refused_with_the_number(graph, monkeypatch
         DGI(dim=512).fit(graph)
     with pytest.raises(InputError, match="kB free"):
         fitted.transform(graph)
+
+
+@pytest.mark.parametrize(("batches", "preset"), [(900, "batches"), (5000, "whole-graph")])
+def test_auto_takes_batches_where_they_need_less_memory_than_the_whole_graph(graph, monkeypatch, batches, preset):
+    """Else the refusal would ask for more memory than the whole graph needs."""
+    monkeypatch.setattr(room, "available_bytes", lambda device: 1000)
+    monkeypatch.setattr(WholeGraph, "bytes", lambda *_, **__: 2000)
+    monkeypatch.setattr(Batches, "bytes", lambda *_, **__: batches)
+    chosen, reason = DGI(dim=4).choose_preset(graph, torch.device("cpu"))
+    assert (chosen, reason) == (preset, "the whole graph needs about 2.0 kB, and 1.0 kB are free")
 
 
 def test_a_run_whose_vectors_would_not_fit_is_refused_before_it_is_trained(tmp_path, graph, monkeypatch):

@@ -279,7 +279,8 @@ class DGI(Later, Parameters):
         needed = self.settings("whole-graph").bytes(graph, device)
         free = room.available_bytes(device)
         reason = f"the whole graph needs about {size(needed)}, and {size(free)} are free"
-        return ("batches" if needed > free and swappable else "whole-graph"), reason
+        smaller = needed > free and swappable and self.settings("batches").bytes(graph, device) < needed
+        return ("batches" if smaller else "whole-graph"), reason
 
     def choose(self, graph: Graph, run: Path | None = None) -> tuple[Preset, list[str]]:
         """The settings to train a graph with, and what "auto" has chosen, in words."""
