@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from sample_graphs import random_graph
@@ -13,6 +15,7 @@ from infomax.arrays.positions import FIRST, LAST, ROUNDS, WIDTH, attached, posit
 from infomax.evaluation.probes import paper_probe
 from infomax.reports.comparison import labelled
 
+needs_cora = pytest.mark.skipif("INFOMAX_DATA" not in os.environ, reason="needs the Planetoid files: set INFOMAX_DATA")
 SHAPES = pytest.mark.parametrize(
     "shape", [{}, {"weighted": True}, {"directed": True}, {"directed": True, "weighted": True}],
     ids=["plain", "weighted", "directed", "both"],
@@ -85,6 +88,7 @@ def test_new_nodes_in_a_row_have_positions_as_far_as_rounds_reach():
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), [1] * ROUNDS + [0] * (6 - ROUNDS), atol=1e-6)
 
 
+@needs_cora
 def test_an_attached_copy_of_a_node_stands_beside_it(tmp_path):
     whole = load_dataset("cora")
     graph = Graph.from_scipy(whole.adjacency)
@@ -101,6 +105,7 @@ def test_an_attached_copy_of_a_node_stands_beside_it(tmp_path):
     assert (others > cosines[:, None]).mean() < 0.002  # few of all nodes are nearer than the one it is a copy of
 
 
+@needs_cora
 def test_classes_are_found_without_features():
     whole = load_dataset("cora")
     graph = Graph.from_scipy(whole.adjacency)
