@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from sample_graphs import random_graph, typed_graph
 
-from infomax.io import graphml, pieces, sources
+from infomax import machine
+from infomax.errors import InputWarning
+from infomax.io import graphml, pieces, reading, sources
 from infomax.io.columns import Columns
 from infomax.io.reading import read_record
 from infomax.io.writing import write_graph
@@ -46,3 +48,19 @@ def test_of_several_types(tmp_path: Path) -> None:
     read_record(tmp_path / "graph", None, Columns.of(), progress=lambda *words: told.append(words))
     assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
     assert {"paper.csv", "paper.cites.paper.csv"} < {name for _, name, _ in told}
+
+
+@pytest.mark.parametrize("small", [0, reading.SMALL])
+def test_tables_that_may_not_fit_are_told_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder, small: int
+) -> None:
+    """A container may end the process, which could say nothing then. Small tables are read without a question."""
+    write_graph(random_graph(50), f"{tmp_path / 'edges.csv'},{tmp_path / 'nodes.csv'}")
+    monkeypatch.setattr(reading, "SMALL", small)
+    monkeypatch.setattr(machine, "free_bytes", lambda: 1000)
+    read_record(tmp_path, None, Columns.of())
+    told = [str(one.message) for one in recwarn if one.category is InputWarning]
+    assert len(told) == (small == 0)
+    for message in told:
+        assert message.startswith(f"{tmp_path}: tables of ")
+        assert "and 1.0 kB are free. If they do not fit, make a graph folder of them: infomax prepare." in message
