@@ -22,7 +22,6 @@ assert not any(name.startswith("infomax") for name in sys.modules)
 held = SimpleNamespace(rss=1 << 28, vms=1 << 30, peak_wset=123_456_789)
 psutil.virtual_memory = lambda: SimpleNamespace(total=8 << 30, available=4 << 30)
 psutil.Process = lambda: SimpleNamespace(memory_info=lambda: held)
-psutil.pid_exists = lambda process: True
 for name in ("resource", "fcntl", "pwd", "grp", "termios"):
     sys.modules[name] = None
 for name in ("register_at_fork", "sysconf", "fork", "geteuid"):

@@ -1,4 +1,5 @@
 import errno
+import math
 import os
 import subprocess
 import sys
@@ -122,6 +123,19 @@ def test_what_a_killed_process_left_is_removed_when_its_file_is_written_again(tm
     assert [path for path in gone if path.exists()] == []
     assert [path for path in kept if not path.exists()] == []
     assert target.read_text() == "new"
+
+
+def test_a_number_that_another_process_has_now_keeps_no_leftover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container that begins anew gives its processes the numbers of those that were killed."""
+    monkeypatch.setattr(atomic, "_DAY", math.inf)
+    left = leftover(tmp_path / "a.csv", atomic._machine(), os.getpid())
+    check_place(tmp_path / "a.csv")
+    assert left.exists()  # this process may be writing it
+    os.utime(left, (0, 0))
+    check_place(tmp_path / "a.csv")
+    assert not left.exists()
 
 
 def test_a_large_file_is_flushed_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

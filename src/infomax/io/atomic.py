@@ -26,6 +26,8 @@ _REMEDIES = {
     errno.EFBIG: "Raise the limit on the size of a file",
 }
 _DAY = 24 * 60 * 60.0
+_CLOCKS = 10.0
+"""Seconds by which the clock of a disk, which may be that of a file server, may be behind that of this machine."""
 _SECONDS, _LARGE = 0.1, 1 << 24
 """Seconds between two looks at a file that is being written, and the new bytes after which it is flushed."""
 
@@ -118,10 +120,21 @@ def remove_leftovers(path: Path, *, all_of_them: bool = False) -> None:
 
 def _abandoned(entry: os.DirEntry[str], machine: str, process: int) -> bool:
     """Whether nobody writes a temporary file any more."""
+    written = entry.stat().st_mtime
+    ended = machine == _machine() and _ended(process, written)
+    return ended or time.time() - written > _DAY
+
+
+def _ended(process: int, written: float) -> bool:
+    """Whether a process that wrote at this time has ended; in a container, the next one may have the same number."""
     import psutil
 
-    ended = machine == _machine() and not psutil.pid_exists(process)
-    return ended or time.time() - entry.stat().st_mtime > _DAY
+    try:
+        return bool(psutil.Process(process).create_time() > written + _CLOCKS)
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.Error:  # it is somebody else's
+        return False
 
 
 def _machine() -> str:
