@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -207,6 +209,27 @@ def test_neighbours_are_searched_on_disk(place: Path, tmp_path: Path, monkeypatc
     assert infomax("neighbours", place / "run", "007", "-k", 3).out == indexed.out
     assert infomax("neighbours", place / "run", "007", "-k", 3, "--exact").out == expected.out
     refused(infomax("neighbours", place / "run", "008"), "one of 60 ids", "Did you mean")
+
+
+def test_vectors_that_a_run_holds_are_read_where_nothing_can_be_written(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container may mount the run so."""
+    run = shutil.copytree(place / "run", tmp_path / "run", ignore=shutil.ignore_patterns("vectors"))
+    searched = "neighbours", run, "007", "-k", 3, "--exact"
+    expected = infomax(*searched)
+    assert expected.code == 0, expected.err
+
+    def refuse(path: Path, *_: Any) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    for writing_function in ("touch", "mkdir", "unlink"):  # root may write everywhere
+        monkeypatch.setattr(Path, writing_function, refuse)
+    assert infomax(*searched) == expected
+    monkeypatch.undo()
+    (run / "vectors" / "part-00000.parquet").unlink()
+    monkeypatch.setattr(Path, "touch", refuse)
+    refused(infomax(*searched), "a folder that can be written", "Permission denied")
 
 
 def test_what_does_not_fit_into_memory_says_what_would(

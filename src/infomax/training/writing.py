@@ -69,6 +69,8 @@ def write_embedding(
         shutil.rmtree(work, ignore_errors=True)
         return
     notes = expected_parts(run, n, PART)
+    if not check and ranks.count == 1 and _finished(out, described, notes):
+        return  # the folder may be one that cannot be written
     with ExitStack() as held:
         with ranks.together() as same:
             same |= {name: str(value) for name, value in described.items()}
@@ -97,6 +99,15 @@ def write_embedding(
             if ranks.rank == 0:
                 shutil.rmtree(out / LAYERS, ignore_errors=True)
                 finish(out, described, notes)
+
+
+def _finished(out: Path, described: dict[str, Any], notes: dict[str, Note]) -> bool:
+    """Whether a folder holds all parts, by their footers; refuse one with parts of other vectors."""
+    records = known_parts(out, described, notes)
+    return all(
+        name in records and (out / name).exists() and not damage(out / name, note, records[name], whole=False)
+        for name, note in notes.items()
+    )
 
 
 def _prepare(out: Path, described: dict[str, Any], notes: dict[str, Note], check: bool, threads: int) -> None:
