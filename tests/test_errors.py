@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import pickle
 
+import pandas as pd
 import pytest
 
-from infomax import InputError
-from infomax.errors import number_of, shorten, visible
+from infomax import Graph, InputError
+from infomax.errors import InputWarning, number_of, shorten, visible
 
 
 @pytest.mark.parametrize("send", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copy", "pickle"])
@@ -42,3 +43,10 @@ def test_what_acts_on_a_terminal_is_escaped(text: str, shown: str) -> None:
 )
 def test_one_of_a_thing_is_told_as_one(count: int, what: str, told: str) -> None:
     assert number_of(count, what) == told
+
+
+def test_a_warning_names_the_line_that_called_the_library():
+    edges, nodes = pd.DataFrame({"a": [0], "b": [1], "day": [2]}), pd.DataFrame({"id": [0, 1], "x": [0.5, 1]})
+    with pytest.warns(InputWarning, match="not used") as caught:
+        Graph.from_frames(edges, nodes)
+    assert [warning.filename for warning in caught] == [__file__]

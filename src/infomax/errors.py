@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -46,6 +48,14 @@ def within(where: object) -> Iterator[None]:
 
 class InputWarning(UserWarning):
     """Something in the input that works, but hardly as its author meant."""
+
+
+def warn(message: str) -> None:
+    """Give an `InputWarning` at the line that called this library, which its author knows, and not at one within."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, InputWarning, stacklevel=level)
 
 
 def visible(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +16,7 @@ from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.made import degree_features
 from infomax.arrays.scaling import Scale, Scaler, Statistics, check_scale
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputWarning
+from infomax.errors import warn
 
 Features = Any
 """``[N, F]`` float32: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
@@ -275,4 +274,4 @@ def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
     if scaler.kind == "columns":
         reason, remedy = "every column of the features is constant, so scaling makes it zero", ', or use scale="none"'
     message = f"{reason}: all vectors will be zero. Leave the features out, to use positions instead{remedy}."
-    warnings.warn(message, InputWarning, stacklevel=2)
+    warn(message)

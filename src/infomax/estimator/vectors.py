@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from infomax.arrays.made import made
 from infomax.arrays.resemblance import resemblance, unlike
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.embeddings import Embeddings
-from infomax.errors import InputError, InputWarning, whole
+from infomax.errors import InputError, warn, whole
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
 from infomax.io.columns import listed
@@ -104,7 +103,7 @@ class Fitted:
         encodings = [(here.encoding, there.encoding) for here, there in pairs]
         if anew := [name for here, there in encodings if here and there for name in here.differing(there)]:
             told = f"features: the columns {listed(anew)} were encoded by this graph's values, not the training graph's"
-            warnings.warn(f"{told}: its vectors are not comparable. {remedy}", InputWarning, stacklevel=3)
+            warn(f"{told}: its vectors are not comparable. {remedy}")
 
     def _own_part(self, own: int | None, hops: int) -> Own | None:
         """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.errors import InputError, InputWarning, number_of, shorten
+from infomax.errors import InputError, number_of, shorten, warn
 
 Splits: TypeAlias = Mapping[str, NDArray[np.bool_]]
 """Name ("train", "validation", "test") -> ``[N]`` bool."""
@@ -55,7 +54,7 @@ def check_classes(where: str, codes: NDArray[np.int64], classes: Sequence[str]) 
         return
     if (numbers % 1 != 0).any() or nodes.mean() < _USUAL:
         told = f"{where}: {len(classes):,} different numbers are scored as classes, so a near miss counts as a miss."
-        warnings.warn(f"{told} {remedy}.", InputWarning, stacklevel=2)
+        warn(f"{told} {remedy}.")
 
 
 _FEW, _USUAL = 10, 20

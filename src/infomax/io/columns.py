@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple, Self
 from infomax.arrays.cells import MISSING
 from infomax.arrays.encoding import CHOICES, FEATURES, Encoding
 from infomax.arrays.made import Kind, asked
-from infomax.errors import InputError, InputWarning, meant, shorten
+from infomax.errors import InputError, meant, shorten, warn
 
 LABEL, SPLIT, GROUPS, NAME = "label:", "split:", "graph:name", "node:name"
 """Columns and attributes of nodes whose names begin so are labels and splits; others name the graph and the node."""
@@ -330,10 +329,10 @@ def listed(names: Sequence[str], limit: int = 12) -> str:
 def warn_missing(where: str, words: Container[str], what: str, remedy: str) -> None:
     """Name the ids or labels that are words for nothing: NA, NULL and the like."""
     if found := [word for word in MISSING[1:] if word in words]:
-        warnings.warn(f"{where}: {what} {listed(found)}. If it means nothing: {remedy}.", InputWarning, stacklevel=2)
+        warn(f"{where}: {what} {listed(found)}. If it means nothing: {remedy}.")
 
 
 def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> None:
     """Name the columns or attributes of edges that are neither ends nor weights: they have no effect."""
     if names:
-        warnings.warn(f"{where}: {what} that are not used: {listed(names)}.{hint}", InputWarning, stacklevel=2)
+        warn(f"{where}: {what} that are not used: {listed(names)}.{hint}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from scipy import sparse
 from infomax.arrays.cells import id_note
 from infomax.arrays.checks import MOST_FEATURES, all_finite
 from infomax.arrays.folder import map_array
-from infomax.errors import InputError, InputWarning, place
+from infomax.errors import InputError, place, warn
 from infomax.io.archive import read_arrays
 from infomax.io.columns import listed
 
@@ -116,4 +115,4 @@ def warn_if_ids(path: Path, names: Sequence[str], features: Any) -> None:
         if (values % 1 == 0).all() and (large or len(np.unique(values)) > 0.99 * n):
             name = names[int(column)]
             note = id_note(name, float(np.abs(values).min()))
-            warnings.warn(f"{place(path, column=name)}: {note}.", InputWarning, stacklevel=2)
+            warn(f"{place(path, column=name)}: {note}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from scipy import sparse
 
-from infomax.errors import InputError, InputWarning
+from infomax.errors import InputError, warn
 from infomax.io.atomic import replacing
 from infomax.io.attributes import Attributed, from_attributes
 from infomax.io.columns import SPLIT, Columns
@@ -59,7 +58,7 @@ def read_graphml(path: Path, columns: Columns, directed: bool | None, progress: 
         unwanted = (names - kept if features is not None else set()) | names.intersection(columns.ignore)
         if directed is None and graph.directed:
             message = f"{path}: edges are directed, as the file says (edgedefault). To change that: --undirected "
-            warnings.warn(message + "(in Python: directed=False).", InputWarning, stacklevel=2)
+            warn(message + "(in Python: directed=False).")
         return from_attributes(graph, replace(columns, ignore=tuple(unwanted), name=name), directed, str(path))
     except InputError as error:
         raise InputError(f"{path}, {error.where}", error.expected, error.found, error.remedy) from error

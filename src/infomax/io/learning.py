@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from infomax.arrays.cells import MISSING, WRITTEN
 from infomax.arrays.encoding import EXPECTED
 from infomax.arrays.survey import Survey, tells_label
-from infomax.errors import InputError, InputWarning, place, shorten
+from infomax.errors import InputError, place, shorten, warn
 from infomax.io.columns import Columns, listed, warn_missing
 
 
@@ -32,7 +31,7 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
             fault = str(path), "columns that become features", told.replace(f"{path}, ", "")
         raise InputError(*fault, remedy) from None
     for name, note in ((column.name, column.note) for column in encoding.columns if "looks like" in column.note):
-        warnings.warn(f"{place(path, column=name)}: {note}.", InputWarning, stacklevel=2)
+        warn(f"{place(path, column=name)}: {note}.")
     called = columns.name_among(names) or survey.called
     used = [column.name for column in encoding.used]
     warn_of_labels(path, used, survey.labels)
@@ -40,7 +39,7 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     if lost and not used:
         told = ", ".join(f"{shorten(one.name)} ({'one value' if one.distinct == 1 else one.kind})" for one in lost)
         message = f"{path}: no column becomes features: {told}. To say what a column is: --column NAME=KIND."
-        warnings.warn(message, InputWarning, stacklevel=2)
+        warn(message)
     chosen = used if called in used else [name for name in columns.features or () if name in used]
     unused = (column.name for column in encoding.columns if column.name not in {*used, called})
     return replace(
@@ -59,7 +58,7 @@ def warn_of_labels(path: Path, names: Sequence[str], labels: Sequence[str]) -> N
     if told := [name for name in names if tells_label(name, labels)]:
         remedy = "If so: --column NAME=label, or NAME=ignore (in Python: columns={NAME: 'label'})."
         message = f"{path}: features that by their names may tell a label: {listed(told)}. {remedy}"
-        warnings.warn(message, InputWarning, stacklevel=2)
+        warn(message)
 
 
 CLASSES = 10_000
@@ -73,8 +72,8 @@ def warn_of_classes(where: str, labels: Collection[str]) -> None:
     if spaced := sorted(label for label in known if label != label.strip()):
         remedy = "Remove the spaces where they mean nothing."
         message = f"{where}: labels with outer spaces, each a class of its own: {listed(spaced)}. {remedy}"
-        warnings.warn(message, InputWarning, stacklevel=2)
+        warn(message)
     same = Counter(label.casefold() for label in known.difference(spaced))
     if cased := sorted(label for label in known.difference(spaced) if same[label.casefold()] > 1):
         message = f"{where}: labels that differ only in case, each a class of its own: {listed(cased)}."
-        warnings.warn(message, InputWarning, stacklevel=2)
+        warn(message)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -14,7 +13,7 @@ from scipy import sparse
 
 from infomax.arrays.made import made, make, usual
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError, InputWarning, shorten
+from infomax.errors import InputError, shorten, warn
 from infomax.io.blocks import check_column_names
 from infomax.io.columns import GROUPS, LABEL, NAME, SPLIT
 from infomax.io.parquet import INDEX
@@ -166,4 +165,4 @@ def refuse_too_many(graph: Record, where: str, kind: str) -> None:
         raise InputError("features", f"at most {_MOST_CELLS:,} numbers in text", found, "Write an .npz or parquet.")
     if cells > _MANY_CELLS:
         message = f"{where}: {cells:,} numbers as text take long to write and to read; an .npz holds them as they are."
-        warnings.warn(message, InputWarning, stacklevel=2)
+        warn(message)

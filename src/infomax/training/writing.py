@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.errors import InputError, InputWarning
+from infomax.errors import InputError, warn
 from infomax.graphs.graph import Graph
 from infomax.io.atomic import locked, make_folder, remove_leftovers, replacing
 from infomax.io.folder import ArrayWriter
@@ -117,7 +116,7 @@ def _prepare(out: Path, described: dict[str, Any], notes: dict[str, Note], check
     def examine(name: str) -> None:
         whole = check or name not in records  # one of an embedding that was interrupted
         if (out / name).exists() and (reason := damage(out / name, notes[name], records.get(name), whole=whole)):
-            warnings.warn(f"{out / name}: found {reason}. Its vectors are computed again.", InputWarning, stacklevel=2)
+            warn(f"{out / name}: found {reason}. Its vectors are computed again.")
             (out / name).unlink()
 
     _in_threads(examine, list(notes), threads)
