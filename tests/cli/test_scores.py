@@ -44,6 +44,16 @@ def test_evaluate_gives_a_run_and_its_file_the_same_score(run, folder, tmp_path)
 
 
 @pytest.mark.usefixtures("quick_probe")
+def test_a_label_that_training_has_had_as_a_feature_is_named(run, folder, tmp_path):
+    known, table = tmp_path / "known", f"{folder}/nodes.csv:kind"
+    assert infomax("train", folder, "--out", known, "--dim", DIM, "--epochs", 1).code == 0
+    for scored, leaks in ((known, True), (run, False)):
+        outcome = infomax("evaluate", scored, "--labels", table, "--no-raw")
+        assert ('training has had "kind" as features' in outcome.err) == leaks
+        assert outcome.code == 0
+
+
+@pytest.mark.usefixtures("quick_probe")
 def test_evaluate_names_the_labels_that_it_does_not_score(graph, tmp_path):
     labels = {"section": np.arange(graph.num_nodes) % 2, "team": np.arange(graph.num_nodes) % 3}
     DGI(DIM, epochs=0).fit(replace(graph, labels=labels)).save(tmp_path / "run")

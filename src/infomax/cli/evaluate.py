@@ -15,7 +15,7 @@ from infomax.cli.app import app
 from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
 from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, threaded
 from infomax.cli.runs import SourceArgument, of_type, per_run
-from infomax.errors import InputError, number_of, shorten
+from infomax.errors import InputError, number_of, shorten, warn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,6 +122,8 @@ def evaluate(
     ids = scored.graph_.ids if isinstance(scored, DGI) else scored.ids
     codes, own = _labels(ids, named, sources, numbered=source.suffix == ".npy")
     names = list(named)
+    if isinstance(scored, DGI):
+        _warn_of_features(scored.graph_, [column for _, column in named.values()])
     splits, name = splits_for(codes, own)
     probe = probe or ("validated" if codes.ndim == 1 else "paper")
     measure = choose_probe(probe)
@@ -237,6 +239,16 @@ def _labels(
         return codes, None
     (only,) = sources.values()
     return codes, {part: aligned(ids, only.ids, mask, False) for part, mask in only.splits.items()} or None
+
+
+def _warn_of_features(graph: Graph, columns: list[str]) -> None:
+    """Name the columns of labels that training has had as features: their scores would be those of a leak."""
+    from infomax.io.columns import listed
+
+    features = graph.feature_names if graph.encoding is None else [column.name for column in graph.encoding.used]
+    if told := [column for column in columns if column in features]:
+        remedy = f"For a fair score train with --labels {told[0]}"
+        warn(f"labels: training has had {listed(told)} as features, so the vectors know them. {remedy}.")
 
 
 def _own(graph: Graph | None, wanted: list[str]) -> LabelSource:
