@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 from test_faults import told
 
-from infomax import DGI, Graph, read_graph
+from infomax import DGI, Graph, InputError, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputWarning
 
@@ -223,3 +223,21 @@ def test_graphml_is_encoded_as_an_earlier_graph_was(tmp_path: Path) -> None:
     networkx.set_node_attributes(network, "old", "age")
     networkx.write_graphml(network, tmp_path / "bad.graphml")
     told(["bad.graphml", 'node "0"', 'attribute "age"', "old"], read_graph, tmp_path / "bad.graphml", like=graph)
+
+
+def test_lists_of_labels_are_told_how_to_become_columns() -> None:
+    nodes = pd.DataFrame({"id": list("abcd"), "x": [1.0, 2, 3, 5], "tags": [["vip"], ["late", "vip"], [], ["new"]]})
+    told(['column "tags"', "get_dummies"], Graph.from_frames, pd.DataFrame(KNOWS), nodes, labels="tags")
+    flags = nodes.tags.str.join("|").str.get_dummies()
+    graph = Graph.from_frames(pd.DataFrame(KNOWS), nodes[["id", "x"]].join(flags), labels=list(flags))
+    assert {name: label.tolist() for name, label in graph.labels.items()} == {
+        "late": ["0", "1", "0", "0"], "new": ["0", "0", "0", "1"], "vip": ["1", "1", "0", "0"]
+    }  # fmt: skip
+
+
+def test_a_cell_that_is_no_date_has_the_remedy_of_dates() -> None:
+    nodes = pd.DataFrame({"id": list("abcd"), "day": ["2024-01-01", "01.02.2024", "2024-01-03", "2024-01-05"]})
+    with pytest.raises(InputError) as caught:
+        Graph.from_frames(pd.DataFrame(KNOWS), nodes)
+    assert caught.value.remedy.startswith("Write them as in 2025-12-31")
+    assert "leave the cell empty" in caught.value.remedy

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from infomax.arrays.cells import MISSING, WRITTEN
+from infomax.arrays.cells import MISSING, RIGHT, WRITTEN
 from infomax.arrays.encoding import EXPECTED
 from infomax.arrays.survey import Survey, tells_label
 from infomax.errors import InputError, place, shorten, warn
@@ -19,8 +19,9 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     """The choices with what was learnt: an encoding, and columns to ignore. All faults are in one message."""
     encoding, faults = survey.finish()
     if faults:
-        remedy = "Correct it, or say what the column is: --column NAME=KIND (in Python: columns={NAME: KIND})."
-        for pattern, how in WRITTEN.values():
+        remedy = "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
+        remedy += "--column NAME=KIND (in Python: columns={NAME: KIND})."
+        for pattern, how in (told for meaning, told in WRITTEN.items() if meaning not in RIGHT):
             if any(re.match(pattern, found.strip('"')) for _, _, found in faults if found.startswith('"')):
                 remedy = f"{how}. {remedy}"
         fault = faults[0]

@@ -171,6 +171,10 @@ class ArrowBlock(Block):
 
         values = self.data[column]
         if is_list(values.type):
+            if not _numeric(values.type.value_type):
+                remedy = 'Give each label a column of 0 and 1 (pandas: column.str.join("|").str.get_dummies()).'
+                where = place(self.path, column=column)
+                raise InputError(where, "one label per node, or lists of 0 and 1", f"type {values.type}", remedy)
             flags = self._feature(column, widths, "Store it as numbers.")
             if not np.isin(flags, (0, 1)).all():
                 raise InputError(place(self.path, column=column), "lists of 0 and 1, one per label", "other numbers")
