@@ -241,3 +241,13 @@ def test_a_cell_that_is_no_date_has_the_remedy_of_dates() -> None:
         Graph.from_frames(pd.DataFrame(KNOWS), nodes)
     assert caught.value.remedy.startswith("Write them as in 2025-12-31")
     assert "leave the cell empty" in caught.value.remedy
+
+
+def test_row_numbers_of_pandas_are_no_ids() -> None:
+    edges, nodes = pd.DataFrame({"from": [0, 1], "to": [1, 2]}), pd.DataFrame({"customer": [2, 0, 1], "x": [0.5, 1, 2]})
+    written, numbered = (frame.reset_index(names="Unnamed: 0") for frame in (edges, nodes))
+    told(['found "Unnamed: 0"', "index_col=0", "--id COLUMN"], Graph.from_frames, edges, numbered)
+    told(['found "Unnamed: 0"', "index_col=0", "--source"], Graph.from_frames, written, nodes)
+    for more in ({"id": "customer"}, {"ignore": "Unnamed: 0"}):
+        assert Graph.from_frames(edges, numbered, **more).ids.tolist() == [2, 0, 1]
+    assert Graph.from_frames(written, nodes, source="from", target="to").num_edges == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,6 +197,8 @@ class Columns:
         if ends[0] is None or ends[1] is None:
             remedy = "Columns are separated by commas in .csv, by tabs in .tsv and .txt."
             raise InputError(str(path), "two columns, source and target", listed(names), remedy)
+        if source is None:
+            _refuse_row_numbers(path, ends[0], "--source and --target")
         return EdgeColumns(ends[0], ends[1], weight, relation)
 
     def warn_unused(self, path: Path, names: Sequence[str]) -> None:
@@ -252,7 +255,10 @@ class Columns:
         kept = [name for name in names if name not in self.ignore]
         if not kept:
             raise InputError(str(path), "a column of ids", "none that is not ignored")
-        return self.find(path, kept, "id") or kept[0]
+        found = self.find(path, kept, "id")
+        if found is None and not self.numbered:
+            _refuse_row_numbers(path, kept[0], "--id COLUMN (in Python: id=)")
+        return found or kept[0]
 
     def _refuse_edges(self, path: Path, names: Sequence[str], identifier: str) -> None:
         """Refuse an edge table in place of a node table: without a column of ids, and with both ends of edges."""
@@ -318,6 +324,13 @@ def _label(path: Path, others: Collection[str], name: str, what: str = "label co
             return column
     found, remedy = f"the columns {listed(list(others))}", meant(name, others)
     raise InputError(str(path), f"a {what} {shorten(name)}", found, remedy)
+
+
+def _refuse_row_numbers(path: Path, name: str, remedy: str) -> None:
+    """Refuse row numbers that pandas has written to a table, and read as its first column, where ids should be."""
+    if re.fullmatch(r"Unnamed: \d+", name):
+        remedy = f"Leave it out (pandas: read_csv(NAME, index_col=0)), or name the columns: {remedy}."
+        raise InputError(str(path), "ids in the first column", f"{shorten(name)}, row numbers of pandas", remedy)
 
 
 def listed(names: Sequence[str], limit: int = 12) -> str:
