@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 from shell import infomax, refused, write_graph
 
+from infomax import cli
 from infomax.cli import show
 
 MODEL, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
@@ -153,6 +154,17 @@ def test_resume_refuses_a_finished_run_of_another_graph_or_of_other_settings(fol
         refused(infomax(*words(folder, run, "--epochs", 2, "--resume", option, value)), f"a finished run of {told}")
     refused(infomax(*words(folder, run, "--epochs", 2, "--hold-out-edges", 0.1, "--resume")), "another graph")
     assert (run / MODEL).read_bytes() == before
+
+
+@pytest.mark.parametrize(("stop", "code"), [(SystemExit(143), 143), (KeyboardInterrupt(), 130)], ids=str)
+def test_a_signal_that_comes_in_compiled_code_ends_the_command_too(stop, code, monkeypatch):
+    """Python tells an exception that C code let pass by a SystemError of its own."""
+
+    def fail(*words, **settings):
+        raise SystemError("returned a result with an exception set") from stop
+
+    monkeypatch.setattr(cli, "app", fail)
+    assert infomax("train") == (code, "", "")
 
 
 @pytest.fixture

@@ -93,6 +93,10 @@ def main() -> None:
         message = str(error)
     except UsageError as error:
         message = _usage(error)
+    except SystemError as error:  # of compiled code in which a signal came
+        if not isinstance(stop := error.__cause__, SystemExit | KeyboardInterrupt):
+            raise
+        sys.exit(stop.code if isinstance(stop, SystemExit) else 128 + signal.SIGINT)
     except (MemoryError, OSError, ImportError, RuntimeError) as error:
         message = _failure(error)
         if not message:
