@@ -220,7 +220,7 @@ def test_vectors_that_a_run_holds_are_read_where_nothing_can_be_written(
     expected = infomax(*searched)
     assert expected.code == 0, expected.err
 
-    def refuse(path: Path, *_: Any) -> None:
+    def refuse(path: Path, *_: Any, **__: Any) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     for writing_function in ("touch", "mkdir", "unlink"):  # root may write everywhere

@@ -206,10 +206,9 @@ class Columns:
         if self.edges_as or self.of_types or not self.learns:
             return
         chosen = self.of_edges(path, names)
-        unused = [name for name in names if name not in chosen]
         hint = " If one holds weights: --weight COLUMN (in Python: weight=)." if chosen.weight is None else ""
         rows = " To make a node of each row, with its columns: --edges-as NAME (edges_as=)."
-        warn_unused(str(path), unused, "edge columns", hint + rows)
+        warn_unused(str(path), [name for name in names if name not in chosen], "edge columns", hint + rows)
 
     def names_ends(self, ends: Sequence[str]) -> bool:
         """Whether the columns of source and target were found by their names, rather than by their places."""
