@@ -43,6 +43,7 @@ def test_a_training_is_resumed_with_the_preset_that_it_was_begun_with(tmp_path, 
     with pytest.raises(KeyboardInterrupt):
         DGI(dim=8, patience=2, views=views).fit(graph, run=tmp_path / "cut", progress=stop)
     monkeypatch.setattr(room, "available_bytes", lambda device: 0)
+    monkeypatch.setattr(Batches, "bytes", lambda *_, **__: 0)
     assert DGI().choose_preset(graph, torch.device("cpu"))[0] == "batches"
     monkeypatch.setattr(room, "require", lambda *args: None)
     DGI(dim=8, patience=2, views=views).fit(graph, run=tmp_path / "cut")
