@@ -53,6 +53,27 @@ def rename(part, columns=(("edges.csv", {"source": "from", "target": "to"}), ("n
     return part
 
 
+def test_a_later_graph_is_prepared_like_that_of_a_run(tmp_path):
+    pytest.importorskip("duckdb", reason="prepare sorts with it")
+    for name, start in (("first", 20), ("later", 60)):
+        rows = [(f"n{at}", "" if at == 3 else start + at % 7, ("Rome", "Oslo")[at % 2]) for at in range(30)]
+        write_table(tmp_path / f"{name}-nodes.csv", [("key", "age", "city"), *rows])
+        edges = [(f"n{at}", f"n{(at + 2) % 30}") for at in range(30)]
+        write_table(tmp_path / f"{name}-edges.csv", [("from", "to"), *edges])
+    first, later = ([tmp_path / f"{name}-{kind}.csv" for kind in ("edges", "nodes")] for name in ("first", "later"))
+    run, folder = tmp_path / "run", tmp_path / "later.graph"
+    columns = ("--id", "key", "--source", "from", "--target", "to")
+    assert infomax("train", *first, *columns, "--out", run, "--dim", 8, "--epochs", 5, "--directed").code == 0
+    assert infomax("prepare", *later, "--like", run, "--out", folder).code == 0
+    vectors = []
+    for graph in ([folder], later):
+        outcome = infomax("embed", run, *graph, "--out", tmp_path / "v.npy")
+        assert (outcome.code, "encoded" in outcome.err) == (0, False), outcome.err
+        vectors.append(np.load(tmp_path / "v.npy"))
+    np.testing.assert_allclose(*vectors, atol=1e-6)
+    refused(infomax("prepare", *later, "--like", tmp_path / "none", "--out", tmp_path / "g"), "expected a run folder")
+
+
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 def test_columns_that_a_training_was_told_are_not_asked_again(world, tmp_path, kind, quick_probe):
     parts = {name: rename(shutil.copytree(world / name, tmp_path / name)) for name in ("today", "new", "whole")}

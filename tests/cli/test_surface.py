@@ -20,7 +20,7 @@ from infomax.version import __version__
 ROWS = ("cora", "citeseer", "pubmed", "ppi", "reddit", "generated-reddit", "debian", "debian-inductive")
 COLUMNS = ("--id", "--source", "--target", "--weight", "--features", "--ignore")
 SURFACE = {
-    "prepare": {"--out", "--memory", "--labels", "--half", "--directed", *COLUMNS},
+    "prepare": {"--out", "--memory", "--labels", "--half", "--directed", "--like", *COLUMNS},
     "train": {
         "--out",
         "--labels",

@@ -192,6 +192,27 @@ def test_a_fault_in_a_column_of_lists_is_told(tmp_path: Path, vectors: list[Any]
     told(parts, prepare, edges, tmp_path / "nodes.parquet", out=tmp_path / "g.graph")
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_later_folder_is_encoded_like_an_earlier_graph(tmp_path: Path, directed: bool) -> None:
+    def write(name: str, nodes: str) -> list[Path]:
+        tables = [tmp_path / f"{name}-{kind}.csv" for kind in ("edges", "nodes")]
+        for table, content in zip(tables, ("source,target\na,b\nc,a\n", nodes), strict=True):
+            table.write_text(content)
+        return tables
+
+    first = write("first", "key,age,city,note\na,20,Rome,red fox\nb,,Oslo,blue\nc,40,Rome,green fox\n")
+    known = read_graph(*first, directed=directed, columns={"note": "text"}, labels="city", id="key")
+    later = write("later", "key,note,age,more\na,blue fox,60,1\nb,a red one,61,2\nc,,,3\n")
+    prepare(*later, out=tmp_path / "later.graph", like=known)
+    stored = Graph.open(tmp_path / "later.graph")
+    expected = read_graph(*later, like=known, directed=directed)
+    assert stored.encoding == known.encoding
+    assert not np.allclose(dense(expected.features), dense(known.features))
+    same(stored, expected)
+    with pytest.raises(InputError, match="columns: expected none where features are those of another graph"):
+        prepare(*later, out=tmp_path / "other.graph", like=known, columns={"age": "number"})
+
+
 def test_features_of_an_array_in_half_precision(tmp_path: Path) -> None:
     edges, nodes = put(tmp_path / "edges.csv", "source,target\na,b\n"), put(tmp_path / "nodes.csv", "id,x\na,no\nb,1\n")
     np.save(tmp_path / "x.npy", np.array([[1, 1 / 3], [2, -4]]))

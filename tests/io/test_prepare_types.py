@@ -125,6 +125,19 @@ def test_rows_that_are_nodes_are_so_on_disk(tmp_path: Path, own: bool) -> None:
     assert dict(stored.table_columns) == {"types": "person,shop", "edges_as": "payment"}
 
 
+def test_a_later_folder_of_several_types_is_encoded_like_an_earlier_graph(tmp_path: Path) -> None:
+    known = read_graph(write(tmp_path / "known", nodes__author={"id": ["5", "ann", "bob"], "since": DAYS[:3]}))
+    later = write(tmp_path / "later", nodes__author={"id": ["5", "ann", "bob"], "since": DAYS[2:]})
+    prepare(later, out=tmp_path / "later.graph", like=known)
+    stored = Graph.open(tmp_path / "later.graph")
+    same(stored, read_graph(later, like=known))
+    assert stored.target("author").encoding == known.target("author").encoding
+    payments = tabled(tmp_path / "e.csv", PAYMENTS)
+    known = read_graph(payments, types="person,shop", edges_as="payment")
+    prepare(payments, out=tmp_path / "again.graph", like=known)
+    same(Graph.open(tmp_path / "again.graph"), known)
+
+
 @pytest.mark.parametrize("lost", [{"source": [0], "target": [9]}, {"source": [0], "target": [1]}])
 def test_an_end_of_no_type_or_of_two_is_told_alike(tmp_path: Path, lost: dict[str, Any]) -> None:
     nodes = tabled(tmp_path / "n.csv", MIXED | {"x": [1, 2, 3, 0, 0]})

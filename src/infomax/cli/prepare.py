@@ -32,6 +32,10 @@ def prepare(
         str | None,
         typer.Option(metavar="SIZE", help="Memory to work in, about.  [default: 4GB, or 80% of what is free]"),
     ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Make features of columns as in the graph of a run, to embed with it."),
+    ] = None,
     columns: dict[str, Any],
 ) -> None:
     """Make a graph folder from tables that need not fit into memory.
@@ -41,12 +45,17 @@ def prepare(
     """
     from infomax.graphs.graph import Graph
     from infomax.io.prepare import prepare as write
+    from infomax.training import runs
 
-    began = time.monotonic()
+    began, known = time.monotonic(), None
+    if like is not None:
+        run = next((like / name for name in runs.runs_in(like)), like)
+        runs.check(run)
+        known = runs.read_training_graph(run)
     size = None if memory is None else _bytes(memory)
     with show.Steps("prepare", None, "Go on with the same command.") as steps:
         write(
-            edges, nodes, out=out, labels=labels or (), directed=bool(directed), half=half, memory=size,
+            edges, nodes, out=out, labels=labels or (), directed=directed, half=half, memory=size, like=known,
             progress=steps.at, **columns,
         )  # fmt: skip
     show.wrote(f"{out}/ ({Graph.open(out)!r})", began)

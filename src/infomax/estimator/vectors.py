@@ -94,7 +94,9 @@ class Fitted:
             expected, found = (f"nodes of type {one}" if one else "nodes of one type" for one in (kind, graph.kind))
             remedy = f"Turn it to that type: graph.target({kind!r})." if kind in graph.types else ""
             raise InputError("graph", expected, found, remedy)
-        remedy = "Columns of a table are read as that graph's were with like=model.graph_ (read_graph, from_frames)."
+        remedy = (
+            "Read its tables like that graph's: like=model.graph_ (read_graph, from_frames), or prepare --like RUN."
+        )
         check_feature_names("features", graph.feature_names, self.feature_names_, remedy)
         pairs: list[tuple[Record, Record]] = [(graph, self.graph_)]
         for kind, one in self.graph_.others.items() if graph.others else ():

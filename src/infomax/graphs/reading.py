@@ -8,7 +8,7 @@ from pathlib import Path
 
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.io.attach import like_known
+from infomax.io.attach import read_like
 from infomax.io.columns import Columns
 from infomax.io.reading import read_record
 
@@ -106,6 +106,5 @@ def read_graph(
         name=name, edge_type=edge_type, node_type=node_type, edges_as=edges_as,
     )  # fmt: skip
     if like is not None:
-        chosen.refuse(("features", "kinds"), "none where features are those of another graph")
-        chosen = like_known(chosen, like)
+        chosen = read_like(chosen, like)
     return Graph.of(read_record(edges, nodes, chosen, directed=directed, attach_to=attach_to))

@@ -36,6 +36,12 @@ def like_known(columns: Columns, known: Record) -> Columns:
     return columns if columns.matrix else columns.like(known.feature_names, known.encoding)
 
 
+def read_like(columns: Columns, known: Record) -> Columns:
+    """As `like_known`, where the caller has chosen no features."""
+    columns.refuse(("features", "kinds"), "none where features are those of another graph")
+    return like_known(columns, known)
+
+
 def as_known(columns: Columns, known: Record | None) -> Columns:
     """As `like_known`, for tables of new nodes, if any; what the known graph decides cannot be chosen again."""
     if known is None:

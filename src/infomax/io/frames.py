@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, shorten
 from infomax.io import parquet, tables
-from infomax.io.attach import as_known, attach, like_known
+from infomax.io.attach import as_known, attach, read_like
 from infomax.io.attach_types import attach_types
 from infomax.io.columns import Columns
 from infomax.io.features import check_rows, matrix_names
@@ -40,8 +40,7 @@ def read_frames(
     matrix = features if hasattr(features, "shape") else None
     chosen = Columns.of(features=None if matrix is not None else features, **columns)
     if like is not None:
-        chosen.refuse(("features", "kinds"), "none where features are those of another graph")
-        chosen = like_known(chosen, like)
+        chosen = read_like(chosen, like)
     chosen = as_known(chosen, attach_to)
     if isinstance(edges, Mapping) and attach_to is not None and not attach_to.types:
         raise InputError("edges", "one frame, as the known graph has one type of nodes", "one for each relation")

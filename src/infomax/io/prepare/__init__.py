@@ -12,9 +12,11 @@ from infomax import machine
 from infomax.errors import InputError, other_extension
 from infomax.io import text
 from infomax.io.atomic import locked, make_folder, refuse_existing, writable
+from infomax.io.attach import read_like
 from infomax.io.columns import Columns
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.stages import GRAPH, Preparation
+from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.typed import Tables, is_typed, of_folder, of_tables
 from infomax.progress import Progress, silent
@@ -32,9 +34,10 @@ def prepare(
     nodes: str | Path | None = None,
     *,
     out: str | Path,
-    directed: bool = False,
+    directed: bool | None = None,
     half: bool = False,
     memory: int | None = None,
+    like: Record | None = None,
     progress: Progress = silent,
     **columns: Any,
 ) -> None:
@@ -48,14 +51,17 @@ def prepare(
         edges: the edge table: one file, a folder of files or a pattern such as ``edges/*.parquet``.
         nodes: the node table, likewise.
         out: the folder to write.
-        directed: keep the arrows.
+        directed: keep the arrows. None: as in ``like``, else not.
         half: store features in half precision.
         memory: bytes to work in, about. None: 4 GB, or 80 % of the free memory where that is less.
+        like: an earlier graph, by which columns become features, for a model that was fitted to it.
         progress: called after each stage.
         columns: labels, features, ignore, columns, id, name, source, target, weight, types,
             edge_type, node_type and edges_as as in `infomax.read_graph`.
     """
     place, chosen = Path(out), Columns.of(**columns)
+    if like is not None:
+        chosen, directed = read_like(chosen, like), like.directed if directed is None else directed
     work = place.with_name(f".{place.name}-prepare")
     if place.exists() and work.exists() and not (work / GRAPH).exists():
         shutil.rmtree(work, ignore_errors=True)  # stopped between moving the graph and cleaning up
@@ -68,7 +74,7 @@ def prepare(
     make_folder(work)
     with locked(work.with_name(f"{work.name}.lock"), place), writable(place, "a place where a folder can be written"):
         try:
-            Preparation(work, tables, directed, half, memory).run(progress)
+            Preparation(work, tables, bool(directed), half, memory).run(progress)
         except InputError as error:
             if error.__cause__ is None:  # a fault in the tables or in work files: there is nothing to go on with
                 shutil.rmtree(work)
@@ -86,7 +92,8 @@ def _tables(edges: str | Path, nodes: str | Path | None, columns: Columns) -> Ta
     if is_typed(Path(edges)):
         if nodes is not None:
             raise InputError(str(nodes), f"no node table beside {edges}, which holds its own", "one")
-        return of_folder(Path(edges), columns)
+        return of_folder(Path(edges), columns.as_before("edges_as"))
+    columns = columns.as_before()
     if nodes is None and not columns.typed:
         columns.refuse_without_nodes(edges)
     edge_table = Source(_find_files(str(edges)), columns)
