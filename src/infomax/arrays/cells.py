@@ -44,7 +44,11 @@ _TIME = (
     r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?)$"
 )
 _DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.", np.uint8))
-_AMOUNTS = _DIGITS | np.isin(np.arange(256), np.frombuffer("($€£¥[{".encode(), np.uint8))
+_AMOUNTS = _DIGITS | np.isin(np.arange(256), np.frombuffer("($€£¥".encode(), np.uint8))
+_CAPITALS = np.isin(np.arange(256), np.arange(ord("A"), ord("Z") + 1))
+_LISTS = np.isin(np.arange(256), np.frombuffer(b"[{", np.uint8))
+_UUID, _SHORT = 36, 64
+"""Bytes of a UUID, and those that no date, amount or phone number is longer than."""
 _OUTER = ~np.isin(np.arange(256), np.arange(33, 127))
 """White space, or a byte of what may be."""
 _ZONE = r":\d\d.*(Z|[+-]\d\d:?\d\d)$"
@@ -206,14 +210,20 @@ def wordy(values: Any) -> bool:
 
 
 def meanings(values: Any) -> dict[str, NDArray[np.bool_]]:
-    """Which texts ``[n]`` are written as each of `WRITTEN`; nothing where none begins or ends as these do."""
+    """Which texts ``[n]`` are written as each of `WRITTEN`; only those that may be, by length and ends, are read."""
     from pyarrow import compute
 
     starts, data = utf8(values)
-    if not _AMOUNTS[_letters(data, starts[:-1])].any() and not _DIGITS[_letters(data, starts[1:] - 1)].any():
+    if not len(data):
         return {}
-    found = {meaning: compute.match_substring_regex(values, pattern) for meaning, (pattern, _) in WRITTEN.items()}
-    return {meaning: fits.to_numpy(zero_copy_only=False) for meaning, fits in found.items()}
+    first, last, lengths = _letters(data, starts[:-1]), _letters(data, starts[1:] - 1), np.diff(starts)
+    may_be = (_AMOUNTS[first] | (_CAPITALS[first] & _DIGITS[last]) | (lengths == _UUID)) & (lengths <= _SHORT)
+    rows = np.flatnonzero(may_be | _LISTS[first])
+    some, found = values.take(rows), dict[str, NDArray[np.bool_]]()
+    for meaning, (pattern, _) in WRITTEN.items():
+        found[meaning] = np.zeros(len(values), bool)
+        found[meaning][rows] = compute.match_substring_regex(some, pattern).to_numpy(zero_copy_only=False)
+    return found
 
 
 def id_note(name: str, least: float) -> str:
