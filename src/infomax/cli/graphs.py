@@ -52,7 +52,7 @@ def info(
             remedy = "Other graphs are checked when they are read."
             raise InputError(graph, "a graph folder, for --check", "none", remedy)
         check_graph_folder(Path(graph))
-    run = next((Path(graph) / name for name in runs.runs_in(Path(graph))), Path(graph))
+    run = runs.first_in(Path(graph))
     trained = (run / runs.CONFIG).exists()  # a run has its graph without what was dropped
     if trained:
         source = runs.read_training_graph(run)

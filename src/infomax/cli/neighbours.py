@@ -123,7 +123,7 @@ def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
         return source / one, [node for _, node in pairs]
     said = {kind for kind, _ in pairs}
     if len(said) != 1 or "" in said:
-        said = _types_of_nodes(source / runs.runs_in(source)[0], kinds, pairs)
+        said = _types_of_nodes(runs.first_in(source), kinds, pairs)
     return source / said.pop(), [node for _, node in pairs]
 
 

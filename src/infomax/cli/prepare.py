@@ -49,7 +49,7 @@ def prepare(
 
     began, known = time.monotonic(), None
     if like is not None:
-        run = next((like / name for name in runs.runs_in(like)), like)
+        run = runs.first_in(like)
         runs.check(run)
         known = runs.read_training_graph(run)
     size = None if memory is None else _bytes(memory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ from typing import TypeVar
 
 from infomax import machine
 from infomax.arrays.folder import is_folder
-from infomax.errors import InputError, InputWarning, other_extension, shorten
+from infomax.errors import InputError, other_extension, shorten, warn
 from infomax.io import tables, text
 from infomax.io.attach import as_known, attach
 from infomax.io.attach_types import attach_types
@@ -112,7 +111,7 @@ def _follow(sources: Sequence[Source], progress: Progress) -> None:
         where, used = sources[0].path.parent, f"take about {machine.size(needed)} of memory"
         message = f"{where}: tables of {machine.size(whole)} {used}, and {machine.size(free)} are free"
         remedy = "If they do not fit, make a graph folder of them: infomax prepare"
-        warnings.warn(f"{message}. {remedy}.", InputWarning, stacklevel=2)
+        warn(f"{message}. {remedy}.")
     for source, size, end in zip(sources, sizes, accumulate(sizes), strict=True):
         source.tell = partial(_tell, progress, source.path.name, (end - size) / whole, size / whole)
 

@@ -206,6 +206,11 @@ def runs_in(folder: Path) -> list[Path]:
     return sorted(path.parent.relative_to(folder) for path in found)
 
 
+def first_in(folder: Path) -> Path:
+    """The first run in a folder of runs; a run, or any other folder, itself."""
+    return next((folder / name for name in runs_in(folder)), folder)
+
+
 def types_of(folder: Path) -> list[str]:
     """The types of a run on a graph of several types, as its runs say; none for other folders."""
     found = {name.parts[0]: read_json(folder / name / CONFIG).get("graph", {}) for name in runs_in(folder)}
