@@ -15,8 +15,8 @@ from benchmarks.measure import timed
 from benchmarks.peers import PEERS, Peer
 from benchmarks.problem import Problem, load
 from infomax.graphs.graph import Graph
-from infomax.paper.protocol import score_dataset
 from infomax.reports.comparison import labelled
+from infomax_paper.protocol import score_dataset
 
 PATIENCE = 20
 METHODS = {"DGI": "dgi", "Random-Init": "random", "Raw features": "raw"}

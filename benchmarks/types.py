@@ -20,9 +20,9 @@ from infomax.arrays.relations import Step, named_path
 from infomax.estimator import assembly
 from infomax.graphs.graph import Graph
 from infomax.kernels.ranks import Ranks
-from infomax.paper.heterogeneous import PATHS
 from infomax.parts.encoders import PathMean
 from infomax.presets import PRESETS
+from infomax_paper.heterogeneous import PATHS
 
 WHAT = {
     "ours": "ours: means of means along each path, one linear map, bias and PReLU per path, the mean over paths",

@@ -16,8 +16,8 @@ from sklearn.preprocessing import normalize
 from infomax.arrays.scaling import Scaler
 from infomax.datasets import load_dataset
 from infomax.evaluation.probes import paper_probe
-from infomax.paper.baselines.deepwalk import SETTINGS, deepwalk
 from infomax.reports.comparison import labelled
+from infomax_paper.baselines.deepwalk import SETTINGS, deepwalk
 
 
 def main() -> None:

@@ -22,10 +22,10 @@ from infomax.analysis.dimensions import ENDS, dimensions
 from infomax.analysis.pictures import tsne
 from infomax.evaluation.metrics import silhouette
 from infomax.evaluation.probes import paper_probe
-from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.printed import PAPER, SUPERVISED
 from infomax.reports.analysis import draw_pairs
 from infomax.reports.comparison import labelled
+from infomax_paper.experiments import EXPERIMENTS
+from infomax_paper.printed import PAPER, SUPERVISED
 
 POINTS = 32
 

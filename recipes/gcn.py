@@ -17,9 +17,9 @@ import numpy as np
 import torch
 
 from infomax.datasets import load_dataset
-from infomax.paper.baselines import BASELINES, gcn
-from infomax.paper.table import score_predictions
 from infomax.reports.comparison import labelled
+from infomax_paper.baselines import BASELINES, gcn
+from infomax_paper.table import score_predictions
 
 ROWS = {"two-layer DGI encoder": lambda name: BASELINES["GCN"].runs[name], "Kipf and Welling": lambda name: gcn.gcn}
 

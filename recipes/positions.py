@@ -19,8 +19,8 @@ import torch
 
 from infomax import DGI, Graph, load_dataset
 from infomax.evaluation.probes import paper_probe, validated_probe
-from infomax.paper.baselines.deepwalk import deepwalk
 from infomax.reports.comparison import labelled
+from infomax_paper.baselines.deepwalk import deepwalk
 
 Vectors = Callable[[int], Any]
 

@@ -30,8 +30,8 @@ from infomax.datasets import load_dataset
 from infomax.evaluation.metrics import micro_f1
 from infomax.evaluation.probes import paper_probe
 from infomax.graphs.graph import Graph
-from infomax.paper.baselines import average_pooling, fastgcn, graphsage
-from infomax.paper.baselines.shared import rescaled
+from infomax_paper.baselines import average_pooling, fastgcn, graphsage
+from infomax_paper.baselines.shared import rescaled
 
 Scores = dict[str, float]
 PARTS = ("validation", "test")

@@ -18,11 +18,11 @@ import torch
 from infomax.datasets import load_dataset
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import Splits
-from infomax.paper.baselines.deepwalk import deepwalk
-from infomax.paper.baselines.label_propagation import label_propagation
-from infomax.paper.printed import PAPER
-from infomax.paper.table import score_predictions
 from infomax.reports.comparison import labelled
+from infomax_paper.baselines.deepwalk import deepwalk
+from infomax_paper.baselines.label_propagation import label_propagation
+from infomax_paper.printed import PAPER
+from infomax_paper.table import score_predictions
 
 
 def draw(codes: np.ndarray, rng: np.random.Generator) -> Splits:

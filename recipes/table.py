@@ -14,8 +14,8 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from infomax.paper.baselines import CITATION
-from infomax.paper.table import make_table, write_table
+from infomax_paper.baselines import CITATION
+from infomax_paper.table import make_table, write_table
 
 WALKS = ("DeepWalk", "DeepWalk + features")
 # Data set, methods, runs; the slowest first.

@@ -53,7 +53,10 @@ def test_files_that_documents_name_exist():
     named = 0
     for document in [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for name in re.findall(r"`((?:[\w-]+/)+[\w-]+\.(?:py|c|md))`", document.read_text(encoding="utf-8")):
-            assert any((ROOT / place / name).exists() for place in ("", "src/infomax", "tests")), (document.name, name)
+            assert any((ROOT / place / name).exists() for place in ("", "src", "src/infomax", "tests")), (
+                document.name,
+                name,
+            )
             named += 1
     assert named > 20
 
@@ -101,7 +104,8 @@ def test_a_docstring_describes_each_argument_by_itself():
 
 def test_the_table_of_folders_has_the_order_of_imports():
     (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = [set(re.findall(r"infomax\.(\w+)", layer)) - {"__main__"} for layer in contract["layers"]]
+    names = [{name.removeprefix("infomax.") for name in layer.split(" | ")} for layer in contract["layers"]]
+    layers = [layer - {"__main__"} for layer in names]
     table = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").partition("## The folders")[2]
     rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     assert [set(re.findall(r"`(\w+)", row)) for row in rows] == layers

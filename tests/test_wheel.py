@@ -42,7 +42,10 @@ def wheel(tmp_path_factory):
 
 def test_every_file_of_the_package_is_in_the_wheel(wheel):
     files = (
-        path for path in (ROOT / "src" / "infomax").rglob("*") if path.is_file() and "__pycache__" not in path.parts
+        path
+        for package in ("infomax", "infomax_paper")
+        for path in (ROOT / "src" / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
     )
     expected = {path.relative_to(ROOT / "src").as_posix() for path in files}
     found = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
@@ -72,6 +75,7 @@ def test_the_wheel_runs_without_the_checkout(python, tmp_path):
     write_npz(random_graph(60), tmp_path / "graph.npz")
     infomax = python.with_name("infomax")
     assert call(infomax, "--version").startswith("infomax ")
+    assert "DGI" in call(infomax, "reproduce", "--help")
     assert "34,003" in call(infomax, "info", "debian", cwd=tmp_path)
     call(infomax, "train", "graph.npz", "--dim", 4, "--epochs", 1, "--out", "run", cwd=tmp_path)
     call(infomax, "map", "run", "--out", "map.html", cwd=tmp_path)

@@ -15,7 +15,7 @@ from benchmarks.problem import PatchProblem, load
 from benchmarks.protocol import train
 
 from infomax import Graph
-from infomax.paper.experiments import EXPERIMENTS, Experiment
+from infomax_paper.experiments import EXPERIMENTS, Experiment
 
 pytest.importorskip("torch_geometric", reason="PyG is one of the peers")
 SMALL = ["--dataset=generated-reddit", "--scale=0.005", "--dim=8", "--repeats=2"]
@@ -138,7 +138,7 @@ def labelled_graph() -> Graph:
 
 
 def test_protocol_scores_ours_and_a_peer_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("infomax.paper.protocol", "infomax.datasets"):
+    for module in ("infomax_paper.protocol", "infomax.datasets"):
         monkeypatch.setattr(f"{module}.load_dataset", lambda name: labelled_graph())
     monkeypatch.setattr(protocol, "paper_dim", lambda dataset: 16)
     monkeypatch.setattr(protocol, "PATIENCE", 2)

@@ -14,10 +14,10 @@ from infomax import DGI, Graph, datasets
 from infomax.analysis import pictures
 from infomax.cli.analyse import classes
 from infomax.evaluation.splits import encode_labels, random_splits
-from infomax.paper import corruption, table
-from infomax.paper.experiments import EXPERIMENTS, Experiment
-from infomax.paper.theory import theory
 from infomax.reports import analysis
+from infomax_paper import corruption, table
+from infomax_paper.experiments import EXPERIMENTS, Experiment
+from infomax_paper.theory import theory
 
 
 @pytest.fixture(scope="module")

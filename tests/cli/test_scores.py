@@ -181,8 +181,8 @@ def split_graph(label, ids=None):
 
 
 def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
-    from infomax.paper import protocol
-    from infomax.paper.experiments import EXPERIMENTS
+    from infomax_paper import protocol
+    from infomax_paper.experiments import EXPERIMENTS
 
     quick = replace(EXPERIMENTS["cora"], settings={"dim": 8, "epochs": 2})
     monkeypatch.setitem(EXPERIMENTS, "cora", quick)
@@ -204,7 +204,7 @@ def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
 
 
 def test_the_table_is_written_as_json_where_asked_too(monkeypatch, tmp_path):
-    monkeypatch.setattr("infomax.paper.table.load_dataset", lambda name: split_graph("class"))
+    monkeypatch.setattr("infomax_paper.table.load_dataset", lambda name: split_graph("class"))
     words = ("--datasets", "cora", "--methods", "Raw features", "--runs", 1, "--device", "cpu")
     outcome = infomax("reproduce", "table", *words, "--out", tmp_path / "table", "--json", tmp_path / "t.json")
     assert outcome.code == 0, outcome.err

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from infomax.evaluation.results import score_text, summarise
-from infomax.paper.printed import PAPER
+from infomax_paper.printed import PAPER
 
 
 def test_a_row_is_the_promised_json():

@@ -14,11 +14,11 @@ from infomax.analysis.style import in_style
 from infomax.errors import InputError
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import encode_labels, random_splits
-from infomax.paper import corruption as studies
-from infomax.paper.corruption import BOTH, EDGES, FEATURES, NONE, corruption
-from infomax.paper.study import accuracies, accuracy
 from infomax.parts.corruptions import flip_edges, shuffle_features
 from infomax.presets import PRESETS, Preset
+from infomax_paper import corruption as studies
+from infomax_paper.corruption import BOTH, EDGES, FEATURES, NONE, corruption
+from infomax_paper.study import accuracies, accuracy
 
 SMALL = Preset(dim=8, epochs=3, patience=None)
 GRAPH = random_graph(60)

@@ -12,11 +12,11 @@ from sample_graphs import random_graph
 from infomax import DGI, InputError
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import encode_labels, random_splits
-from infomax.paper import depth
-from infomax.paper.depth import depth as chapter
-from infomax.paper.experiments import Experiment
-from infomax.paper.study import accuracies
 from infomax.reports.comparison import labelled
+from infomax_paper import depth
+from infomax_paper.depth import depth as chapter
+from infomax_paper.experiments import Experiment
+from infomax_paper.study import accuracies
 
 SIZES = {"layers": (1, 2), "widths": (4, 8), "runs": 2, "device": "cpu"}
 

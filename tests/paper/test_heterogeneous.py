@@ -10,8 +10,8 @@ import pytest
 from infomax import DGI, Graph
 from infomax.evaluation.probes import Score
 from infomax.io.unite import unite
-from infomax.paper import heterogeneous
-from infomax.paper.heterogeneous import LABELLED, flattened, score_types
+from infomax_paper import heterogeneous
+from infomax_paper.heterogeneous import LABELLED, flattened, score_types
 
 CODES = np.arange(24) % 3
 

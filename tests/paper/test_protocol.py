@@ -13,12 +13,12 @@ from sample_graphs import random_graph
 
 from infomax import DGI, Graph
 from infomax.evaluation.probes import PROBES, Score
-from infomax.paper import protocol, table
-from infomax.paper.baselines import deepwalk
-from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.protocol import score_dataset
 from infomax.reports import comparison
 from infomax.reports.comparison import compare
+from infomax_paper import protocol, table
+from infomax_paper.baselines import deepwalk
+from infomax_paper.experiments import EXPERIMENTS
+from infomax_paper.protocol import score_dataset
 
 CPU = torch.device("cpu")
 WALK = deepwalk.Settings(dim=4, walks=1, length=5, window=2, batch=20, drawn=8)

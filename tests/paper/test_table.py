@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from sample_graphs import random_graph
 
-import infomax.paper.table
+import infomax_paper.table
 from infomax import Graph, InputError
-from infomax.paper import command, protocol
-from infomax.paper.baselines import Baseline
-from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.printed import PAPER
-from infomax.paper.table import METHODS, Cell, make_table
-from infomax.paper.table.page import html, markdown
+from infomax_paper import command, protocol
+from infomax_paper.baselines import Baseline
+from infomax_paper.experiments import EXPERIMENTS
+from infomax_paper.printed import PAPER
+from infomax_paper.table import METHODS, Cell, make_table
+from infomax_paper.table.page import html, markdown
 
 CHEAP = ("Raw features", "LP", "Random-Init")
 
@@ -40,7 +40,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Graph:
             raise InputError("/secret/reddit", "its files", "none", "Put them there.")
         return graph
 
-    monkeypatch.setattr(infomax.paper.table, "load_dataset", load)
+    monkeypatch.setattr(infomax_paper.table, "load_dataset", load)
     return graph
 
 

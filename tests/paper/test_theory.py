@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from infomax.paper.theory import (
+from infomax_paper.theory import (
     ENCODERS,
     READOUTS,
     mutual_information,

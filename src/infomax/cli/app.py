@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
-from typing import Annotated, Any
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -15,13 +16,26 @@ from infomax import machine
 from infomax.errors import InputError
 from infomax.version import __version__
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 ORDER = (
     "info", "train", "embed", "update", "evaluate", "compare", "neighbours", "map", "cluster", "analyse", "convert",
     "prepare", "demo", "reproduce", "datasets",
 )  # fmt: skip
 """The commands in the order in which one uses them; others are listed last."""
-LATE = {"reproduce": "infomax.paper.command"}
-"""Commands that are found by the name of their module when they are asked for: no other command loads them."""
+ENTRY_POINTS = "infomax.commands"
+"""The group of entry points by which other packages add commands, each a `typer.Typer`."""
+
+
+def added_commands() -> dict[str, EntryPoint]:
+    """Name -> command of another package, not yet loaded; also of a checkout that is used without installing it."""
+    from importlib.metadata import EntryPoint, entry_points
+
+    project = Path(__file__).parents[3] / "pyproject.toml"
+    listed = tomllib.loads(project.read_text("utf-8"))["project"]["entry-points"] if project.exists() else {}
+    here = {name: EntryPoint(name, value, ENTRY_POINTS) for name, value in listed.get(ENTRY_POINTS, {}).items()}
+    return here | {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
 
 
 class Commands(TyperGroup):
@@ -29,13 +43,14 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
-        return sorted([*self.commands, *LATE], key=lambda name: (*ORDER, name).index(name))
+        return sorted([*self.commands, *added_commands()], key=lambda name: (*ORDER, name).index(name))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name; None if there is none."""
-        if cmd_name in LATE:
-            return get_command(import_module(LATE[cmd_name]).app)
-        return super().get_command(ctx, cmd_name)
+        if command := super().get_command(ctx, cmd_name):
+            return command
+        added = added_commands().get(cmd_name)
+        return get_command(added.load()) if added else None
 
 
 class Grouped(TyperCommand):

@@ -12,13 +12,13 @@ from sample_graphs import random_graph
 
 from infomax import Graph
 from infomax.evaluation.metrics import accuracy, micro_f1
-from infomax.paper.baselines import average_pooling as pooling
-from infomax.paper.baselines import fastgcn as fast
-from infomax.paper.baselines import gcn
-from infomax.paper.baselines import graphsage as sage
-from infomax.paper.baselines.shared import keep
 from infomax.views.propagation import Propagation
 from infomax.views.sampling import Neighbours, level_sizes
+from infomax_paper.baselines import average_pooling as pooling
+from infomax_paper.baselines import fastgcn as fast
+from infomax_paper.baselines import gcn
+from infomax_paper.baselines import graphsage as sage
+from infomax_paper.baselines.shared import keep
 
 CPU = torch.device("cpu")
 SAGE = sage.Settings(steps=3, batch=16, negatives=4, fan_out=(3, 2), dim=4)

@@ -12,13 +12,13 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import Graph
-from infomax.paper.baselines import BASELINES, average_pooling, deepwalk, gcn, planetoid
-from infomax.paper.baselines.deepwalk import closeness, random_walks, skip_gram_loss
-from infomax.paper.baselines.label_propagation import label_propagation
-from infomax.paper.printed import PAPER
 from infomax.views import WholeView
 from infomax.views.operands import operand
 from infomax.views.sampling import Neighbours
+from infomax_paper.baselines import BASELINES, average_pooling, deepwalk, gcn, planetoid
+from infomax_paper.baselines.deepwalk import closeness, random_walks, skip_gram_loss
+from infomax_paper.baselines.label_propagation import label_propagation
+from infomax_paper.printed import PAPER
 
 CPU = torch.device("cpu")
 WALK = deepwalk.Settings(dim=8, walks=60, length=10, window=3, lr=0.05, batch=30, drawn=16)

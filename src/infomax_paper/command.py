@@ -1,6 +1,6 @@
 """infomax reproduce: the paper's table, its rows for one data set, its studies, theory and figures.
 
-`infomax.cli.app` finds it by its name, so that nothing of the product imports the paper.
+`infomax.cli.app` finds it by its entry point, so that nothing of the product knows the paper.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from infomax.cli.analyse import FILES, classes
 from infomax.cli.options import Device, Json, ProbeName
 from infomax.cli.settings import words
 from infomax.errors import InputError
-from infomax.paper.experiments import EXPERIMENTS
+from infomax_paper.experiments import EXPERIMENTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,8 +59,8 @@ def table(
     device: Device = "auto",
 ) -> None:
     """Make Table 2 of the paper, with all its methods."""
-    from infomax.paper.table import DATASETS, METHODS, make_table
-    from infomax.paper.table.page import TITLES
+    from infomax_paper.table import DATASETS, METHODS, make_table
+    from infomax_paper.table.page import TITLES
 
     began = time.monotonic()
     names = words(datasets) or DATASETS
@@ -93,7 +93,7 @@ def _add_rows_command(dataset: str) -> None:
 
     @app.command(dataset, help=f"Score {scored} on {title}.", short_help=f"{title}: {scored}.")
     def rows(runs: Runs = 50, probe: ProbeName = "paper", json: Json = None, device: Device = "auto") -> None:
-        from infomax.paper.protocol import probe_for, score_dataset
+        from infomax_paper.protocol import probe_for, score_dataset
 
         began = time.monotonic()
         probe_for(probe, [dataset])
@@ -127,7 +127,7 @@ def corruption(
 
     It is the study of the paper's Appendix C.
     """
-    from infomax.paper.corruption import corruption
+    from infomax_paper.corruption import corruption
 
     began = time.monotonic()
     given = _citation_graph(dataset) if run is None else _own_run(run, labels)
@@ -153,8 +153,8 @@ def depth(
     The paper says that DGI gains from wider rather than deeper encoders.
     """
     from infomax.io.atomic import make_folder
-    from infomax.paper import depth
-    from infomax.paper.baselines import CITATION
+    from infomax_paper import depth
+    from infomax_paper.baselines import CITATION
 
     began = time.monotonic()
     names = words(datasets.lower())
@@ -180,7 +180,7 @@ def depth(
 def heterogeneous(runs: Runs = 10, json: Json = None, device: Device = "auto") -> None:
     """Score several types of nodes: ACM and DBLP."""
     from infomax.evaluation.results import score_text
-    from infomax.paper.heterogeneous import METHODS, PATHS, PUBLISHED, score_types
+    from infomax_paper.heterogeneous import METHODS, PATHS, PUBLISHED, score_types
 
     began, results = time.monotonic(), {}
     for name in PATHS:
@@ -204,7 +204,7 @@ def theory(
     json: Json = None,
 ) -> None:
     """Check lemma and theorems on all graphs with four nodes."""
-    from infomax.paper.theory import theory
+    from infomax_paper.theory import theory
 
     _show_chapter(theory(), out, json, time.monotonic(), told=slice(None))
 
@@ -224,12 +224,12 @@ def figures(
 
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
-    from infomax.paper.corruption import corruption
-    from infomax.paper.printed import PAPER, SUPERVISED, TOPICS, beside_paper
-    from infomax.paper.theory import theory
     from infomax.reports.analysis import write_analysis
     from infomax.reports.comparison import labelled
     from infomax.training.runs import MODEL
+    from infomax_paper.corruption import corruption
+    from infomax_paper.printed import PAPER, SUPERVISED, TOPICS, beside_paper
+    from infomax_paper.theory import theory
 
     began = time.monotonic()
     graph, run = load_dataset("cora"), out / "run"
@@ -263,8 +263,8 @@ def _citation_graph(dataset: str) -> Given:
     """What `corruption_study` needs of a citation graph: graph, settings, codes and splits."""
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
-    from infomax.paper.baselines import CITATION
     from infomax.reports.comparison import labelled
+    from infomax_paper.baselines import CITATION
 
     if dataset not in CITATION:
         raise InputError("--dataset", f"one of {', '.join(CITATION)}", dataset)
@@ -289,7 +289,7 @@ def _own_run(run: Path, labels: str | None) -> Given:
 def _study(out: Path, given: Given, runs: int, points: int, device: str) -> dict[str, Any]:
     """Run a corruption study, or continue it; its numbers."""
     from infomax.io.atomic import make_folder
-    from infomax.paper import corruption
+    from infomax_paper import corruption
 
     make_folder(out)
     rates = corruption.rates(points)

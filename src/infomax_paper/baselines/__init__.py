@@ -1,7 +1,7 @@
 """The baselines in the paper's table: each is a function of a graph, its labels, a seed and a device.
 
 No baseline is given a test label: its graph has no labels, and its class codes are -1 on the test nodes. So every
-choice is made on training and validation nodes. `infomax.paper.table` hides the labels and scores the result.
+choice is made on training and validation nodes. `infomax_paper.table` hides the labels and scores the result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
-from infomax.paper.baselines import average_pooling, deepwalk, fastgcn, gcn, graphsage, label_propagation, planetoid
+from infomax_paper.baselines import average_pooling, deepwalk, fastgcn, gcn, graphsage, label_propagation, planetoid
 
 if TYPE_CHECKING:
     import torch

@@ -20,8 +20,8 @@ from torch.nn.functional import cross_entropy, softplus
 
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
-from infomax.paper.baselines import deepwalk, shared
 from infomax.views.operands import Operand, operand
+from infomax_paper.baselines import deepwalk, shared
 
 WALK = deepwalk.Settings(walks=10, window=10, lr=0.003)
 

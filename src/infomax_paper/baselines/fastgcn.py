@@ -11,8 +11,8 @@ from torch import Tensor
 
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators
-from infomax.paper.baselines import gcn, shared
 from infomax.views.propagation import Propagation
+from infomax_paper.baselines import gcn, shared
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from infomax.arrays.scaling import Scale
 from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
-from infomax.paper.baselines import shared
 from infomax.parts import encoders
 from infomax.views.operands import Operand, operand
 from infomax.views.propagation import Propagation
+from infomax_paper.baselines import shared
 
 
 class GCN(nn.Module):

@@ -15,12 +15,12 @@ from infomax.analysis.report import Chapter
 from infomax.analysis.style import COLOURS, DOTTED, panels
 from infomax.datasets import load_dataset
 from infomax.estimator import DGI
-from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.study import accuracies, draw_curve, percent, run_study
 from infomax.parts.encoders import GCN
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import labelled
 from infomax.training.fingerprints import graph_fingerprint
+from infomax_paper.experiments import EXPERIMENTS
+from infomax_paper.study import accuracies, draw_curve, percent, run_study
 
 TRAINED, RANDOM = "DGI", "Random-Init"
 

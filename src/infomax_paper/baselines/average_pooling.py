@@ -17,9 +17,9 @@ from infomax.evaluation.probes import Score
 from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
-from infomax.paper.baselines import shared
 from infomax.views.propagation import NEIGHBOURS, Propagation
 from infomax.views.sampling import Neighbours, by_level, sample_patches
+from infomax_paper.baselines import shared
 
 
 @dataclass(frozen=True)

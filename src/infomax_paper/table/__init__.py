@@ -27,14 +27,14 @@ from infomax.graphs.graph import Graph
 from infomax.io.atomic import make_folder, write_text
 from infomax.io.json import read_json, write_json
 from infomax.kernels.device import choose_device
-from infomax.paper.baselines import BASELINES, CITATION, Baseline
-from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.printed import PAPER
-from infomax.paper.protocol import probe_for
-from infomax.paper.table.page import html, markdown
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import labelled
 from infomax.version import __version__
+from infomax_paper.baselines import BASELINES, CITATION, Baseline
+from infomax_paper.experiments import EXPERIMENTS
+from infomax_paper.printed import PAPER
+from infomax_paper.protocol import probe_for
+from infomax_paper.table.page import html, markdown
 
 DATASETS = (*CITATION, "reddit", "ppi")
 """The data sets of the paper. "generated-reddit" can be named, too: it is not in the paper, but needs no files."""

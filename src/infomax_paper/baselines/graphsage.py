@@ -16,9 +16,9 @@ from torch.nn.functional import normalize, softplus
 
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
-from infomax.paper.baselines import shared
-from infomax.paper.baselines.deepwalk import random_walks
 from infomax.views.sampling import Neighbours, by_level, sample_patches
+from infomax_paper.baselines import shared
+from infomax_paper.baselines.deepwalk import random_walks
 
 
 @dataclass(frozen=True)

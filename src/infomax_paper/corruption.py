@@ -18,12 +18,12 @@ from infomax.errors import InputError
 from infomax.estimator import DGI
 from infomax.evaluation.splits import Splits
 from infomax.graphs.graph import Graph
-from infomax.paper.study import accuracies, draw_curve, percent, run_study
 from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features
 from infomax.presets import Part, Preset
 from infomax.progress import Progress, silent
 from infomax.training.fingerprints import digest, graph_fingerprint
 from infomax.views import WholeGraph
+from infomax_paper.study import accuracies, draw_curve, percent, run_study
 
 EDGES, BOTH, FEATURES, NONE = "edges", "edges and features", "features", "none"
 """How negatives are made: flipped edges, flipped edges and shuffled features, shuffled features. "none" means no

@@ -11,8 +11,8 @@ from typing import Any
 from infomax.analysis.report import page, section
 from infomax.errors import number_of
 from infomax.evaluation.results import score_text
-from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.printed import PAPER
+from infomax_paper.experiments import EXPERIMENTS
+from infomax_paper.printed import PAPER
 
 TITLES = {name: experiment.title for name, experiment in EXPERIMENTS.items()}
 HALVES = {
@@ -79,7 +79,7 @@ def html(table: dict[str, Any]) -> str:
 
 def _notes(table: dict[str, Any]) -> list[tuple[str, str]]:
     """The notes about the rows in the table, and about the data sets that are missing."""
-    known = tomllib.loads((files("infomax.paper.table") / "notes.toml").read_text(encoding="utf-8"))
+    known = tomllib.loads((files("infomax_paper.table") / "notes.toml").read_text(encoding="utf-8"))
     shown = {row["method"] for row in table["rows"]} | {TITLES[row["dataset"]] for row in table["rows"]}
     said = [(name, note) for name, note in known.items() if name in shown]
     return said + [(TITLES[name], f"Left out. {reason}") for name, reason in table["absent"].items()]

@@ -18,10 +18,10 @@ from infomax.evaluation.probes import Probe, Score, choose_probe
 from infomax.evaluation.results import Row, summarise
 from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
-from infomax.paper.experiments import EXPERIMENTS
-from infomax.paper.printed import PAPER
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import chosen_costs, labelled, majority, raw_features
+from infomax_paper.experiments import EXPERIMENTS
+from infomax_paper.printed import PAPER
 
 SIDE_BY_SIDE = 25
 """Encoders that a GPU trains at a time."""
