@@ -1,4 +1,4 @@
-"""What every test may ask for; and where a GPU may be seen."""
+"""What every test may ask for; where a GPU may be seen; and a limit on the time of a test."""
 
 from __future__ import annotations
 
@@ -10,11 +10,21 @@ from sample_graphs import random_graph
 
 from infomax import Graph
 
+LIMIT = 300
+"""Seconds that a test may take, where pytest-timeout is installed; one that hangs fails then."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Hide the GPU from the tests and what they start: they expect a CPU. ``pytest -m gpu`` runs those that need it."""
     if config.option.markexpr != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # read when CUDA is first asked for, after torch is imported
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.pluginmanager.hasplugin("timeout"):
+        for item in items:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(LIMIT))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -62,7 +62,10 @@ def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 @pytest.mark.parametrize("of", ["a table", "a statement", "a stream"])
 def test_a_signal_stops_the_database_as_its_handler_says(tmp_path: Path, of: str) -> None:
-    """Without it, DuckDB would be busy for hours."""
+    """Without it, DuckDB would be busy for hours.
+
+    The handler is the test's own: nohup, or an & in a shell, may have started the tests with SIGINT ignored.
+    """
     long = "SELECT max(one.range * two.range) FROM range(10000000) AS one, range(10000000) AS two"
     work = Database(tmp_path, 1 << 28)
 
@@ -82,9 +85,13 @@ def test_a_signal_stops_the_database_as_its_handler_says(tmp_path: Path, of: str
         "a statement": lambda: work.execute(long),
         "a stream": lambda: list(work.stream(long)),
     }
-    with pytest.raises(KeyboardInterrupt):
-        begin[of]()
-    work.close()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            begin[of]()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        work.close()
 
 
 @pytest.mark.parametrize(("free", "asked", "limit"), [(5e8, None, 4e8), (1e11, None, 4e9), (5e8, 10**9, 1e9)])
