@@ -15,6 +15,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.analyse import FILES, classes
 from infomax.cli.options import Device, Json, ProbeName
+from infomax.cli.runs import in_memory
 from infomax.cli.settings import words
 from infomax.errors import InputError
 from infomax_paper.experiments import EXPERIMENTS
@@ -41,6 +42,9 @@ AGAIN = "Continue with the same command."
 
 Runs = Annotated[int, typer.Option(metavar="N", help="How many encoders to train, each with its own seed.", min=1)]
 Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write. Runs that are already there are kept.")]
+Labels = Annotated[
+    str | None, typer.Option(metavar="SOURCE:COLUMN", help="The classes of the run's nodes, as for analyse.")
+]
 StudyRuns = Annotated[int, typer.Option(metavar="N", help="Encoders to train per point of the study.", min=1)]
 
 
@@ -114,9 +118,7 @@ def corruption(
         Path | None,
         typer.Option("--run", metavar="RUN", help="Study the graph and settings of a run of your own instead."),
     ] = None,
-    labels: Annotated[
-        str | None, typer.Option(metavar="SOURCE:COLUMN", help="The classes of the run's nodes, as for analyse.")
-    ] = None,
+    labels: Labels = None,
     runs: StudyRuns = 1,
     points: Annotated[int, typer.Option(metavar="N", help="How many rates of flipped edges to try.", min=2)] = 13,
     out: Folder = Path("corruption"),
@@ -211,6 +213,11 @@ def theory(
 
 @app.command()
 def figures(
+    run: Annotated[
+        Path | None,
+        typer.Argument(metavar="[RUN]", help="A run of your own, for the two figures that analyse does not draw."),
+    ] = None,
+    labels: Labels = None,
     runs: StudyRuns = 1,
     points: Annotated[
         int, typer.Option(metavar="N", help="Points of the corruption study; 0 leaves the study out.", min=0)
@@ -219,44 +226,63 @@ def figures(
     json: Json = None,
     device: Device = "auto",
 ) -> None:
-    """Draw all figures of the paper on Cora."""
+    """Draw all figures of the paper on Cora.
+
+    Of a run it draws t-SNE of raw features, Random-Init and DGI, and the vectors with extreme scores.
+    """
+    from infomax.estimator import DGI
+    from infomax.io.atomic import make_folder
+    from infomax.reports.analysis import write_analysis
+    from infomax_paper.figures import figures
+
+    began = time.monotonic()
+    if run is None:
+        numbers = _cora_figures(out, runs, points, device)
+    else:
+        model = DGI.load(run, device=device)
+        in_memory(model)
+        column = classes(model.graph_, labels)
+        make_folder(out)
+        with show.Steps("figures", None) as steps:
+            chapters = figures(model, column, progress=steps.at)
+            numbers = write_analysis(model, out, chapters, title=f"The paper's figures: {run.resolve().name}")
+    show.wrote(f"{out}/{FILES}", began)
+    show.write_result(json, numbers, began)
+
+
+def _cora_figures(out: Path, runs: int, points: int, device: str) -> dict[str, Any]:
+    """Draw all figures on Cora, with an encoder that is trained unless it is there; their numbers by chapter."""
     import numpy as np
 
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
-    from infomax.reports.analysis import write_analysis
+    from infomax.reports.analysis import analyse, write_analysis
     from infomax.reports.comparison import labelled
     from infomax.training.runs import MODEL
     from infomax_paper.corruption import corruption
+    from infomax_paper.figures import figures
     from infomax_paper.printed import PAPER, SUPERVISED, TOPICS, beside_paper
     from infomax_paper.theory import theory
 
-    began = time.monotonic()
     graph, run = load_dataset("cora"), out / "run"
     if (run / MODEL).exists():
-        model = DGI.load(run)
-        model.device = device
+        model = DGI.load(run, device=device)
     else:
         model = DGI(**EXPERIMENTS["cora"].settings, device=device)
         with show.training_progress("epochs", AGAIN) as progress:
             model.fit(graph, run=run, progress=progress)
     study = [corruption(_study(out, _citation_graph("cora"), runs, points, device))] if points else []
     codes, splits = labelled(graph)
+    topics = np.array(TOPICS, dtype=object)[codes]
+    floors = {SUPERVISED: PAPER["cora", "GCN"][0] / 100}
     with show.Steps("analysis", None) as steps:
-        numbers = write_analysis(
-            model,
-            out,
-            np.array(TOPICS, dtype=object)[codes],
-            [splits],
-            title="What Deep Graph Infomax learns about Cora",
-            floors={SUPERVISED: PAPER["cora", "GCN"][0] / 100},
-            probe="paper",
-            more=[*study, theory()],
-            progress=steps.at,
-        )
+        chapters = [*figures(model, topics, progress=steps.at)]
+        own = analyse(model, topics, [splits], floors=floors, probe="paper", progress=steps.at)
+        chapters += [chapter for chapter in own if chapter.name != chapters[0].name]
+        title = "What Deep Graph Infomax learns about Cora"
+        numbers = write_analysis(model, out, [*chapters, *study, theory()], title=title, progress=steps.at)
     show.table("Cora: ours beside the paper's", ("", "ours", "paper"), beside_paper(numbers))
-    show.wrote(f"{out}/{FILES}", began)
-    show.write_result(json, numbers, began)
+    return numbers
 
 
 def _citation_graph(dataset: str) -> Given:

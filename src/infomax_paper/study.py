@@ -47,25 +47,17 @@ def run_study(
     graph, codes, splits = data
     for at, (name, point) in enumerate(points):
         if not any(point.items() <= row.items() for row in numbers["rows"]):
-            model = make(**point)
-            vectors, epochs = _train(model, graph, name, partial(progress, at, total=len(points)))
+            model = make(**point).fit(graph, progress=partial(_tell, progress, at, name, len(points)))
+            vectors = model.transform(graph).vectors
             score = accuracy(vectors, codes, splits, choose_device(model.device), point["seed"])
-            numbers["rows"].append(point | {"accuracy": score, "epochs": epochs})
+            numbers["rows"].append(point | {"accuracy": score, "epochs": model.health_["epochs"]})
             write_json(path, numbers)
         progress(at + 1, name, len(points))
     return numbers
 
 
-def _train(model: DGI, graph: Graph, name: str, told: Callable[[str], None]) -> tuple[NDArray[np.float32], int]:
-    """Train a model; return its vectors ``[N, d]`` and the number of epochs."""
-    epochs = 0
-
-    def count(training: Training) -> None:
-        nonlocal epochs
-        epochs = len(training.history)
-        told(f"{name}, epoch {epochs}")
-
-    return model.fit(graph, progress=count).transform(graph).vectors, epochs
+def _tell(progress: Progress, at: int, name: str, total: int, training: Training) -> None:
+    progress(at, f"{name}, epoch {len(training.history)}", total)
 
 
 def accuracy(

@@ -3,7 +3,6 @@ import json
 import numpy as np
 import pytest
 
-from infomax.analysis.activations import activations, biased_dimensions
 from infomax.analysis.dimensions import dimensions, distinction, removable
 from infomax.analysis.health import health
 from infomax.analysis.pairs import Pairs
@@ -86,17 +85,6 @@ def test_the_dimension_study_without_labels(pairs):
     numbers = drawn(dimensions(pairs, floors={"floor": 0.5}))
     assert numbers["curves"]["most"]["accuracy"] == []
     assert numbers["removable"] == {}
-
-
-def test_the_biased_dimension_is_found_and_lies_at_the_end(pairs, monkeypatch):
-    monkeypatch.setattr("infomax.analysis.activations.EXAMPLES", 10)
-    assert np.flatnonzero(biased_dimensions(pairs)).tolist() == [0]
-    numbers = drawn(activations(pairs))
-    assert numbers["biased"] == [0]
-    assert numbers["order"][-1] == 0
-    assert numbers["score_from_biased"]["negatives"] == pytest.approx(-0.9, abs=0.1)
-    highest = np.argsort(-pairs.positive_scores)[:10]
-    assert numbers["highest_positives"] == highest.tolist()
 
 
 def test_silhouettes_belong_to_the_points_of_each_method():

@@ -179,3 +179,12 @@ def test_all_figures_are_set_beside_the_paper(cora, tmp_path, monkeypatch):
     model = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
     assert infomax(*words).out.splitlines()[:-2] == outcome.out.splitlines()[:-2]  # but for the seconds
     assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == model  # not trained again
+
+
+def test_the_figures_of_a_run_are_those_that_analyse_does_not_draw(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "LATE", 0)
+    outcome = infomax("reproduce", "figures", run, "--labels", "kind", "--out", tmp_path, "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    drawn = {f"{name}.{kind}" for name in ("projections", "activations") for kind in ("png", "svg", "json")}
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html"} | drawn
+    assert "The paper's figures: run" in (tmp_path / "report.html").read_text().replace("&#x27;", "'")

@@ -84,7 +84,7 @@ def test_pairs_are_drawn_among_the_seen_nodes(regime):
         np.testing.assert_allclose(pairs.positives, vectors[pairs.nodes], rtol=1e-4, atol=1e-6)
 
 
-CHAPTERS = ["projections", "scores", "activations", "dimensions", "health"]
+CHAPTERS = ["projections", "scores", "dimensions", "health"]
 
 
 def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
@@ -93,17 +93,20 @@ def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
     monkeypatch.setattr(pictures, "LATE", 0)
     model = DGI(preset=SMALL, device="cpu").fit(GRAPH)
     done = []
-    numbers = analysis.write_analysis(
-        model, tmp_path, LABELS, SPLITS, title="T", progress=lambda *step: done.append(step)
-    )
+
+    def follow(*step):
+        done.append(step)
+
+    made = analysis.analyse(model, LABELS, SPLITS, progress=follow)
+    numbers = analysis.write_analysis(model, tmp_path, made, title="T", progress=follow)
     [(folder, title, lead, chapters)] = pages
     assert (folder, title) == (tmp_path, "T")
     assert lead.startswith(f"Verdict: {model.health_['verdict']['verdict']}. ")
     assert " 60 nodes, " in lead
     assert [chapter.name for chapter in chapters] == list(numbers) == CHAPTERS
     computed, drawn = done[: -len(CHAPTERS)], done[-len(CHAPTERS) :]
-    assert list(dict.fromkeys(number for number, _, _ in computed)) == [*range(64 + 17)]  # 8 of either order
-    assert {total for _, _, total in computed} == {64 + 17}
+    assert list(dict.fromkeys(number for number, _, _ in computed)) == [*range(32 + 17)]  # 8 of either order
+    assert {total for _, _, total in computed} == {32 + 17}
     assert drawn == [(at, "drawing", len(CHAPTERS)) for at in range(len(CHAPTERS))]
     json.dumps(numbers, allow_nan=False)
     scored = numbers["dimensions"]["curves"]["least"]["accuracy"][0], numbers["dimensions"]["floors"]["Random-Init"]
@@ -118,27 +121,6 @@ def test_an_analysis_without_labels_leaves_out_what_needs_them(monkeypatch):
     assert chapters["projections"].numbers["silhouette"] == {}
     assert chapters["dimensions"].numbers["curves"]["most"]["accuracy"] == []
     assert chapters["scores"].facts[0] == ["highest-scored node", "neighbours", "score"]
-
-
-@pytest.mark.parametrize("regime", ["whole", "patches"])
-def test_an_inductive_run_is_mapped_by_the_vectors_that_are_scored(regime, monkeypatch):
-    graph, preset = REGIMES[regime]
-    seen = np.arange(graph.num_nodes) % 3 > 0
-    model = DGI(preset=preset, device="cpu").fit(replace(graph, splits={"seen": seen}))
-    placed, scored = [], []
-    monkeypatch.setattr(analysis, "tsne", lambda vectors, **_: placed.append(vectors) or vectors[:, :2])
-    monkeypatch.setattr(analysis, "scores", lambda pairs, points, *_: scored.append((pairs, points)))
-    monkeypatch.setattr(analysis, "projections", lambda *_, **__: None)
-    chapters = analysis.analyse(model)
-    next(chapters), next(chapters)
-    [(pairs, points)] = scored
-    _, untrained, learnt, negatives = placed
-    np.testing.assert_array_equal(learnt, pairs.positives)
-    np.testing.assert_array_equal(points, pairs.positives[:, :2])
-    np.testing.assert_array_equal(negatives, pairs.negatives)
-    rows = np.searchsorted(np.flatnonzero(seen), pairs.nodes)
-    expected = DGI(preset=preset, epochs=0, device="cpu").fit(model.graph_).transform(model.graph_.seen()).vectors
-    np.testing.assert_array_equal(untrained, expected[rows])
 
 
 class Squared(Bilinear):

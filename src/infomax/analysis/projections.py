@@ -1,4 +1,4 @@
-"""t-SNE or UMAP of raw features, Random-Init and DGI side by side, with the silhouette of the classes."""
+"""The nodes in the plane, by t-SNE or UMAP of their vectors, with the silhouette of the classes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from infomax.evaluation.metrics import silhouette
 def projections(
     points: Mapping[str, NDArray[Any]], groups: NDArray[Any] | None = None, *, method: str = "t-SNE"
 ) -> Chapter:
-    """The chapter about projections of the same nodes from several sources, coloured by group.
+    """The chapter about projections of the same nodes from one or several sources, coloured by group.
 
-    Points are ``[n, 2]`` by source, of which the last is DGI; groups are ``[n]`` text, "" where unknown.
+    Points are ``[n, 2]`` by source; groups are ``[n]`` text, "" where unknown.
     """
     scores: dict[str, float] = {}
     if groups is not None:
@@ -36,9 +36,10 @@ def projections(
     }
     story = [
         f"Each dot is one of {numbers['nodes']:,} nodes, placed by {method} so that nodes with similar vectors lie "
-        "close together. The vectors are the features alone, those of an untrained encoder (Random-Init), and those of "
-        "DGI. Projection, seed and colours are the same in all panels."
+        "close together."
     ]
+    if len(points) > 1:
+        story.append(f"The vectors are those of {', '.join(points)}; seed and colours are the same in all panels.")
     if scores:
         found = ", ".join(f"{source} {score:.3f}" for source, score in scores.items())
         story.append(

@@ -52,7 +52,7 @@ def analyse(
     from infomax.estimator import DGI
     from infomax.evaluation.splits import encode_labels, splits_for
     from infomax.io.atomic import make_folder
-    from infomax.reports.analysis import write_analysis
+    from infomax.reports import analysis
 
     began = time.monotonic()
     if projection == "umap":
@@ -64,10 +64,9 @@ def analyse(
     splits = [] if column is None else splits_for(encode_labels(column)[0], parts)[0]
     make_folder(out)
     with show.Steps("analysis", None) as steps:
-        write_analysis(
-            model, out, column, splits, title=f"What was learnt: {run.resolve().name}", projection=projection,
-            rows=rows, drawn=drawn, progress=steps.at,
-        )  # fmt: skip
+        chapters = analysis.analyse(model, column, splits, projection=projection, rows=rows, progress=steps.at)
+        title = f"What was learnt: {run.resolve().name}"
+        analysis.write_analysis(model, out, chapters, title=title, drawn=drawn, progress=steps.at)
     show.wrote(f"{out}/{FILES}", began)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.analysis.activations import activations
 from infomax.analysis.dimensions import dimensions, removed
 from infomax.analysis.health import health
 from infomax.analysis.pairs import Pairs
@@ -39,19 +38,13 @@ PROJECTION = 16
 def write_analysis(
     model: DGI,
     folder: Path,
-    labels: NDArray[Any] | None = None,
-    splits: Sequence[Splits] = (),
+    chapters: Iterable[Chapter],
     *,
     title: str,
     drawn: str = "",
-    more: Iterable[Chapter] = (),
     progress: Progress = silent,
-    **options: Any,
 ) -> dict[str, dict[str, Any]]:
-    """Write the report of `analyse` into a folder, then ``more`` chapters; return chapter -> numbers.
-
-    ``drawn`` says how rows were drawn; the options are those of `analyse`.
-    """
+    """Write a report about a model into a folder; return chapter -> numbers. ``drawn`` says how rows were drawn."""
     graph, parts = model.graph_, model.preset_.describe()
     lead = (
         f"{words(model.health_['verdict'])} "
@@ -61,9 +54,9 @@ def write_analysis(
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )
     # All chapters are made before the first is written, so that an interruption leaves no half of a report.
-    chapters = [*analyse(model, labels, splits, progress=progress, **options), *more]
-    write_report(folder, title, lead, followed(chapters, progress, "drawing", len(chapters), every=1))
-    return {chapter.name: chapter.numbers for chapter in chapters}
+    made = list(chapters)
+    write_report(folder, title, lead, followed(made, progress, "drawing", len(made), every=1))
+    return {chapter.name: chapter.numbers for chapter in made}
 
 
 def analyse(
@@ -93,32 +86,21 @@ def analyse(
     """
     graph, codes, groups = model.graph_, None, None
     if labels is not None:
-        codes, names = encode_labels(labels)
-        groups = np.array([*names, ""], dtype=object)[codes]
+        codes, groups = named_groups(labels)
     probes = 0 if codes is None else 2 * len(removed(model.model_.encoder.out_dim)) + 1
-    total = PROJECTION * (3 + (graph.num_features > 1)) + probes
+    total = 2 * PROJECTION + probes
     progress(0, "positives and negatives", total)
     pairs = draw_pairs(model, seed=seed, rows=rows)
-    start = untrained(model)
-    random, learnt = (one.transform(graph, own=0, rows=rows).vectors for one in (start, model))
+    learnt = model.transform(graph, own=0, rows=rows).vectors
     some: Any = slice(None) if rows is None else rows
-    nodes, scaled = pairs.nodes, model.scaler_.transform(graph.table[some])
     # The map shows the vectors that are scored: those of the graph that training has seen, sampled where it sampled.
-    seen = graph.splits.get("seen")
-    before = random if seen is None else start.transform(graph.seen(), own=0).vectors[np.cumsum(seen) - 1]
-    sources = {"Raw features": scaled[nodes], "Random-Init": before[nodes], "DGI": pairs.positives}
-    if graph.num_features < 2:
-        del sources["Raw features"]  # one feature lies on a line, not in a plane
     method, place = ("UMAP", umap) if projection == "umap" else ("t-SNE", tsne)
-    points = {}
-    for done, (name, vectors) in enumerate({**sources, "the negative sample": pairs.negatives}.items()):
-        here = part_of(progress, PROJECTION * done, PROJECTION, f"{method} of {name}", total)
-        points[name] = place(vectors, seed=seed, progress=here)
-    negative_points = points.pop("the negative sample")
-    yield projections(points, None if groups is None else groups[nodes], method=method)
+    points = place(pairs.positives, seed=seed, progress=part_of(progress, 0, PROJECTION, f"{method} of DGI", total))
+    here = part_of(progress, PROJECTION, PROJECTION, f"{method} of the negative sample", total)
+    negative_points = place(pairs.negatives, seed=seed, progress=here)
+    yield projections({"DGI": points}, None if groups is None else groups[pairs.nodes], method=method)
     called = None if graph.node_names is None else graph.called(some)
-    yield scores(pairs, points["DGI"], negative_points, graph.ids[some], graph.degrees()[some], groups, called)
-    yield activations(pairs)
+    yield scores(pairs, points, negative_points, graph.ids[some], graph.degrees()[some], groups, called)
     if codes is None:
         yield dimensions(pairs)
     else:
@@ -128,9 +110,16 @@ def analyse(
             progress(next(probed), "probes without some of the dimensions", total)
             return mean_over(score_splits(choose_probe(probe), vectors, codes, splits, device=device))
 
+        random = untrained(model).transform(graph, own=0, rows=rows).vectors
         floors = {**(floors or {}), "Random-Init": measure(random)}
         yield dimensions(pairs, lambda kept: measure(learnt[:, kept]), floors, probe=probe)
     yield health(model.health_, learnt)
+
+
+def named_groups(labels: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The codes of labels ``[N]``, and their names ``[N]`` as text, "" where there is none."""
+    codes, names = encode_labels(labels)
+    return codes, np.array([*names, ""], dtype=object)[codes]
 
 
 @torch.no_grad()

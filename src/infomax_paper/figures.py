@@ -1,7 +1,8 @@
-"""Heat map of the vectors of the highest-scored positives and of the lowest-scored negatives."""
+"""Figures 3 and 5 of the paper, for any trained model; the others are chapters of `infomax.reports.analysis`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -9,11 +10,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.analysis.pairs import Pairs
+from infomax.analysis.pictures import tsne
+from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter
 from infomax.analysis.style import DIVERGING, INK, PAPER, panels
 from infomax.errors import number_of
+from infomax.estimator import DGI
+from infomax.progress import Progress, silent
+from infomax.reports.analysis import draw_pairs, named_groups
+from infomax.reports.comparison import untrained
 
 EXAMPLES = 100
+"""Vectors of extreme scores that are shown, of either kind."""
+
+
+def figures(model: DGI, labels: NDArray[Any] | None = None, *, progress: Progress = silent) -> Iterator[Chapter]:
+    """Yield t-SNE of raw features, Random-Init and DGI side by side, then the vectors with extreme scores.
+
+    Labels are ``[N]``.
+    """
+    graph, pairs = model.graph_, draw_pairs(model)
+    # Untrained vectors are of the graph that training has seen, as those of DGI are.
+    rows = np.searchsorted(np.flatnonzero(graph.splits.get("seen", np.ones(graph.num_nodes))), pairs.nodes)
+    before = untrained(model).transform(graph.seen(), own=0).vectors[rows]
+    sources = {"Random-Init": before, "DGI": pairs.positives}
+    if graph.num_features > 1:  # one feature lies on a line, not in a plane
+        sources = {"Raw features": model.scaler_.transform(graph.table[:])[pairs.nodes], **sources}
+    points = {}
+    for done, (name, vectors) in enumerate(sources.items()):
+        progress(done, f"t-SNE of {name}", len(sources))
+        points[name] = tsne(vectors, seed=0)
+    yield projections(points, None if labels is None else named_groups(labels)[1][pairs.nodes])
+    yield activations(pairs)
 
 
 def activations(pairs: Pairs) -> Chapter:
