@@ -1,10 +1,12 @@
-"""A server of a run's vectors, to copy and change: python recipes/serve.py RUN [--port 8000]; see docs/serving.md."""
+"""A server of a run's vectors, to copy and change: python serve.py RUN [--type TYPE] [--port 8000]; docs/serving.md."""
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 import uvicorn
 from fastapi import FastAPI, HTTPException, Query, Request
@@ -13,10 +15,12 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from infomax import DGI, InputError
-from infomax.errors import shorten, visible
+from infomax.errors import visible
 from infomax.index import open_index
 
 MOST_BYTES, MOST_NODES, MOST_NEIGHBOURS = 1 << 20, 100, 100
+PATIENCE = 5
+"""Seconds after SIGTERM in which requests that have begun are answered."""
 
 
 class NewNode(BaseModel):
@@ -27,12 +31,19 @@ class NewNode(BaseModel):
 
 
 def limited(app: Any) -> Any:
-    """Refuse long bodies and those of unknown length, before they are read."""
+    """Refuse long bodies and those of unknown length, before they are read, and half-sent ones when the server ends."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
-        size = "0" if scope.get("method", "GET") == "GET" else Request(scope).headers.get("content-length", "")
-        told = JSONResponse({"detail": f"body: expected a length of at most {MOST_BYTES:,} bytes."}, 413)
-        await (app if size.isdecimal() and len(size) < 10 and int(size) <= MOST_BYTES else told)(scope, receive, send)
+        headers = Request(scope).headers if scope["type"] == "http" else {}
+        size = headers.get("content-length", "0")
+        short = size.isdecimal() and len(size) < 10 and int(size) <= MOST_BYTES
+        code, words = 413, f"body: expected a length of at most {MOST_BYTES:,} bytes."
+        if short and "transfer-encoding" not in headers:  # which would count before the length
+            try:
+                return await app(scope, receive, send)
+            except CancelledError:
+                code, words = 503, "body: expected the rest of it before the server ends."
+        return await JSONResponse({"detail": words}, code)(scope, receive, send)
 
     return answer
 
@@ -43,21 +54,28 @@ def make_app(run: str | Path) -> FastAPI:
     index = open_index(Path(run), model.graph_.ids, lambda: model.transform(model.graph_), model.graph_.node_names)
     model.vectors([dict.fromkeys(model.feature_names_, 0)], [{}])  # so that no request waits for it
     app, described = FastAPI(), {"status": "ok", "nodes": len(index), "model": model.hash_}
-    app.get("/health")(lambda: described)
+    app.api_route("/health", methods=["GET", "HEAD"])(lambda: described)
 
-    def known(node_id: str) -> str:
-        if node_id not in index:
-            raise HTTPException(404, visible(f"node: expected one of {len(index):,} ids, found {shorten(node_id)}."))
-        return node_id
+    def found(node: str) -> int:
+        try:
+            return index.row(node)
+        except InputError as error:
+            raise HTTPException(404, str(error)) from None
+
+    def named(row: int, **values: Any) -> dict[str, Any]:
+        name = {} if index.node_names is None else {"name": index.node_names[row]}
+        return {"id": index.ids[[row]].tolist()[0], **name, **values}
 
     # Looking up takes a millisecond, less than to hand the request to another thread and its answer to pydantic.
-    @app.get("/nodes/{node_id:path}/neighbours")
-    async def neighbours(node_id: str, k: Annotated[int, Query(ge=1, le=MOST_NEIGHBOURS)] = 10) -> JSONResponse:
-        return JSONResponse([{"id": other, "cosine": cosine} for other, cosine in index.neighbours(known(node_id), k)])
+    @app.get("/nodes/{node:path}/neighbours")
+    async def neighbours(node: str, k: Annotated[int, Query(ge=1, le=MOST_NEIGHBOURS)] = 10) -> JSONResponse:
+        rows, cosines = index.nearest(np.array([found(node)]), k)
+        pairs = zip(rows[0].tolist(), cosines[0].tolist(), strict=True)
+        return JSONResponse([named(row, cosine=cosine) for row, cosine in pairs])
 
-    @app.get("/nodes/{node_id:path}")
-    async def node(node_id: str) -> JSONResponse:
-        return JSONResponse({"id": node_id, "vector": index.vectors_of([index.row(known(node_id))])[0].tolist()})
+    @app.get("/nodes/{node:path}")
+    async def vector(node: str) -> JSONResponse:
+        return JSONResponse(named(row := found(node), vector=index.vectors_of([row])[0].tolist()))
 
     @app.post("/vectors")
     def vectors(new: Annotated[list[NewNode], Field(min_length=1, max_length=MOST_NODES)]) -> JSONResponse:
@@ -67,17 +85,22 @@ def make_app(run: str | Path) -> FastAPI:
     @app.exception_handler(InputError)
     @app.exception_handler(RequestValidationError)
     def refuse(request: Request, error: Exception) -> JSONResponse:
-        told = error.errors()[0] if isinstance(error, RequestValidationError) else {}
-        words = f"{'.'.join(map(str, told['loc']))}: {told['msg']}." if told else str(error)
+        first = error.errors()[0] if isinstance(error, RequestValidationError) else {}
+        words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}." if first else str(error)
         return JSONResponse({"detail": visible(words)}, 422)
 
     app.add_middleware(limited)
     return app
 
 
-def serve(run: Path, host: str = "127.0.0.1", port: int = 8000) -> None:
-    """Answer requests about a run folder until SIGTERM."""
-    uvicorn.run(make_app(run), host=host, port=port, access_log=False)
+def serve(run: Path, type: str = "", host: str = "127.0.0.1", port: int = 8000) -> None:
+    """Answer requests about a run folder, of several types of nodes about one of them, until SIGTERM."""
+    try:
+        app = make_app(run / type)
+    except InputError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    uvicorn.run(app, host=host, port=port, access_log=False, timeout_graceful_shutdown=PATIENCE)
 
 
 if __name__ == "__main__":

@@ -49,17 +49,18 @@ def _is_hashable(value: Any) -> bool:
 
 
 def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any) -> int:
-    """The row of a node, by its id or else by its name; one that is not there, or a name that several have, is refused.
+    """The row of a node, by its id or else by its name, or a part of it that no other name has; else it is refused.
 
     ``rows`` has the rows of ids by their text, of all ``ids [N]`` beside their ``names [N]``.
     """
     row = rows.get(str(node_id))
     if row is not None:
         return row
-    same, holding = ([], []) if names is None else _named(names, str(node_id))
-    if len(same) == 1:
-        return same[0]
-    if several := same or holding:
+    same, holding = rows_named(names, str(node_id))
+    several = same or holding
+    if len(several) == 1:
+        return several[0]
+    if several:
         some = np.array(several[:LISTED])
         shown = [f"{one} ({shorten(name)})" for one, name in zip(ids[some].tolist(), names[some], strict=True)]
         more = f" and {len(several) - LISTED:,} more" if len(several) > LISTED else ""
@@ -68,13 +69,14 @@ def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any) -
     # Only the first 100,000 nodes are searched for similar ones, to keep the wait short.
     texts = [*map(str, islice(ids, 100_000)), *([] if names is None else names[:100_000])]
     expected = f"one of {len(ids):,} ids{'' if names is None else ' or names'}"
-    raise InputError("node", expected, shorten(node_id), meant(node_id, texts))
+    remedies = [meant(node_id, texts), "Nodes have no names: train with --name COLUMN." if names is None else ""]
+    raise InputError("node", expected, shorten(node_id), " ".join(filter(None, remedies)))
 
 
-def _named(names: Any, word: str) -> tuple[list[int], list[int]]:
+def rows_named(names: Any, word: str) -> tuple[list[int], list[int]]:
     """The rows of names ``[N]`` that are a word, in any case if none is in its own; and of those that contain it."""
     exact, same, holding, low = list[int](), list[int](), list[int](), word.casefold()
-    for first in range(0, len(names), ID_ROWS):
+    for first in range(0, 0 if names is None else len(names), ID_ROWS):
         for row, name in enumerate(names[first : first + ID_ROWS].tolist(), first):
             folded = name.casefold()
             if low and low in folded:

@@ -57,8 +57,16 @@ def test_neighbours_are_found_and_shown_by_name(run: Path) -> None:
     rows, _ = vectors.nearest(np.array([3]), 5)
     assert all(vectors.node_names[row] in named.out for row in rows[0])
     assert '7 ("Springfield"), 9 ("Springfield")' in refused("neighbours", run, "Springfield")
-    assert '3 ("Newark Liberty Intl")' in refused("neighbours", run, "Newark")
+    assert done("neighbours", run, "Newark", "-k", 5).out == numbered.out  # the only name with this word
+    assert '8 ("Port 08")' in refused("neighbours", run, "Port")
     assert 'Did you mean "Newark Liberty Intl"?' in refused("neighbours", run, "Newrak Liberty Intl")
+
+
+def test_nodes_without_names_say_how_they_get_some(run: Path, tmp_path: Path) -> None:
+    done("train", run.parent / "air", "--ignore", "called", "--out", tmp_path / "run", *TRAIN)
+    said = refused("neighbours", tmp_path / "run", "Newark Liberty Intl")
+    assert "one of 24 ids" in said
+    assert "Nodes have no names: train with --name COLUMN." in said
 
 
 def test_neighbours_of_several_nodes_are_written(run: Path, tmp_path: Path) -> None:

@@ -54,6 +54,31 @@ def test_a_label_that_training_has_had_as_a_feature_is_named(run, folder, tmp_pa
 
 
 @pytest.mark.usefixtures("quick_probe")
+def test_a_feature_that_no_part_of_a_vector_holds_is_not_named(tmp_path):
+    """Authors are made of their papers' features: they know their own country only by their own part."""
+    (tmp_path / "g/nodes").mkdir(parents=True)
+    (tmp_path / "g/edges").mkdir()
+    authors = [f"a{i},{i % 2},{i % 3}" for i in range(30)]
+    (tmp_path / "g/nodes/author.csv").write_text("\n".join(["id,country,age", *authors]))
+    (tmp_path / "g/nodes/paper.csv").write_text("\n".join(["id,x", *(f"p{i},{i % 7}" for i in range(40))]))
+    edges = [f"p{i},a{i * 7 % 30}" for i in range(40)]
+    (tmp_path / "g/edges/paper.by.author.csv").write_text("\n".join(["source,target", *edges]))
+    cases = [
+        ("country", "author-paper", 0, False),
+        ("country", "author-paper", 2, True),
+        ("age", "author-paper-author", 0, True),  # another label, since Python gives the same warning once
+    ]
+    for at, (label, paths, own, leaks) in enumerate(cases):
+        run, table = tmp_path / f"run{at}", f"{tmp_path}/g/nodes/author.csv:{label}"
+        options = ("--type", "author", "--paths", paths, "--own", own, "--dim", DIM, "--epochs", 1)
+        outcome = infomax("train", tmp_path / "g", *options, "--out", run)
+        assert outcome.code == 0, outcome.err
+        outcome = infomax("evaluate", run / "author", "--labels", table, "--no-raw")
+        assert outcome.code == 0, outcome.err
+        assert (f'training has had "{label}" as features' in outcome.err) == leaks, (paths, own)
+
+
+@pytest.mark.usefixtures("quick_probe")
 def test_evaluate_names_the_labels_that_it_does_not_score(graph, tmp_path):
     labels = {"section": np.arange(graph.num_nodes) % 2, "team": np.arange(graph.num_nodes) % 3}
     DGI(DIM, epochs=0).fit(replace(graph, labels=labels)).save(tmp_path / "run")

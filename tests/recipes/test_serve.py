@@ -18,14 +18,19 @@ import numpy as np
 import pytest
 from sample_graphs import random_graph, typed_graph
 
-from infomax import DGI, Graph
+from infomax import DGI, Graph, read_graph
 
 pytest.importorskip("fastapi", reason="the server is made with it")
 pytest.importorskip("httpx", reason="requests are made with it")
 from fastapi.testclient import TestClient
-from recipes.serve import MOST_BYTES, MOST_NEIGHBOURS, MOST_NODES, make_app
+from recipes.serve import MOST_BYTES, MOST_NEIGHBOURS, MOST_NODES, make_app, serve
+from typer import Typer
+from typer.testing import CliRunner
 
+command = Typer()
+command.command()(serve)
 ROOT = Path(__file__).parents[2]
+JSON = {"content-type": "application/json"}
 IDS = ["a/b", "é:ü", "?k=1", *(f"n{row}" for row in range(37))]
 
 
@@ -121,8 +126,67 @@ def test_mistakes_are_named_and_sizes_are_limited(client, model):
     assert client.post("/vectors", content=iter([b"[", b"]"])).status_code == 413  # of unknown length
 
 
+def test_a_body_whose_length_is_said_twice_is_not_read(client):
+    """A chunked body may be longer than the length that is said beside it."""
+    both = {"transfer-encoding": "chunked", "content-length": "4"}
+    assert client.post("/vectors", content=b"[{}]", headers=both).status_code == 413
+    assert client.head("/health").status_code == 200
+    assert client.put("/health").status_code == 405
+
+
+@pytest.fixture(scope="module")
+def cities(tmp_path_factory):
+    """A client of a run on a table with numbers, text and names."""
+    path, draw = tmp_path_factory.mktemp("cities"), np.random.default_rng(0)
+    rows = [f"c{row},{draw.random()},{'north' if row % 2 else 'south'},City {row:02d}" for row in range(40)]
+    (path / "nodes.csv").write_text("\n".join(["id,size,text,name", *rows]))
+    edges = [f"c{row},c{(3 * row + 1) % 40}" for row in range(40)]
+    (path / "edges.csv").write_text("\n".join(["source,target", *edges]))
+    model = DGI(8, epochs=2).fit(read_graph(path, columns={"text": "text"}))
+    model.save(path / "run")
+    return TestClient(make_app(path / "run"), raise_server_exceptions=False)
+
+
+def test_cells_that_no_vector_can_hold_are_refused(cities, client, model):
+    named = dict.fromkeys(model.feature_names_, 0.0)
+    texts = [{"size": 1, "text": cell} for cell in ("\ud800", ["\ud800"], [10**400])]
+    numbers = [{"size": cell, "text": "north"} for cell in (3e38, 1e300, 10**400, "\ud800")]
+    plain = [[3e38] * 12, [10**400] * 12, *({**named, "x0": cell} for cell in (3e38, 10**400, "\ud800"))]
+    for one, features in [*((cities, each) for each in texts + numbers), *((client, each) for each in plain)]:
+        answer = one.post("/vectors", content=json.dumps([{"features": features}]), headers=JSON)
+        assert answer.status_code == 422, (features, answer.text)
+
+
+def test_nodes_are_found_by_name_and_shown_with_it(cities):
+    assert cities.get("/nodes/c7").json()["name"] == "City 07"
+    assert cities.get("/nodes/City 07").json() == cities.get("/nodes/c7").json()
+    near = cities.get("/nodes/City 07/neighbours?k=3").json()
+    assert [list(one) for one in near] == [["id", "name", "cosine"]] * 3
+    new = [{"features": {"size": 1, "text": "north"}, "neighbours": joined} for joined in (["c7"], ["City 07"])]
+    one, other = cities.post("/vectors", json=new).json()
+    assert one == other
+    assert cities.post("/vectors", json=[new[0] | {"neighbours": ["City"]}]).status_code == 422
+
+
+def test_a_body_without_features_is_told_which_are_expected(cities, client):
+    for one, names in ((cities, '"size", "text"'), (client, '"x0", "x1"')):
+        answer = one.post("/vectors", json=[{"neighbours": []}])
+        assert (answer.status_code, names in answer.json()["detail"]) == (422, True), answer.text
+
+
+def test_a_run_of_several_types_asks_for_one(tmp_path):
+    for kind in ("paper", "author"):
+        DGI(8, epochs=1).fit(typed_graph().target(kind)).save(tmp_path / "run" / kind)
+    done = CliRunner().invoke(command, [str(tmp_path / "run")])
+    assert (done.exit_code, "--type author" in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+    done = CliRunner().invoke(command, [str(tmp_path / "run"), "--type", "nobody"])
+    assert done.exit_code == 2, done.stderr
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
 def test_it_listens_here_only_and_ends_when_it_is_told_to(run):
+    """Though a request is only half sent, which will never be answered."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -137,8 +201,11 @@ def test_it_listens_here_only_and_ends_when_it_is_told_to(run):
             except URLError:
                 assert process.poll() is None, process.stderr.read()
                 time.sleep(0.1)
-        process.send_signal(signal.SIGTERM)
-        _, told = process.communicate(timeout=60)
+        with socket.create_connection(("127.0.0.1", port)) as half:
+            half.sendall(b"POST /vectors HTTP/1.1\r\nHost: here\r\nContent-Length: 99\r\n\r\n[")
+            time.sleep(0.5)  # until the server reads it
+            process.send_signal(signal.SIGTERM)
+            _, told = process.communicate(timeout=60)
     finally:
         process.kill()
     assert f"http://127.0.0.1:{port}" in told

@@ -30,7 +30,7 @@ def check_array(name: str, values: Any, kinds: str, expected: str, dtype: Any = 
         if array.size and array.dtype.kind not in kinds:
             raise TypeError(f"dtype {array.dtype}")
         return np.asarray(array, dtype=dtype)
-    except (RuntimeError, TypeError, ValueError) as error:  # a tensor that requires gradients raises RuntimeError
+    except (OverflowError, RuntimeError, TypeError, ValueError) as error:  # RuntimeError: a tensor with gradients
         raise InputError(name, expected, str(error).rstrip(".")) from None
 
 

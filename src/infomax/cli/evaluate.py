@@ -123,7 +123,8 @@ def evaluate(
     codes, own = _labels(ids, named, sources, numbered=source.suffix == ".npy")
     names = list(named)
     if isinstance(scored, DGI):
-        _warn_of_features(scored.graph_, [column for _, column in named.values()])
+        beside = variants or scored.preset_.own > 0
+        _warn_of_features(scored, [column for _, column in named.values()], own=beside)
     splits, name = splits_for(codes, own)
     probe = probe or ("validated" if codes.ndim == 1 else "paper")
     measure = choose_probe(probe)
@@ -241,10 +242,18 @@ def _labels(
     return codes, {part: aligned(ids, only.ids, mask, False) for part, mask in only.splits.items()} or None
 
 
-def _warn_of_features(graph: Graph, columns: list[str]) -> None:
-    """Name the columns of labels that training has had as features: their scores would be those of a leak."""
-    from infomax.io.columns import listed
+def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
+    """Name the columns of labels that the vectors were made of: their scores would be those of a leak.
 
+    Those of a type of nodes to which no path leads are made of other types, but for the nodes' ``own`` part.
+    """
+    from infomax.io.columns import listed
+    from infomax.views.paths import paths_of
+
+    graph = model.graph_
+    paths = paths_of(graph, model.model_.encoder.rule).values() if graph.kind else ()
+    if graph.kind and not own and all(path[-1].sender != graph.kind for path in paths):
+        return
     features = graph.feature_names if graph.encoding is None else [column.name for column in graph.encoding.used]
     if told := [column for column in columns if column in features]:
         remedy = f"For a fair score train with --labels {told[0]}"

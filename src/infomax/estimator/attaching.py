@@ -13,16 +13,18 @@ from infomax.arrays.encoding import Encoding
 from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.relations import Step, steps
-from infomax.embeddings import rows_by_id
+from infomax.embeddings import rows_by_id, rows_named
 from infomax.errors import InputError, meant, number_of, shorten, within
 from infomax.graphs.graph import Graph
 from infomax.io.attach import NewEdges, attach_near
+from infomax.io.columns import listed
 from infomax.kernels import Backend
 from infomax.training.embed import Embedder, InMemory
 from infomax.training.own import Recipe
 from infomax.views import WholeView
 from infomax.views.new_nodes import Newcomers
 
+LARGEST = 1e18
 Joined = Collection[Any] | Mapping[Any, float]
 """Ids, or the weights of edges by the ids at their other ends."""
 Neighbours = Joined | Mapping[str, Joined]
@@ -101,9 +103,12 @@ class KnownGraph:
         if isinstance(known.ids, np.ndarray) and kind not in self.rows:
             self.rows[kind] = rows_by_id(known.ids)
         rows = self.rows[kind] if kind in self.rows else find_ids(known.ids, ids)
-        if unknown := [identifier for identifier in ids if str(identifier) not in rows]:
-            expected = f"ids of the {number_of(known.num_nodes, 'known node')}{f' of type {kind}' if kind else ''}"
-            raise InputError(where, expected, shorten(unknown[0]))
+        for unknown in (str(identifier) for identifier in ids if str(identifier) not in rows):
+            named, _ = rows_named(known.node_names, unknown)
+            if len(named) != 1:
+                expected = f"ids of the {number_of(known.num_nodes, 'known node')}{f' of type {kind}' if kind else ''}"
+                raise InputError(where, expected, shorten(unknown))
+            rows = {**rows, unknown: named[0]}
         weight = checks.check_array(where, weighed, checks.NUMBERS, "numbers", np.float32)
         if weight.ndim != 1 or not (np.isfinite(weight) & (weight >= 0)).all():
             found = "lists" if weight.ndim != 1 else str(weight.min())
@@ -115,6 +120,9 @@ class KnownGraph:
         if features is None and made(self.graph.feature_names):
             return None
         features = _by_name(features)
+        if features is None or (isinstance(features, Sequence) and any(one is None for one in features)):
+            columns = [column.name for column in self.graph.encoding.used] if self.graph.encoding else [*self.names]
+            raise InputError("features", f"for each new node {listed(columns)}", "none")
         if isinstance(features, Sequence) and all(isinstance(one, Mapping) for one in features):
             if self.graph.encoding is not None and any(one.keys() != self.names.keys() for one in features):
                 features = _encoded(self.graph.encoding, features)
@@ -123,6 +131,8 @@ class KnownGraph:
         values = checks.check_features(features, count)
         if values.shape[1] != len(self.names):
             raise InputError("features", f"{number_of(len(self.names), 'number')} per node", str(values.shape[1]))
+        if (largest := abs(values).max()) > LARGEST:
+            raise InputError("features", f"numbers up to {LARGEST:g}, whose squares float32 can hold", f"{largest:.3g}")
         return values
 
     def _in_order(self, features: Mapping[str, Any]) -> list[Any]:
@@ -153,7 +163,7 @@ def _encoded(encoding: Encoding, rows: Sequence[Mapping[str, Any]]) -> Any:
         with within(f'features, column "{name}"'):
             try:
                 table[name] = pa.array(cells)
-            except pa.ArrowException as error:
+            except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
                 raise InputError("cells", "text, numbers, or lists of one of them", str(error)) from None
     try:
         return encoding.transform(table)

@@ -132,8 +132,8 @@ class Later(Fitted):
             features: ``[F]`` numbers in the order of ``feature_names_``, or a mapping of their names to numbers; where
                 columns of a table became features, also a mapping of columns to cells, or a row of a pandas frame. None
                 where the model was fitted without features.
-            neighbours: the ids of known nodes that edges join it to, with an edge to it in a directed graph; where
-                edges have weights, a mapping of ids to weights. In a graph of several types, either by type, as in
+            neighbours: the ids, or names, of known nodes that edges join it to, with an edge to it in a directed graph;
+                where edges have weights, a mapping of ids to weights. In a graph of several types, by type, as in
                 ``{"author": ["ann", "bob"]}``, or by the name of a relation where several join the same two types.
         """
         return self.vectors(None if features is None else [features], [neighbours])[0]  # type: ignore[no-any-return]
@@ -152,8 +152,12 @@ class Later(Fitted):
         if self._known is None or self._known.graph is not self.graph_:
             self._known = KnownGraph(self.graph_)
         backend = Backend.of_embedding(choose_device(self.device), numbers=0)  # kernels would take seconds to load
-        engine = self._known.embedder(features, neighbours, self._recipe(), backend)
-        return engine.of(np.arange(engine.source.n - len(neighbours), engine.source.n))
+        with np.errstate(over="ignore"):  # what overflows is refused
+            engine = self._known.embedder(features, neighbours, self._recipe(), backend)
+        found = engine.of(np.arange(engine.source.n - len(neighbours), engine.source.n))
+        if not np.isfinite(found).all():
+            raise InputError("features and weights", "numbers whose vectors float32 can hold", "larger ones")
+        return found
 
 
 def updated(
