@@ -97,7 +97,7 @@ HOW = ["u.buys.i", "knows", "knows", "it's new"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@pytest.mark.parametrize("chosen", [{}, {"types": "u,u"}, {"node_type": "kind"}, {"edges_as": "deal"}])
+@pytest.mark.parametrize("chosen", [{}, {"types": "u,i"}, {"node_type": "kind"}, {"edges_as": "deal"}])
 def test_columns_that_tell_types_apart_do_so_on_disk(tmp_path: Path, suffix: str, chosen: dict[str, Any]) -> None:
     ends = {"source": [0, 2, 0, 1], "target": [7, 0, 2, 2], "how": HOW}
     if chosen.get("node_type"):  # the types of "knows" are told by the node table alone
@@ -118,11 +118,11 @@ def test_columns_that_tell_types_apart_do_so_on_disk(tmp_path: Path, suffix: str
 @pytest.mark.parametrize("own", [False, True])
 def test_rows_that_are_nodes_are_so_on_disk(tmp_path: Path, own: bool) -> None:
     edges = tabled(tmp_path / "e.csv", PAYMENTS | ({"id": ["p", "q", "5"]} if own else {}))
-    chosen: dict[str, Any] = {"types": "person,shop", "labels": "sort", "edges_as": "payment"}
+    chosen: dict[str, Any] = {"types": "payer,payee", "labels": "sort", "edges_as": "payment"}
     prepare(edges, out=tmp_path / "g.graph", **chosen)
     stored = Graph.open(tmp_path / "g.graph")
     same(stored, read_graph(edges, **chosen))
-    assert dict(stored.table_columns) == {"types": "person,shop", "edges_as": "payment"}
+    assert dict(stored.table_columns) == {"types": "payer,payee", "edges_as": "payment"}
 
 
 def test_a_later_folder_of_several_types_is_encoded_like_an_earlier_graph(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_later_folder_of_several_types_is_encoded_like_an_earlier_graph(tmp_pa
     same(stored, read_graph(later, like=known))
     assert stored.target("author").encoding == known.target("author").encoding
     payments = tabled(tmp_path / "e.csv", PAYMENTS)
-    known = read_graph(payments, types="person,shop", edges_as="payment")
+    known = read_graph(payments, types="payer,payee", edges_as="payment")
     prepare(payments, out=tmp_path / "again.graph", like=known)
     same(Graph.open(tmp_path / "again.graph"), known)
 

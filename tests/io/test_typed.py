@@ -301,7 +301,8 @@ PAYMENTS = {"payer": [1, 1, 2], "payee": [2, 2, 3], "amount": [10.5, 7, 1], "wei
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_rows_of_an_edge_table_become_nodes_and_parallel_edges_stay_apart(tmp_path: Path, suffix: str) -> None:
     path = tabled(tmp_path / f"edges.{suffix}", PAYMENTS)
-    graph = read_graph(path, edges_as="payment", types="person,shop", labels="sort")
+    ends = {"source": "payer", "target": "payee"}
+    graph = read_graph(path, edges_as="payment", types="person,shop", labels="sort", **ends)
     assert graph.types == ("payment", "person", "shop")
     assert relations(graph) == {
         ("person", "source", "payment"): [[1, 1, 0], [0, 0, 1]],
@@ -311,7 +312,7 @@ def test_rows_of_an_edge_table_become_nodes_and_parallel_edges_stay_apart(tmp_pa
     assert graph.features.tolist() == [[10.5, 1], [7, 2], [1, 3]]
     assert graph.labels["sort"].tolist() == ["x", "y", ""]
     told(["payer", "--types payer,payee"], read_graph, path, edges_as="payment", labels="sort")
-    one = read_graph(path, edges_as="payment", source="payer", target="payee", labels="sort")
+    one = read_graph(path, edges_as="payment", labels="sort", **ends)
     assert (one.types, one.ids.tolist()) == (("node", "payment"), [1, 2, 3])
 
 
@@ -322,11 +323,23 @@ def test_a_relation_of_a_folder_becomes_nodes_with_ids_of_their_own(tmp_path: Pa
     assert (graph.target("pays").ids.tolist(), graph.target("pays").features.tolist()) == (["p", "q"], [[3], [4]])
     assert relations(graph) == {("a", "source", "pays"): [[1, 1]], ("pays", "target", "b"): [[1], [1]]}
     told(["edges_as", "pays"], read_graph, tmp_path, edges_as="buys")
-    table = tabled(tmp_path / "pays.csv", {"id": ["p", "q"], "u": [1, 1], "v": [2, 2], "amount": [3, 4]})
+    table = tabled(tmp_path / "pays.csv", {"id": ["p", "q"], "id_a": [1, 1], "bId": [2, 2], "amount": [3, 4]})
     assert relations(read_graph(table, types="a,b", edges_as="pays")) == relations(graph)
     told(["edges_as", "a new type"], read_graph, table, types="a,b", edges_as="b")
-    twice = tabled(tmp_path / "twice.csv", {"id": ["p", "p"], "u": [1, 1], "v": [2, 2]})
+    twice = tabled(tmp_path / "twice.csv", {"id": ["p", "p"], "a": [1, 1], "b": [2, 2]})
     told(['twice.csv, line 3, column "id"'], read_graph, twice, types="a,b", edges_as="pays")
+
+
+@pytest.mark.parametrize("names", ["driverId,constructorId", "id_driver,ID_Constructor", "driverid,constructor"])
+def test_columns_are_found_by_the_names_of_types(tmp_path: Path, names: str) -> None:
+    driver, constructor = names.split(",")
+    results = {"resultId": [1, 2, 3], "raceId": [8, 8, 9], constructor: [5, 6, 5], driver: [1, 2, 1]}
+    path = tabled(tmp_path / "results.csv", results)
+    with pytest.warns(InputWarning, match='not used: "resultId", "raceId"'):
+        graph = read_graph(path, types="driver,constructor")
+    assert relations(graph) == {("driver", "to", "constructor"): [[1, 0], [0, 1]]}
+    told(["none for team", '"resultId", "raceId"', "--source COLUMN"], read_graph, path, types="driver,team")
+    told(["none for team"], prepare, path, out=tmp_path / "g.graph", types="team,driver")
 
 
 @pytest.mark.parametrize("folder", [True, False])
@@ -343,8 +356,22 @@ def test_ends_are_in_the_columns_that_are_called_as_the_types_are(tmp_path: Path
     expected = {("user", "to", "item"): [[1, 1], [1, 0]]}
     with pytest.warns(InputWarning, match='not used: "order"'):
         assert relations(read(item_id=items, user_id=users)) == expected
-    parts = ["user and item in the first two", '"user_id", but the first two are "order", "user_id"', "--source COLUMN"]
+    parts = ["the types user and item", 'none for item among "order", "user_id", "sku"', "--source COLUMN"]
     told(parts, read, user_id=users, sku=items)
+
+
+def test_a_relation_with_types_of_its_own_does_not_override_those_that_were_named(tmp_path: Path) -> None:
+    path = tabled(tmp_path / "e.csv", {"user": [1, 2], "item": [5, 6], "how": ["buys", "a.b.c"]})
+    for read in (read_graph, lambda *of, **how: prepare(*of, out=tmp_path / "g.graph", **how)):
+        told(["from user to item", '"a.b.c"', "--types"], read, path, types="user,item", edge_type="how")
+
+
+def test_tables_of_one_type_are_not_read_like_several(tmp_path: Path) -> None:
+    several = read_graph(write(tmp_path / "t"))
+    path = tabled(tmp_path / "e.csv", CITES)
+    for read in (read_graph, lambda *of, **how: prepare(*of, out=tmp_path / "g.graph", **how)):
+        told(["tables of several types of nodes", "one type"], read, path, like=several)
+        told(["tables of one type of nodes", "several types"], read, tmp_path / "t", like=read_graph(path))
 
 
 def test_one_graph_has_several_types(tmp_path: Path) -> None:
@@ -487,7 +514,7 @@ def test_an_array_of_a_relation_leads_nowhere_else(graph: Graph, tmp_path: Path)
 @pytest.mark.parametrize("of_folder", [False, True])
 def test_prepare_writes_the_graph_that_is_read(tmp_path: Path, of_folder: bool) -> None:
     edges = tabled(tmp_path / "e.parquet", PAYMENTS)
-    chosen: dict[str, Any] = {"types": "person,shop", "labels": "sort", "edges_as": "payment"}
+    chosen: dict[str, Any] = {"types": "payer,payee", "labels": "sort", "edges_as": "payment"}
     if of_folder:
         edges, chosen = write(tmp_path / "tables"), {"labels": "field"}
     prepare(edges, out=tmp_path / "g.graph", **chosen)

@@ -225,7 +225,7 @@ def open_graph(
     from infomax.graphs.graph import Graph
     from infomax.io.attach import like_known
     from infomax.io.columns import Columns
-    from infomax.io.reading import read_record, with_labels
+    from infomax.io.reading import check_directions, read_record, with_labels
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name or nodes is not None:
@@ -242,7 +242,5 @@ def open_graph(
         raise InputError(f"--{next(iter(columns))}", "tables to choose columns of", f"the data set {name}")
     else:
         graph = with_labels(load_dataset(name), labels or (), f"{name} --labels {','.join(labels or ())}")
-    if like is None and directed is not None and graph.directed != directed:
-        found = f"a graph whose edges {'are directed' if graph.directed else 'run both ways'}"
-        raise InputError(name, f"tables or GraphML, for --{'' if directed else 'un'}directed", found)
+        check_directions(graph, directed, name)
     return graph

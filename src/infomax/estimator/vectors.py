@@ -97,6 +97,11 @@ class Fitted:
         remedy = (
             "Read its tables like that graph's: like=model.graph_ (read_graph, from_frames), or prepare --like RUN."
         )
+        here, there = _directions(graph), _directions(self.graph_)
+        if differ := [ends for ends in here if here[ends] != there.get(ends, here[ends])]:
+            told = {True: "edges that have directions", False: "edges that run both ways"}
+            where = f"graph, relation {'.'.join(differ[0])}" if graph.kind else "graph"
+            raise InputError(where, f"{told[there[differ[0]]]}, as in training", told[here[differ[0]]], remedy)
         check_feature_names("features", graph.feature_names, self.feature_names_, remedy)
         pairs: list[tuple[Record, Record]] = [(graph, self.graph_)]
         for kind, one in self.graph_.others.items() if graph.others else ():
@@ -174,3 +179,10 @@ class Fitted:
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise not_fitted("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
+
+
+def _directions(graph: Graph) -> dict[tuple[str, str, str], bool]:
+    """Whether edges have directions, by relation; those between two types run both ways."""
+    if not graph.kind:
+        return {("", "", ""): graph.directed}
+    return {one.ends: not one.symmetric for one in graph.relations if one.source == one.target and one.count}

@@ -170,7 +170,7 @@ class Graph(Record):
         edges: Any,
         nodes: Any = None,
         *,
-        directed: bool = False,
+        directed: bool | None = None,
         features: Any = None,
         attach_to: Graph | None = None,
         like: Graph | None = None,
@@ -188,7 +188,7 @@ class Graph(Record):
         Args:
             edges: the edge frame, or one for each relation.
             nodes: the node frame, or one for each type.
-            directed: keep the directions.
+            directed: keep the directions. None: as in ``like``, else not.
             features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
             attach_to: the graph to which the frames' nodes, which are new, are added, as in `infomax.read_graph`.
             like: an earlier graph, by which columns become features.

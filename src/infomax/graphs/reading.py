@@ -91,8 +91,8 @@ def read_graph(
             a folder of several types, the name of such a relation.
         columns: what columns of the node table are, by their names: number, boolean, category, date, text, tokens,
             name, label, id or ignore. Others are found from their values.
-        directed: keep the directions; False: an edge runs both ways. None: as a GraphML file says; of tables, False.
-            Not for an npz, which says so itself.
+        directed: keep the directions; False: an edge runs both ways. None: as in ``like``, else as a GraphML file says;
+            of tables, False. An npz or a graph folder that says otherwise is refused.
         attach_to: the graph that the tables' nodes are added to.
         like: an earlier graph, by which columns become features, for a model that was fitted to it.
     """
@@ -107,4 +107,5 @@ def read_graph(
     )  # fmt: skip
     if like is not None:
         chosen = read_like(chosen, like)
+        directed = like.directed if directed is None else directed
     return Graph.of(read_record(edges, nodes, chosen, directed=directed, attach_to=attach_to))

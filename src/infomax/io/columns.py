@@ -176,6 +176,12 @@ class Columns:
                 where = {"matrix": "features", "kinds": "columns"}.get(word, word)
                 raise InputError(where, expected, found or listed(_several(given)))
 
+    def refuse_other_types(self, where: str | Path, *, several: bool) -> None:
+        """Refuse tables of one type of nodes where an earlier graph has several, and the other way round."""
+        told = {True: "several types of nodes", False: "one type of nodes"}
+        if (self.of_types and not several) or (several and self.features and not self.learns and not self.of_types):
+            raise InputError(str(where), f"tables of {told[not several]}, as the earlier graph has", told[several])
+
     def refuse_without_nodes(self, edges: str | Path) -> None:
         """Refuse choices of columns of a node table where there is none."""
         choices = ("labels", "features", "matrix", "ignore", "id", "groups", "name", "kinds")

@@ -30,7 +30,7 @@ def read_frames(
     edges: Any,
     nodes: Any,
     *,
-    directed: bool,
+    directed: bool | None,
     features: Any,
     attach_to: Record | None = None,
     like: Record | None = None,
@@ -41,6 +41,7 @@ def read_frames(
     chosen = Columns.of(features=None if matrix is not None else features, **columns)
     if like is not None:
         chosen = read_like(chosen, like)
+        directed = like.directed if directed is None else directed
     chosen = as_known(chosen, attach_to)
     if isinstance(edges, Mapping) and attach_to is not None and not attach_to.types:
         raise InputError("edges", "one frame, as the known graph has one type of nodes", "one for each relation")
@@ -48,7 +49,7 @@ def read_frames(
         if matrix is not None:
             raise InputError("features", "names of columns, for several types of nodes", "an array")
         found = _of_types(edges, nodes, chosen)
-        return read_types(found, directed=directed) if attach_to is None else attach_types(found, attach_to)
+        return read_types(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
     node_table = None
     if nodes is None:
         if attach_to is None and like is None:
@@ -67,7 +68,7 @@ def read_frames(
     edge_table = tables.read_edges(frame_source(edges, "edges", chosen))
     if attach_to is not None:
         return attach(edge_table, node_table, attach_to)
-    return tables.build(edge_table, node_table, directed)
+    return tables.build(edge_table, node_table, bool(directed))
 
 
 def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:

@@ -48,11 +48,13 @@ def read_record(
     """Read a graph as `infomax.read_graph` does, with these columns; ``progress`` is told how far tables are read."""
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
-        return with_labels(open_graph_folder(Path(edges)), columns.labels, str(edges))
+        graph = check_directions(open_graph_folder(Path(edges)), directed, str(edges))
+        return with_labels(graph, columns.labels, str(edges))
     if nodes is None and is_typed(Path(edges)):
         if attach_to is not None and not attach_to.types:
             raise InputError(str(edges), "tables of one type of nodes, as the known graph has", "several types")
         columns = as_known(columns, attach_to).as_before("edges_as")
+        columns.refuse_other_types(edges, several=True)
         return _read_types(of_folder(Path(edges), columns), directed, attach_to, progress)
     if nodes is None and (members := _members(Path(edges))):
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
@@ -60,7 +62,7 @@ def read_record(
             raise InputError("attach_to", "tables of new nodes and their edges", "a folder of graphs")
         graphs = {}
         for name, path in members.items():
-            graphs[name] = graph = read_record(path, None, columns, directed=directed)
+            graph = graphs[name] = read_record(path, None, columns, directed=directed)
             if graph.encoding is not None:  # the first graph decides what columns become
                 columns = columns.like(graph.feature_names, graph.encoding)
         return join({name: graph.loaded() for name, graph in graphs.items()})
@@ -77,13 +79,16 @@ def read_record(
         columns.refuse([word for word in _COLUMNS if word != "kinds"], f"tables, rather than {edge_path}")
         if suffix == ".npz":
             columns.refuse(["ignore", "name", "kinds"], f"tables, rather than {edge_path}")
-            return with_labels(read_npz(edge_path, columns.made), columns.labels, str(edge_path))
+            graph = check_directions(read_npz(edge_path, columns.made), directed, str(edge_path))
+            return with_labels(graph, columns.labels, str(edge_path))
         from infomax.io.graphml import read_graphml
 
         return read_graphml(edge_path, columns, directed, progress)
     columns = as_known(columns, attach_to).as_before()
     edge_table = _source(edge_path, columns)
     node_table = None if node_path is None else _source(node_path, columns)
+    if attach_to is None:
+        columns.refuse_other_types(edges, several=columns.typed)
     if columns.typed:
         return _read_types(of_tables(edge_table, node_table, columns), directed, attach_to, progress)
     if attach_to is not None and attach_to.types:
@@ -100,6 +105,15 @@ def read_record(
 def _read_types(found: Tables, directed: bool | None, attach_to: Record | None, progress: Progress) -> Record:
     _follow(found.sources, progress)
     return read_types(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
+
+
+def check_directions(graph: AnyRecord, directed: bool | None, where: str) -> AnyRecord:
+    """The graph, refused where it was asked to have directions, or to have none, and says otherwise itself."""
+    if directed is None or graph.directed == directed:
+        return graph
+    told = {True: "edges that have directions", False: "edges that run both ways"}
+    remedy = "Only tables and GraphML are read either way: --directed, --undirected (in Python: directed=)."
+    raise InputError(where, told[directed], told[not directed], remedy)
 
 
 def _follow(sources: Sequence[Source], progress: Progress) -> None:

@@ -103,8 +103,8 @@ class Record:
 
     @property
     def directed(self) -> bool:
-        """Whether edges have directions; messages then run from source to target."""
-        return self.edges.directed
+        """Whether edges, of several types those within a type, have directions; messages then run to the target."""
+        return self.edges.directed or any(one.source == one.target and not one.symmetric for one in self.relations)
 
     @property
     def weighted(self) -> bool:

@@ -34,17 +34,12 @@ def edge_columns(graph: Record) -> dict[str, NDArray[Any]]:
 
 def relation_columns(graph: Record) -> dict[tuple[str, str, str], dict[str, NDArray[Any]]]:
     """The columns of the edge table of each relation; with directions within types where any has them."""
-    directed, found = has_directions(graph), {}
+    directed, found = graph.directed, {}
     for one in graph.relations:
         matrix = one.matrix() if one.source != one.target or directed else sparse.triu(one.matrix())
         ids = (graph.target(kind).ids for kind in (one.source, one.target))
         found[one.ends] = _columns(matrix, *ids)
     return found
-
-
-def has_directions(graph: Record) -> bool:
-    """Whether there are edges within one type of nodes that have directions."""
-    return graph.directed or any(one.source == one.target and not one.symmetric for one in graph.relations)
 
 
 def _columns(matrix: Any, sources: NDArray[Any], targets: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,10 +40,19 @@ def read_types(found: Tables, *, directed: bool) -> Record:
         links[ends] = (rows_of(table, listed[ends[0]], listed[ends[2]]), table.weight)
         del table
     del listed
+    if directed:
+        refuse_between(links)
     graph = unite(of_nodes, links, directed=list(links) if directed else (), made=found.columns.made)
     named = found.columns.named()
     others = {kind: replace(other, table_columns=named) for kind, other in graph.others.items()}
     return replace(graph, table_columns=named, others=others)
+
+
+def refuse_between(relations: Iterable[Ends]) -> None:
+    """Refuse to keep directions where there are no edges that can have any, those within one type."""
+    if all(ends[0] != ends[2] for ends in relations):
+        found = "relations between two types, whose edges run both ways"
+        raise InputError("directed", "a relation within one type of nodes", found, "Leave out --directed.")
 
 
 def rows_of(table: EdgeTable, first: Listed, last: Listed) -> NDArray[np.int32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +40,12 @@ class Tables:
     def told_ends(self, name: str) -> Ends | None:
         """The relation that the cell of an edge names, with its types; None: the node tables tell the types."""
         words, kinds = name.split("."), self.columns.types
+        if len(words) > 1 and kinds and (words[0], words[-1]) != kinds:
+            where, remedy = (
+                f"column {shorten(self.columns.edge_type)}",
+                "Leave out --types, or the types in the column.",
+            )
+            raise InputError(where, f"relations from {kinds[0]} to {kinds[1]}, as --types says", shorten(name), remedy)
         if len(words) > 1:
             return words[0], words[1] if len(words) == 3 else RELATION if len(words) == 2 else name, words[-1]
         if not kinds and len(self.listed) < 2:
@@ -156,7 +163,7 @@ def of_tables(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
         nodes.columns = _of_table(columns, kind, nodes.names, columns.matrix)
         of_nodes = {kind: nodes}
     edges.apart = True
-    edges.columns = replace(columns, earlier=_ends_by_type(columns, edges, columns.types))
+    edges.columns = replace(columns, earlier=_ends_by_type(columns, edges, columns.types, strict=True))
     if columns.edges_as:
         _add_rows(columns, edges, of_nodes)
     return Tables(of_nodes, {None: edges}, columns)
@@ -231,23 +238,38 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
     return found.like(*columns.of_types[kind]) if kind in columns.of_types else found
 
 
-def _ends_by_type(columns: Columns, edges: Source, kinds: Sequence[str]) -> dict[str, str]:
-    """The columns that were named, and those of both ends where they are called as these two types are.
+def _ends_by_type(columns: Columns, edges: Source, kinds: Sequence[str], *, strict: bool = False) -> dict[str, str]:
+    """The columns that were named, and those of the ends that are called as these two types are.
 
-    Where one of them is called so and would not be taken, the table is refused.
+    Refused is a table with a column that is called so and would not be taken and, where it is ``strict``, one in which
+    neither the names of types nor source and target tell both ends.
     """
     header, named = edges.names, columns.named()
-    for suffix in ("", "_id"):
-        both = [kind + suffix for kind in kinds]
-        if len({*both}) == 2 and set(both) <= set(header):
-            return named | dict(zip(("source", "target"), both, strict=True))
+    if len({*kinds}) != 2:
+        return named
+    words = ("source", "target")
+    by_type = {word: _called(kind, header) for word, kind in zip(words, kinds, strict=True)}
+    ends = by_type | {word: named[word] for word in words if named.get(word) in header}
+    ends = ends if len({*ends.values()}) == 2 else by_type
+    if None not in ends.values() and len({*ends.values()}) == 2:
+        return named | {word: str(end) for word, end in ends.items()}
     chosen = Columns(earlier=named, edges_as=columns.edges_as)
-    ends = chosen.of_edges(edges.path, header)[:2]
-    for kind, end in zip(kinds, ends, strict=False) if len({*kinds}) == 2 and not chosen.names_ends(ends) else ():
-        called = [name for name in (kind, f"{kind}_id") if name in header]
-        if called and end not in called:
-            expected = f"{kinds[0]} and {kinds[1]} in the first two columns, or in columns of these names"
-            found = f"{shorten(called[0])}, but the first two are {listed(ends)}"
-            remedy = "Name both: --source COLUMN --target COLUMN (in Python: source=, target=)."
-            raise InputError(str(edges.path), expected, found, remedy)
+    taken = chosen.of_edges(edges.path, header)[:2]
+    if chosen.names_ends(taken):
+        return named
+    if strict or any(end not in (None, place) for end, place in zip(ends.values(), taken, strict=True)):
+        lost = [kind for kind, end in zip(kinds, ends.values(), strict=True) if end is None]
+        expected = f"columns called as the types {kinds[0]} and {kinds[1]} are, or source and target"
+        found = f"none for {' and '.join(lost or kinds)} among {listed(header)}"
+        remedy = "Name both: --source COLUMN --target COLUMN (in Python: source=, target=)."
+        raise InputError(str(edges.path), expected, found, remedy)
     return named
+
+
+def _called(kind: str, header: Sequence[str]) -> str | None:
+    """The column that is called as a type is: driver, else driver_id, driverId, driverid or id_driver."""
+    if kind in header:
+        return kind
+    plain = {name: re.sub("[^a-z0-9]", "", name.lower()) for name in header}
+    word = re.sub("[^a-z0-9]", "", kind.lower())
+    return next((name for own in (f"{word}id", f"id{word}", word) for name in header if plain[name] == own), None)

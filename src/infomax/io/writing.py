@@ -25,7 +25,6 @@ from infomax.io.rows import (
     annotation_columns,
     edge_columns,
     flat_annotations,
-    has_directions,
     id_name,
     node_rows,
     refuse_too_many,
@@ -99,7 +98,7 @@ def _write_in_folder(graph: Record, folder: Path, progress: Progress) -> None:
 def how_to_read(graph: Record, path: str | Path) -> str:
     """The option that a file needs to be read as the same graph, or nothing."""
     tells = Path(path).suffix.lower() in (".npz", ".graph", ".graphml") and "," not in str(path)
-    return " --directed" if has_directions(graph) and not tells else ""
+    return " --directed" if graph.directed and not tells else ""
 
 
 def _write_whole(place: Path, write: Callable[[Path], None]) -> None:

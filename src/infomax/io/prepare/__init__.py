@@ -89,6 +89,7 @@ def prepare(
 
 def _tables(edges: str | Path, nodes: str | Path | None, columns: Columns) -> Tables:
     """The tables of a graph; one of one type has one type and one relation, both without a name."""
+    columns.refuse_other_types(edges, several=is_typed(Path(edges)) or columns.as_before().typed)
     if is_typed(Path(edges)):
         if nodes is not None:
             raise InputError(str(nodes), f"no node table beside {edges}, which holds its own", "one")

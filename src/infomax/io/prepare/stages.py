@@ -32,6 +32,7 @@ from infomax.io.prepare.writing import open_senders, write_entries, write_nodes,
 from infomax.io.refusals import listed_in, refuse_missing_header, refuse_other_type, refuse_two_kinds, warn_nameless
 from infomax.io.sources import FILE, Source
 from infomax.io.type_folder import finish_types
+from infomax.io.type_tables import refuse_between
 from infomax.io.typed import Tables
 from infomax.io.unite import Ends
 from infomax.progress import Progress
@@ -180,6 +181,8 @@ class Preparation:
                     found += [Link(both[1], at, f"SELECT number, number AS source, target {query}", 0)]
                 else:
                     found.append(Link(of_part, at, f"SELECT * {query}"))
+        if self.directed:
+            refuse_between(link.ends for link in found)
         return found
 
     def _overlap(self, at: int) -> bool:
