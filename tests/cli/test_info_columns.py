@@ -55,7 +55,7 @@ def test_how_to_write_a_number_is_told_with_the_fault(tmp_path: Path) -> None:
     rows = [f"n{k},{k}.5,x" if k % 3 else f"n{k},({k}.50),y" for k in range(30)]
     (tmp_path / "nodes.csv").write_text("\n".join(["id,margin,kind", *rows]))
     (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
-    parts = 'line 2, column "margin"', 'found "(0.50)"', "as in 1200.50 and -12.50. Correct it"
+    parts = 'line 2, column "margin"', 'found "(0.50)"', "Correct it", "Numbers are written as 1200.50"
     refused(infomax("info", tmp_path), *parts)
 
 

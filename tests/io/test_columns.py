@@ -154,7 +154,7 @@ def test_columns_are_chosen_of_tables_only(tmp_path: Path) -> None:
 def test_a_feature_that_looks_like_an_id_is_pointed_out(tmp_path: Path) -> None:
     n = 30
     # The second kind are equal as float32.
-    nodes: dict[str, list[Any]] = {"id": list(range(n)), "facebook_id": [7 + row for row in range(n)]}
+    nodes: dict[str, list[Any]] = {"id": list(range(n)), "facebook": [7 + row for row in range(n)]}
     nodes["post"] = [145647315578475 + 7 * row for row in range(n)]
     nodes |= {"age": [20 + row % 9 for row in range(n)], "score": [row / 7 for row in range(n)]}
     folder = write(tmp_path, "csv", {"source": [0], "target": [1]}, nodes)
@@ -164,10 +164,11 @@ def test_a_feature_that_looks_like_an_id_is_pointed_out(tmp_path: Path) -> None:
             read(*files)
         assert [str(one.message) for one in told_of] == [
             f'{files[1]}, column "{name}": it looks like an id, with a different or huge number in every row. '
-            f"If it is one: --column {name}=ignore (in Python: columns={{'{name}': 'ignore'}})."
-            for name in ("facebook_id", "post")
+            f"If it is one: --column {name}=ignore (in Python: columns={{'{name}': 'ignore'}}). "
+            'If they are dates, write them as in 2025-12-31 (pandas: to_datetime(column, unit="s")).'
+            for name in ("facebook", "post")
         ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_graph(folder, ignore=["facebook_id", "post"])
-        read_graph(folder, features=["facebook_id", "age"])  # as asked for
+        read_graph(folder, ignore=["facebook", "post"])
+        read_graph(folder, features=["facebook", "age"])  # as asked for

@@ -15,28 +15,11 @@ MISSING = ("", *_PANDAS, "\\N")
 """Text that stands for nothing, as pandas, R and databases write it."""
 PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
 """What a boolean may be, in any case: no and yes."""
+LARGEST = float(np.finfo(np.float32).max) * (1 + 2.0**-25)
+"""Numbers from this on are infinite as float32."""
 READABLE = "text, numbers, booleans, dates, times or lists"
-WRITTEN = {
-    "dates": (
-        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2}|(0?\d|1[0-2])/(19|20)\d\d|"
-        r"\d{1,2}[. -]+[A-Za-zÀ-ž]{3,9}[., -]+\d{2,4}|"  # letters of all scripts take 6 ms to compile
-        r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[. -]+\d{1,2},? +\d{4})([ T].*)?$",
-        "Write them as in 2025-12-31 (pandas: to_datetime(column), where days come first with dayfirst=True)",
-    ),
-    "money, shares or numbers with commas": (
-        "^\\(?[+\u2212-]? ?([$€£¥]|EUR|USD|GBP|CHF|JPY)? ?(\\d+|\\d{1,3}([.,' \u00a0\u202f]\\d{3})+)"
-        r"([.,]\d+)?( ?([$€£¥%]|EUR|USD|GBP|CHF|JPY))?\)?$",
-        "Write plain numbers, as in 1200.50 and -12.50",
-    ),
-    "UUIDs": (r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", "Leave it out: --column NAME=ignore"),
-    "phone numbers": (r"^((\+|0|\(\+?)\d[\d ()/.-]{4,}\d|\d{3}-\d{3}-\d{4})$", "Leave it out: --column NAME=ignore"),
-    "lists or JSON": (r"^(\[[\s\S]*\]|\{[\s\S]*\})$", "To count the words in it: --column NAME=text"),
-}
-"""What text may mean, by how it is written, and how it would be read as that."""
-RIGHT = {"phone numbers": ("category", "tokens", "id"), "lists or JSON": ("text", "tokens")}
-"""Kinds that need no word about text of such a meaning; a date needs none about any."""
-_DATES = ((19_000_101, 21_001_231), *((3 * 10 ** (8 + digits), 4 * 10 ** (9 + digits)) for digits in (0, 3, 6, 9)))
-"""What dates are as numbers: 20251231, or seconds since 1970, and thousandths, millionths and so on of them."""
+SPACES = b" \t\n,"
+"""What is between words; not in codes and addresses."""
 _LONGEST = 1 + max(map(len, MISSING))
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _TIME = (
@@ -44,11 +27,7 @@ _TIME = (
     r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?)$"
 )
 _DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.", np.uint8))
-_AMOUNTS = _DIGITS | np.isin(np.arange(256), np.frombuffer("($€£¥".encode(), np.uint8))
-_CAPITALS = np.isin(np.arange(256), np.arange(ord("A"), ord("Z") + 1))
-_LISTS = np.isin(np.arange(256), np.frombuffer(b"[{", np.uint8))
-_UUID, _SHORT = 36, 64
-"""Bytes of a UUID, and those that no date, amount or phone number is longer than."""
+_LETTERS = np.isin(np.arange(256), [byte for byte in range(256) if byte > 127 or chr(byte).isalpha()])
 _OUTER = ~np.isin(np.arange(256), np.arange(33, 127))
 """White space, or a byte of what may be."""
 _ZONE = r":\d\d.*(Z|[+-]\d\d:?\d\d)$"
@@ -101,6 +80,8 @@ def plain(values: Any) -> Any:
         if types.is_nested(inner):
             raise UnreadableError(0, READABLE, f"type {kind}")
         numeric = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
+        if numeric:  # no number at all is nothing
+            values = compute.if_else(compute.equal(compute.list_value_length(values), 0), None, values)
         return values.cast(pa.large_list(pa.float64() if numeric else pa.large_string()))
     if types.is_null(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         words = values.cast(pa.large_string())
@@ -209,58 +190,43 @@ def wordy(values: Any) -> bool:
     return str(values.type) == "large_string" and not _has_digits(values)
 
 
-def meanings(values: Any) -> dict[str, NDArray[np.bool_]]:
-    """Which texts ``[n]`` are written as each of `WRITTEN`; only those that may be, by length and ends, are read."""
-    from pyarrow import compute
-
+def begin_with_letters(values: Any) -> NDArray[np.bool_]:
+    """Which texts ``[n]`` begin with a letter, as words do, and amounts, dates, phone numbers and JSON do not."""
     starts, data = utf8(values)
-    if not len(data):
-        return {}
-    first, last, lengths = _letters(data, starts[:-1]), _letters(data, starts[1:] - 1), np.diff(starts)
-    may_be = (_AMOUNTS[first] | (_CAPITALS[first] & _DIGITS[last]) | (lengths == _UUID)) & (lengths <= _SHORT)
-    rows = np.flatnonzero(may_be | _LISTS[first])
-    some, found = values.take(rows), dict[str, NDArray[np.bool_]]()
-    for meaning, (pattern, _) in WRITTEN.items():
-        found[meaning] = np.zeros(len(values), bool)
-        found[meaning][rows] = compute.match_substring_regex(some, pattern).to_numpy(zero_copy_only=False)
-    return found
+    return _LETTERS[_letters(data, starts[:-1])] if len(data) else np.ones(len(values), bool)
 
 
-def id_note(name: str, least: float) -> str:
-    """What to say of a column of whole numbers, different or huge in every row, the least of this size."""
+def id_note(name: str) -> str:
+    """What to say of a column of whole numbers that are different or huge in every row."""
     ignore = f"If it is one: --column {name}=ignore (in Python: columns={{{name!r}: 'ignore'}})"
-    told = f"it looks like an id, with a different or huge number in every row. {ignore}"
-    if any(low <= least <= high for low, high in _DATES):
-        told += ". If they are dates, write them as in 2025-12-31 (pandas: to_datetime(column, "
-        told += """unit="s"), or format="%Y%m%d" where the numbers are such as 20251231)"""
-    return told
+    dates = 'If they are dates, write them as in 2025-12-31 (pandas: to_datetime(column, unit="s"))'
+    return f"it looks like an id, with a different or huge number in every row. {ignore}. {dates}"
 
 
-def numbers(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """A plain column as numbers ``[n]``, NaN where there is none; and a mask ``[n]`` of what is no finite one."""
+def numbers(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A plain column as numbers ``[n]`` that float32 can hold, NaN for none; and a mask ``[n]`` of other cells."""
     import pyarrow as pa
     from pyarrow import compute, types
 
     known = values.is_valid().to_numpy(zero_copy_only=False)
     if types.is_large_string(values.type):
         if not _has_digits(values):
-            return np.full(len(values), np.nan, np.float32), known
+            return np.full(len(values), np.nan), known
         try:
             values = values.cast(pa.float64())
         except pa.ArrowInvalid:  # some are no numbers, or not as pyarrow reads them
             written = compute.match_substring_regex(values, _NUMBER)
             if not written.true_count:
-                return np.full(len(values), np.nan, np.float32), known
+                return np.full(len(values), np.nan), known
             values = compute.utf8_ltrim(compute.if_else(written, values, None), characters="+")
     elif not types.is_boolean(values.type) and not types.is_integer(values.type) and not types.is_floating(values.type):
-        return np.full(len(values), np.nan, np.float32), known
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = values.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
-    good = np.isfinite(found)
-    return np.where(good, found, np.float32(np.nan)), known & ~good
+        return np.full(len(values), np.nan), known
+    found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    good = np.abs(found) <= LARGEST
+    return np.where(good, found, np.nan), known & ~good
 
 
-def truths(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+def truths(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """A plain column as 0 and 1 ``[n]``, NaN where there is neither; and a mask ``[n]`` of what is no boolean."""
     import pyarrow as pa
     from pyarrow import compute, types
@@ -269,7 +235,7 @@ def truths(values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         return numbers(values)
     values = pa.array(values, pa.large_string()) if isinstance(values, list) else values
     words = pa.array([word for pair in PAIRS for word in pair], pa.large_string())
-    at = compute.index_in(compute.utf8_lower(texts(values)), words).to_numpy(zero_copy_only=False).astype(np.float32)
+    at = compute.index_in(compute.utf8_lower(texts(values)), words).to_numpy(zero_copy_only=False).astype(np.float64)
     return at % 2, values.is_valid().to_numpy(zero_copy_only=False) & np.isnan(at)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise
 from types import MappingProxyType
@@ -83,11 +83,6 @@ class Column:
             names = [f"{name}[{at}]" for at in range(WIDTH)]
         return names + [f"{name}: missing"] * (self.missing > 0)
 
-    def as_it_is(self) -> Column:
-        """The column of numbers as they are, divided by the root of their width, as all lists of numbers are."""
-        width = len(self.learnt.get("centre", [0]))
-        return replace(self, learnt={"centre": [0.0] * width, "deviation": [width**-0.5] * width})
-
     def told(self, at: int, more: bool) -> str:
         """What more, or less, of the feature at a position is in words: ``notes: graph`` of a hashed column."""
         words = self.learnt.get("words") or [""] * WIDTH if self.kind in ("text", "tokens") else []
@@ -128,18 +123,17 @@ class Column:
 
     _boolean = _number
 
-    def _scaled(self, found: NDArray[np.float32], bad: NDArray[np.bool_], values: Any) -> NDArray[np.float32]:
+    def _scaled(self, found: NDArray[np.float64], bad: NDArray[np.bool_], values: Any) -> NDArray[np.float32]:
         if bad.any():
             row = int(np.argmax(bad))
             raise cells.UnreadableError(row, EXPECTED[self.kind], cells.shown(values, row))
-        centre, deviation = (np.array(self.learnt[name], np.float64) for name in ("centre", "deviation"))
+        centre = np.array(self.learnt["centre"], np.float64)
         z = found.reshape(len(found), -1) - centre
-        z /= deviation
+        z[np.isnan(z).any(axis=1)] = np.array(self.learnt.get("gap", centre), np.float64) - centre
+        z /= np.array(self.learnt["deviation"], np.float64)
         if len(centre) > 1:
             z /= np.sqrt(len(centre))
-        scaled: NDArray[np.float32] = z.astype(np.float32)
-        scaled[np.isnan(scaled)] = 0
-        return scaled
+        return z.astype(np.float32)
 
     def _numbers(self, values: Any) -> NDArray[np.float32]:
         return self._scaled(*lists(values, len(self.learnt["centre"])), values)
@@ -160,7 +154,7 @@ class Column:
             raise cells.UnreadableError(rows.index(at).as_py(), EXPECTED["date"], cells.shown(values, at))
         parts, found = self.learnt["parts"], []
         if "time" in parts:
-            found.append((cells.days(when).astype(np.float32) - self.learnt["centre"]) / self.learnt["deviation"])
+            found.append((cells.days(when) - self.learnt["centre"]) / self.learnt["deviation"])
         for part in parts:
             found += _circle(part, when) if part != "time" else []
         block = np.zeros((len(when) + 1, len(found)), np.float32)  # the last: nothing
@@ -193,20 +187,18 @@ EXPECTED = {
 }
 
 
-def lists(values: Any, width: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+def lists(values: Any, width: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Lists of numbers ``[n, W]``, NaN where there is none; and a mask ``[n]`` of lists of another length."""
     from pyarrow import compute, types
 
     known = values.is_valid().to_numpy(zero_copy_only=False)
-    found = np.full((len(values), width), np.nan, np.float32)
+    found = np.full((len(values), width), np.nan)
     if not types.is_large_list(values.type) or types.is_large_string(values.type.value_type):
         return found, known
     lengths = compute.fill_null(compute.list_value_length(values), -1).to_numpy(zero_copy_only=False)
     right = lengths == width
-    with np.errstate(over="ignore"):
-        entries = values.filter(right).flatten().to_numpy(zero_copy_only=False).astype(np.float32)
-    found[right] = entries.reshape(-1, width)
-    right[right] = np.isfinite(found[right]).all(axis=1)
+    found[right] = values.filter(right).flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+    right[right] = (np.abs(found[right]) <= cells.LARGEST).all(axis=1)
     found[~right] = np.nan
     return found, known & ~right
 
@@ -320,7 +312,8 @@ class Encoding:
             for column in found.used:
                 if column.kind not in FEATURES:
                     raise ValueError(f"kind {column.kind}")
-                numbers = [column.learnt.get(name, 0) for name in ("centre", "deviation", "frequency", "documents")]
+                names = ("centre", "deviation", "gap", "frequency", "documents")
+                numbers = [column.learnt.get(name, 0) for name in names]
                 if not all(np.isfinite(np.array(number, np.float64)).all() for number in numbers):
                     raise ValueError("what is not a number")
                 texts = [*column.learnt.get("values", ()), *column.learnt.get("words", ())]

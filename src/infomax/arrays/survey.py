@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +29,8 @@ LONG = 6
 """Mean number of words from which text is never a category or a name."""
 _FORMS = 8
 """Ways in which a column may write two words: true, True, TRUE, ..."""
+CODE = "it looks like an identifier or a code: --column NAME=ignore, or NAME=category; as numbers and dates are read "
+CODE += "1200.50 and 2025-12-31"
 _LEAKS = {"label", "labels", "target", "outcome"}
 
 Fault: TypeAlias = tuple[str, str, str]
@@ -38,17 +40,17 @@ Fault: TypeAlias = tuple[str, str, str]
 class _Found:
     """What is known of one column."""
 
-    def __init__(self, name: str, kind: str) -> None:
-        self.name, self.kind = name, kind
+    def __init__(self, name: str, kind: str, *, is_key: bool = False) -> None:
+        self.name, self.kind, self.is_key = name, kind, is_key
         self.rows = self.missing = self.numeric = self.timed = self.documents = self.words = self.separated = 0
+        self.spaced = self.coded = 0
         self.counts: list[Any] | None = []
         self.pending = self.merged = 0
         self.numbers, self.times = Moments(), Moments()
-        self.whole, self.least, self.is_list, self.is_coded, self.is_padded = True, math.inf, False, False, False
+        self.whole, self.is_list, self.is_coded, self.is_padded = True, False, False, False
         self.ranges = dict.fromkeys(("season", "weekday", "hour"), (math.inf, -math.inf))
         self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[Words, NDArray[np.int64]]]()
         self.vocabulary: Counter[bytes] | None = Counter()
-        self.written = Counter[str]()
         self.kept = list[KeptCells]()
         self.bad: dict[str, tuple[str, str]] = {}
 
@@ -124,7 +126,6 @@ class _Found:
         self.numbers.add(found, counts)
         self.numeric += int(counts[~bad].sum())
         self.whole = self.whole and bool((good == np.floor(good)).all())
-        self.least = min(self.least, float(np.abs(good).min(initial=math.inf)))
         return bad
 
     def _times(self, distinct: Any, counts: NDArray[np.int64], rest: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -137,7 +138,7 @@ class _Found:
         when, often = when.filter(there), counts[there]
         if len(when):
             at = cells.days(when)
-            self.times.add(at.astype(np.float32), often)
+            self.times.add(at, often)
             self.timed += int(often.sum())
             parts = {"season": compute.day_of_year, "weekday": compute.day, "hour": cells.hours}
             for some in (when[:1000], when[1000:]):  # the first ones mostly tell that they differ
@@ -155,8 +156,8 @@ class _Found:
         self.words += int(counts @ np.diff(words.starts))
         if types.is_large_string(values.type):
             self.separated += int(counts[cells.marked(values, b"|;")].sum())
-            for meaning, written in cells.meanings(values).items():
-                self.written[meaning] += int(counts[written].sum())
+            self.spaced += int(counts[cells.marked(values, cells.SPACES)].sum())
+            self.coded += int(counts[~cells.begin_with_letters(values)].sum())
         self.waiting.append((words, counts))
         if self.counts is None or self.is_list or sum(words.starts[-1] for words, _ in self.waiting) > DISTINCT:
             self.weigh()
@@ -202,6 +203,8 @@ class _Found:
             return "ignore"
         if self.is_list:
             return "tokens" if self.documents else "numbers"
+        if self.is_key and self.numeric == present:
+            return "id"
         words = {value.lower() for value in self.values()} if self.counts and self.merged <= _FORMS else {""}
         if any(words <= set(pair) for pair in cells.PAIRS):
             return "boolean"
@@ -215,18 +218,23 @@ class _Found:
         mean = self.words / max(1, self.documents)
         if 2 * self.separated >= present:
             return "tokens"
-        if mean >= LONG:
+        is_word = mean <= 1.5 or 2 * self.spaced < self.documents  # or a code or an address: parts, and no spaces
+        if mean >= LONG and not is_word:
             return "text"
-        if self.tells_apart:
+        if self.tells_apart or (is_word and self.differs):
             named = re.search(r"names?$", self.name, re.IGNORECASE)
-            return "name" if named else "id" if mean <= 1.5 else "text"
-        return "category" if 2 * self.merged <= present or mean < 2 else "text"
+            return "name" if named else "id" if is_word else "text"
+        return "category" if 2 * self.merged <= present or mean < 2 or is_word else "text"
 
     @property
     def tells_apart(self) -> bool:
         """Whether it has short values, nearly all of them different."""
-        short, present = self.words < LONG * self.documents, self.rows - self.missing
-        return short and (self.counts is None or self.merged > 0.95 * present)
+        return self.differs and self.words < LONG * self.documents
+
+    @property
+    def differs(self) -> bool:
+        """Whether nearly all values are different."""
+        return self.counts is None or self.merged > 0.95 * (self.rows - self.missing)
 
     def values(self, least: float = 0) -> dict[str, int]:
         """Each different value that is there so often, and how often it is, the most frequent first."""
@@ -237,18 +245,22 @@ class _Found:
         pairs = zip(cells.texts(values.filter(often)).to_pylist(), counts[often].tolist(), strict=True)
         return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
-    def learn(self, kind: str) -> dict[str, Any]:
-        """What the features of the kind need; nothing for a single value, which would tell nothing."""
-        if kind not in FEATURES or (self.distinct == 1 and not self.missing) or self.rows == self.missing:
+    def learn(self, kind: str, raw: bool) -> dict[str, Any]:
+        """What the features of the kind need; nothing for a single value, which would tell nothing.
+
+        If all is ``raw``, numbers stay as they are.
+        """
+        same = self.distinct == 1 and not self.missing and not raw
+        if kind not in FEATURES or same or self.rows == self.missing:
             return {}
         if kind in ("number", "numbers"):
-            return self.numbers.scale()
+            return self.numbers.as_they_are() if raw else self.numbers.scale()
         if kind == "boolean":
             share, values = Moments(), self.values()
             share.add(cells.truths(list(values))[0], np.array(list(values.values())))
-            return share.scale()
+            return share.as_they_are() if raw else share.scale()
         if kind == "category":
-            often = list(self.values(max(2, self.rows / RARE)))
+            often = self.frequent_values()
             return {"values": often, "rest": len(often) < self.merged}
         if kind == "date":
             scale, spread = self.times.scale(), {part for part, (low, high) in self.ranges.items() if low < high}
@@ -256,6 +268,11 @@ class _Found:
             return {"parts": ["time", *parts], "centre": scale["centre"][0], "deviation": scale["deviation"][0]}
         self.weigh()
         return {"documents": self.documents, "frequency": self.frequency.tolist(), "words": self.frequent()}
+
+    def frequent_values(self) -> list[str]:
+        """The values of a category that have columns of their own; of one that a person said, at least some."""
+        often = list(self.values(max(2, self.rows / RARE)))
+        return often if often or not self.kind else list(self.values(self.rows / RARE))
 
     @property
     def distinct(self) -> int | None:
@@ -275,6 +292,9 @@ class _Found:
             self.bad["boolean"] = "", shorten(list(values)[int(np.argmax(wrong))]) if values else "many values"
         if self.is_list and kind not in ("numbers", "tokens", "text", "ignore", "name"):
             right = -1
+        if self.kind == "category" and self.counts and not self.frequent_values():
+            found = f"{self.merged:,} different ones in {self.rows:,} rows"
+            return f'column "{self.name}"', f"values that one row in {RARE:,} has, or more", found
         if right == present:
             return None
         where, found = self.bad.get(kind, ("", "lists" if self.is_list else "other values"))
@@ -287,15 +307,14 @@ class _Found:
             return f"{100 * self.missing // max(1, self.rows)} % of its values are missing"
         if self.distinct == 1 and not self.missing:
             return "it has one value only, so it is no feature"
-        ids = self.whole and (self.least >= 2**24 or self.distinct is None or self.distinct > 0.99 * present)
+        huge = self.numbers.low[0] >= 2**24
+        ids = self.whole and (huge or self.distinct is None or self.distinct > 0.99 * present)
         if kind == "number" and present >= 10 and ids and not self.is_list:
-            return cells.id_note(self.name, self.least)
-        if kind == "number" and self.is_padded and not self.kind:
-            return f"it looks like codes, some with zeros before them. If it is: --column {self.name}=category"
-        for meaning, (_, remedy) in cells.WRITTEN.items():
-            right = kind in ("date", *cells.RIGHT.get(meaning, ()))
-            if not self.kind and not right and 2 * self.written[meaning] > present:
-                return f"it looks like {meaning}, but its kind is {kind}. {remedy.replace('NAME', self.name)}"
+            return cells.id_note(self.name)
+        parts = kind == "id" and self.words > 1.5 * self.documents
+        coded = parts or (self.is_padded if kind == "number" else 2 * self.coded > present)
+        if coded and not self.kind and not self.is_key:
+            return CODE.replace("NAME", self.name)
         return "by its name it may tell a label" if kind in FEATURES and tells_label(self.name, labels) else ""
 
 
@@ -305,10 +324,15 @@ def tells_label(name: str, labels: Sequence[str]) -> bool:
 
 
 class Survey:
-    """The columns of these names, of the kinds that a person said; the others are found."""
+    """The columns of these names, of the kinds that a person said; the others are found.
 
-    def __init__(self, names: Sequence[str], kinds: Mapping[str, str], labels: Sequence[str] = ()) -> None:
-        self.found = {name: _Found(name, kinds.get(name, "")) for name in names}
+    Of ``keys``, columns that are called after other nodes, a number is an id.
+    """
+
+    def __init__(
+        self, names: Sequence[str], kinds: Mapping[str, str], labels: Sequence[str] = (), keys: Collection[str] = ()
+    ) -> None:
+        self.found = {name: _Found(name, kinds.get(name, ""), is_key=name in keys) for name in names}
         self.labels = labels
 
     @property
@@ -333,7 +357,7 @@ class Survey:
 
     def finish(self) -> tuple[Encoding, list[Fault]]:
         """The encoding, and the faults, one per column."""
-        columns, faults, complete = [], [], True
+        kinds, faults, raw = dict[str, str](), [], True
         for name, found in self.found.items():
             found.merge()
             kind = found.kind or found.guess()
@@ -341,10 +365,12 @@ class Survey:
             if fault := found.fault(kind):
                 faults.append(fault)
                 continue
-            note = found.note(kind, self.labels)
-            columns.append(Column(name, kind, found.rows, found.missing, found.distinct, found.learn(kind), note))
+            kinds[name] = kind
             if kind in FEATURES:
-                complete &= kind in ("number", "numbers", "boolean") and not found.missing
-        if complete:
-            columns = [column.as_it_is() if column.kind in FEATURES else column for column in columns]
-        return Encoding(tuple(columns), raw=complete), faults
+                raw &= kind in ("number", "numbers", "boolean") and not found.missing and not found.numbers.too_fine
+        columns = []
+        for name, kind in kinds.items():
+            found = self.found[name]
+            learnt, note = found.learn(kind, raw), found.note(kind, self.labels)
+            columns.append(Column(name, kind, found.rows, found.missing, found.distinct, learnt, note))
+        return Encoding(tuple(columns), raw=raw), faults

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from infomax.arrays.cells import UnreadableError
 from infomax.arrays.encoding import EXPECTED, Encoding
+from infomax.arrays.moments import too_fine
 from infomax.arrays.sparsity import stack
 from infomax.arrays.survey import Survey
 from infomax.errors import InputError, meant, shorten
@@ -105,7 +106,8 @@ def _encoded(
 ) -> tuple[Any, Encoding | None, str | None]:
     """The features ``[N, F]`` of attributes, how they were made if not of numbers, and the attribute of node names."""
     try:
-        if chosen.encoding is None and not (names and chosen.kinds):
+        keys = chosen.keys(names) if chosen.learns else []
+        if chosen.encoding is None and not (names and chosen.kinds) and not keys:
             return _features(nodes, names, unset) if names else None, None, name
     except NotNumbersError:
         if find_spec("pyarrow") is None or not chosen.learns:
@@ -120,7 +122,7 @@ def _encoded(
         except UnreadableError as error:
             where = f"node {shorten(nodes[error.row][0])}, attribute {shorten(error.column)}"
             raise InputError(where, error.expected, error.found) from None
-    survey, seen = Survey(list(table), chosen.kinds, labels), f"{SPLIT}seen"
+    survey, seen = Survey(list(table), chosen.kinds, labels, keys), f"{SPLIT}seen"
     rows = [row for row, (_, attributes) in enumerate(nodes) if attributes.get(seen)] or [*range(len(nodes))]
     survey.add(
         {one: values.take(rows) for one, values in table.items()},
@@ -171,10 +173,12 @@ def _features(nodes: list[tuple[Any, dict[Any, Any]]], names: list[Any], unset: 
         rows.extend([row] * len(there))
         columns.extend(place[name] for name in there)
         values.extend(map(float, numbers))
-    with np.errstate(over="ignore"):
-        entries = np.array(values).astype(np.float32)
     ends = np.array(rows), np.array(columns)
-    return stack([sparse.csr_array((entries, ends), shape=(len(nodes), len(names)))])
+    found = sparse.csr_array((np.array(values), ends), shape=(len(nodes), len(names)))
+    if too_fine(found.min(axis=0).toarray().ravel(), found.max(axis=0).toarray().ravel()).any():
+        raise NotNumbersError("attributes", "numbers that float32 tells apart", "others")
+    with np.errstate(over="ignore"):
+        return stack([found.astype(np.float32)])
 
 
 def _weights(links: list[tuple[Any, Any, dict[Any, Any]]]) -> list[float] | None:

@@ -41,7 +41,7 @@ class Block(ABC):
         """The ids ``[n]`` at both ends of edges."""
 
     @abstractmethod
-    def features(self, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
+    def features(self, widths: dict[str, int], remedy: str) -> NDArray[Any]:
         """Features ``[n, F]``, every one finite; a column of lists of W numbers is W features.
 
         ``widths`` has the W of each column of lists, and learns those that it lacks; ``remedy`` is for messages.

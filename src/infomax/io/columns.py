@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from infomax.arrays.cells import MISSING
 from infomax.arrays.encoding import CHOICES, FEATURES, Encoding
 from infomax.arrays.made import Kind, asked
-from infomax.errors import InputError, meant, shorten, warn
+from infomax.errors import InputError, meant, place, shorten, warn
 
 LABEL, SPLIT, GROUPS, NAME = "label:", "split:", "graph:name", "node:name"
 """Columns and attributes of nodes whose names begin so are labels and splits; others name the graph and the node."""
@@ -20,6 +20,8 @@ MATRICES = (".npy", ".npz")
 """Files that hold features."""
 TYPES = ("types", "edge_type", "node_type", "edges_as")
 """Choices that make a graph of several types of nodes."""
+
+_KEY = re.compile(r"[\W_](id|ID|Id)$|[a-z](Id|ID)$")
 
 
 class EdgeColumns(NamedTuple):
@@ -84,6 +86,8 @@ class Columns:
     """What columns that become features are; other columns' kinds are found from their values."""
     encoding: Encoding | None = None
     """What was learnt from the columns of an earlier graph, and makes the features of this one."""
+    among: tuple[str, ...] = ()
+    """All types of nodes of the graph: a column that is called after one holds its ids."""
     learns: bool = True
     """Whether an encoding may be learnt; not where features are those of a model that has none."""
 
@@ -104,7 +108,7 @@ class Columns:
         ends = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
         if len(ends) not in (0, 2):
             raise InputError("types", "two, of the nodes where edges begin and end, as in user,item", listed(ends))
-        inner = ("matrix", "earlier", "of_types", "numbered", "kinds", "encoding", "learns")
+        inner = ("matrix", "earlier", "of_types", "numbered", "kinds", "encoding", "among", "learns")
         known = [*(field.name for field in dataclasses.fields(cls) if field.name not in inner), "columns"]
         for word in names:
             if word not in (*known, "earlier"):
@@ -141,6 +145,17 @@ class Columns:
         called = {"name": encoding.called} if encoding and encoding.called else {}
         earlier = {**self.earlier, **called}
         return dataclasses.replace(self, features=tuple(used), encoding=encoding, learns=False, earlier=earlier)
+
+    def keys(self, names: Iterable[str]) -> list[str]:
+        """Those columns that hold ids of nodes, by their names, where nobody has chosen them as features.
+
+        They are such as circuit_id and circuitId; of a type ``circuit`` also circuitid and circuit.
+        """
+        types = {_plain(kind).rstrip("s") for kind in self.among}
+        if self.features is not None:
+            return []
+        called = ((name, _plain(name).removesuffix("id").removesuffix("key").rstrip("s")) for name in names)
+        return [name for name, word in called if word in types or _KEY.search(name)]
 
     @property
     def made(self) -> Kind | None:
@@ -248,6 +263,10 @@ class Columns:
         found = NodeColumns(identifier, [], labels, splits, groups, named)
         if self.matrix is not None:
             return found
+        if both := [name for name in self.kinds if name in (*labels.values(), *splits.values(), groups)]:
+            found_kind = f"{self.kinds[both[0]]}, and a label, a split or the graphs as well"
+            remedy = "A feature would tell the label: leave one of the two out."
+            raise InputError(place(path, column=both[0]), "one use", found_kind, remedy)
         if self.features is None:  # a column whose kind was said may be the name, too
             features = (others.keys() - found.annotations) | self.kinds.keys()
         else:
@@ -316,6 +335,11 @@ def apart(word: str) -> list[str]:
     """The columns of ids, or of names, in one word; of several types it is such as ``paper.title,author.name``."""
     words = word.split(",")
     return words if all("." in name for name in words) else [word]
+
+
+def _plain(name: str) -> str:
+    """Letters and digits of a name in lower case."""
+    return re.sub(r"[\W_]", "", name.lower())
 
 
 def _several(names: str | Path | Iterable[str]) -> tuple[str, ...]:

@@ -114,5 +114,4 @@ def warn_if_ids(path: Path, names: Sequence[str], features: Any) -> None:
         large = np.abs(values).min() >= 2**24
         if (values % 1 == 0).all() and (large or len(np.unique(values)) > 0.99 * n):
             name = names[int(column)]
-            note = id_note(name, float(np.abs(values).min()))
-            warn(f"{place(path, column=name)}: {note}.")
+            warn(f"{place(path, column=name)}: {id_note(name)}.")

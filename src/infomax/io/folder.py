@@ -72,6 +72,8 @@ class FeatureWriter(ExitStack):
         super().__init__()
         self.folder, self.width, self.where, self.halved, self.rows = folder, width, where, halved, 0
         self.files: list[ArrayWriter] = []
+        for name in (layout.FEATURES, layout.FEATURE_COLUMNS, layout.FEATURE_STARTS):
+            (folder / name).unlink(missing_ok=True)  # of an attempt before, which may have stored them otherwise
 
     def append(self, block: Any) -> None:
         """Add rows ``[n, width]``, dense or CSR."""

@@ -2,36 +2,59 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
-from infomax.arrays.cells import MISSING, RIGHT, WRITTEN
+from infomax.arrays.cells import MISSING
 from infomax.arrays.encoding import EXPECTED
-from infomax.arrays.survey import Survey, tells_label
+from infomax.arrays.survey import Fault, Survey, tells_label
 from infomax.errors import InputError, place, shorten, warn
 from infomax.io.columns import Columns, listed, warn_missing
+
+Read = TypeVar("Read")
+
+
+class ColumnsError(InputError):
+    """Columns of a table, or of several, that cannot become features, all in one message."""
+
+    def __init__(self, path: str, faults: Sequence[Fault]) -> None:
+        remedy = "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
+        remedy += "--column NAME=KIND (in Python: columns={NAME: KIND}). "
+        remedy += "Numbers are written as 1200.50, dates as 2025-12-31; of codes the kind is category."
+        if all(expected == EXPECTED["type"] for _, expected, _ in faults):
+            remedy = "Turn it into one of these, or leave it out: --column NAME=ignore (in Python: ignore=NAME)."
+        fault = faults[0]
+        if len(faults) > 1:
+            told = "; ".join(f"{where}: {found}, not {expected}" for where, expected, found in faults)
+            fault = path, "columns that become features", told.replace(f"{path}, ", "")
+        super().__init__(*fault, remedy)
+        self.args = path, faults  # by which pickle and copy rebuild it
+        self.faults = [*faults]
+
+
+def read_all(reads: Mapping[str, Callable[[], Read]]) -> dict[str, Read]:
+    """What each of several tables gives when it is read; the faults of all their columns are in one message."""
+    found, errors = dict[str, Read](), list[ColumnsError]()
+    for name, read in reads.items():
+        try:
+            found[name] = read()
+        except ColumnsError as error:
+            errors.append(error)
+    if errors:
+        where = errors[0].args[0] if len(errors) == 1 else "tables"
+        raise ColumnsError(where, [fault for error in errors for fault in error.faults]) from None
+    return found
 
 
 def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -> Columns:
     """The choices with what was learnt: an encoding, and columns to ignore. All faults are in one message."""
     encoding, faults = survey.finish()
     if faults:
-        remedy = "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
-        remedy += "--column NAME=KIND (in Python: columns={NAME: KIND})."
-        for pattern, how in (told for meaning, told in WRITTEN.items() if meaning not in RIGHT):
-            if any(re.match(pattern, found.strip('"')) for _, _, found in faults if found.startswith('"')):
-                remedy = f"{how}. {remedy}"
-        fault = faults[0]
-        if all(expected == EXPECTED["type"] for _, expected, _ in faults):
-            remedy = "Turn it into one of these, or leave it out: --column NAME=ignore (in Python: ignore=NAME)."
-        if len(faults) > 1:
-            told = "; ".join(f"{where}: {found}, not {expected}" for where, expected, found in faults)
-            fault = str(path), "columns that become features", told.replace(f"{path}, ", "")
-        raise InputError(*fault, remedy) from None
-    for name, note in ((column.name, column.note) for column in encoding.columns if "looks like" in column.note):
+        raise ColumnsError(str(path), faults) from None
+    for name, note in ((column.name, column.note) for column in encoding.columns if "looks like an id," in column.note):
         warn(f"{place(path, column=name)}: {note}.")
     called = columns.name_among(names) or survey.called
     used = [column.name for column in encoding.used]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.cells import is_list
+from infomax.arrays.cells import LARGEST, is_list
 from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, library, number_of, place
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names, typed
@@ -144,12 +144,13 @@ class ArrowBlock(Block):
         if not _numeric(self.data[column].type):
             raise InputError(place(self.path, column=column), "numbers", f"type {self.data[column].type}")
         values = self.filled(column)
-        return _floats(values), lambda row: str(values[row].as_py())
+        with np.errstate(over="ignore"):
+            return _floats(values).astype(np.float32), lambda row: str(values[row].as_py())
 
-    def features(self, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
+    def features(self, widths: dict[str, int], remedy: str) -> NDArray[Any]:
         """Features ``[n, F]``; see `Block.features`."""
         block = np.column_stack([self._feature(column, widths, remedy) for column in self.names])
-        good = np.isfinite(block)
+        good = np.abs(block) <= LARGEST
         if not good.all():
             row = int(np.argmin(good.all(axis=1)))
             at = int(np.argmin(good[row]))
@@ -190,7 +191,7 @@ class ArrowBlock(Block):
             raise InputError(self.place(row, column), "a value", "null", FILL_IN)
         return values
 
-    def _feature(self, column: str, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
+    def _feature(self, column: str, widths: dict[str, int], remedy: str) -> NDArray[Any]:
         """A column of numbers as ``[n]``; lists of W numbers as ``[n, W]``."""
         from pyarrow import compute
 
@@ -201,10 +202,11 @@ class ArrowBlock(Block):
             raise NotNumbersError(where, "a column of numbers", f"type {values.type}", recast)
         if not lists:
             return _floats(values)
-        if values.null_count:
-            row = values.is_null().to_pylist().index(True)
-            raise NotNumbersError(self.place(row, column), "a list of numbers", "null", remedy)
-        lengths = compute.list_value_length(values).to_numpy(zero_copy_only=False)
+        lengths = compute.fill_null(compute.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+        if not lengths.all():
+            row = int(np.argmin(lengths))
+            found = "null" if values[row].as_py() is None else "an empty one"
+            raise NotNumbersError(self.place(row, column), "a list of numbers", found, remedy)
         width = widths.setdefault(column, int(lengths[0]) if len(lengths) else 0)
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))
@@ -262,7 +264,7 @@ def _numeric(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _floats(column: Any) -> NDArray[np.float32]:
-    """A pyarrow array of numbers as float32, NaN for null."""
-    with np.errstate(over="ignore"):
-        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float32)
+def _floats(column: Any) -> NDArray[Any]:
+    """A pyarrow array of numbers as float64, NaN for null; float32 stays as it is."""
+    values = np.asarray(column.to_numpy(zero_copy_only=False))
+    return values if values.dtype == np.float32 else values.astype(np.float64)

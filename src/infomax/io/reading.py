@@ -60,12 +60,7 @@ def read_record(
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
         if attach_to is not None:
             raise InputError("attach_to", "tables of new nodes and their edges", "a folder of graphs")
-        graphs = {}
-        for name, path in members.items():
-            graph = graphs[name] = read_record(path, None, columns, directed=directed)
-            if graph.encoding is not None:  # the first graph decides what columns become
-                columns = columns.like(graph.feature_names, graph.encoding)
-        return join({name: graph.loaded() for name, graph in graphs.items()})
+        return join({name: graph.loaded() for name, graph in _read_members(members, columns, directed).items()})
     edge_path, node_path, beside = _paths(edges, nodes)
     if columns.matrix is None:
         columns = replace(columns, matrix=beside)
@@ -100,6 +95,20 @@ def read_record(
     if attach_to is not None:
         return attach(tables.read_edges(edge_table), nodes_read, attach_to)
     return tables.build(tables.read_edges(edge_table), nodes_read, bool(directed))
+
+
+def _read_members(members: Mapping[str, Path], columns: Columns, directed: bool | None) -> dict[str, Record]:
+    """The graphs of a folder; what their columns become is learnt from the node tables of all, if they have some."""
+    graphs = {}
+    for name, path in members.items():
+        graphs[name] = graph = read_record(path, None, columns, directed=directed)
+        if graph.encoding is not None and columns.encoding is None:
+            tables = [_in_folder(path, "nodes") if path.is_dir() else None for path in members.values()]
+            together = Source([table for table in tables if table is not None], columns)
+            if None not in tables and together.learn() and together.columns.encoding is not None:
+                return _read_members(members, together.columns, directed)
+            columns = columns.like(graph.feature_names, graph.encoding)  # else the first graph decides
+    return graphs
 
 
 def _read_types(found: Tables, directed: bool | None, attach_to: Record | None, progress: Progress) -> Record:

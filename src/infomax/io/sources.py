@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.cells import UnreadableError, is_list
+from infomax.arrays.moments import too_fine
 from infomax.arrays.parquet_columns import readable
 from infomax.arrays.survey import Survey
 from infomax.arrays.words import KeptCells
@@ -118,6 +120,8 @@ class Source:
     """Whether the ids at each end of edges are integers, of a table that is no text."""
     kept: dict[str, list[KeptCells]] = field(default_factory=dict)
     """Different cells and words that were found when an encoding was learnt, for the features of the same rows."""
+    range: NDArray[np.float64] | None = None
+    """The least and the largest value ``[2, F]`` of each feature that is a number as it is."""
     only: tuple[str, str] | None = None
     """A column and the word in it of the rows that are read; None: all are."""
     tell: Callable[[float], None] = lambda share: None
@@ -179,6 +183,7 @@ class Source:
     def nodes(self) -> Iterator[NodeTable]:
         """The rows of a node table; at its end warnings name odd labels."""
         words, begun = dict[str, set[str]](), 0 if self.columns.encoding is None else LEARNING
+        self.range = None
         for first, block, share in self._blocks(self._node_columns):
             with self.readable(block.path):
                 nodes = self._nodes(first, block)
@@ -189,6 +194,8 @@ class Source:
             yield nodes
             self.tell(begun + (1 - begun) * share)
         self.kept = {}
+        if self.columns.learns and self._too_fine():
+            raise NotNumbersError(str(self.path), "numbers that float32 tells apart", "others", _INSTALL)
         for column, found in words.items():
             warn_of_classes(place(self.path, column=column), found)
 
@@ -213,13 +220,24 @@ class Source:
         columns = self.columns
         if columns.encoding is None:
             remedy = self.remedy or (_INSTALL if columns.features is None else FILL_IN)
-            if columns.kinds and columns.learns:
+            if columns.learns and (columns.kinds or columns.keys(self.chosen.features)):
                 raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", _INSTALL)
-            return block.features(self.widths, remedy)
+            return self._numbers(block.features(self.widths, remedy))
         try:
             return columns.encoding.transform(block.arrow(), self.kept)
         except UnreadableError as error:
             raise InputError(block.place(error.row, error.column), error.expected, error.found) from None
+
+    def _numbers(self, block: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Numbers ``[n, F]`` as they are, in float32; the range of each feature is noted."""
+        if self.range is None or self.range.shape[1] != block.shape[1]:
+            self.range = np.array([[math.inf], [-math.inf]]) * np.ones(block.shape[1])
+        np.minimum(self.range[0], block.min(axis=0, initial=math.inf), out=self.range[0])
+        np.maximum(self.range[1], block.max(axis=0, initial=-math.inf), out=self.range[1])
+        return block.astype(np.float32, copy=False)
+
+    def _too_fine(self) -> bool:
+        return self.range is not None and bool(too_fine(*self.range).any())
 
     def learn(self) -> bool:
         """Learn from all rows what the features are; False where it is known, or nothing else than numbers may be."""
@@ -237,7 +255,8 @@ class Source:
         for _, block, share in self._blocks(self._node_columns):
             chosen, rows = self.chosen, np.arange(len(block.numbers))
             if not survey.found:
-                survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels))
+                keys = self.columns.keys(chosen.features)
+                survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels), keys)
             with self.readable(block.path):
                 if "seen" in chosen.splits:
                     rows = np.flatnonzero(block.split(chosen.splits["seen"]))

@@ -16,6 +16,7 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.cells import LARGEST
 from infomax.errors import InputError, number_of, place, shorten
 from infomax.io.blocks import Block, NotNumbersError, check_column_names, in_list
 from infomax.io.pieces import opened_packed, pieces
@@ -133,7 +134,8 @@ class TextBlock(Block):
     def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
         """See `Block.numbers_of`."""
         cells = self._cells(column)
-        return numbers(cells), lambda row: written(cells[row])
+        with np.errstate(over="ignore"):
+            return numbers(cells).astype(np.float32), lambda row: written(cells[row])
 
     def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
         """A column as text; see `Block.words`."""
@@ -149,12 +151,12 @@ class TextBlock(Block):
         width = len(self.names)
         return self.table or pa.table({name: self.cells[at::width] for at, name in enumerate(self.names)})
 
-    def features(self, widths: dict[str, int], remedy: str) -> NDArray[np.float32]:
+    def features(self, widths: dict[str, int], remedy: str) -> NDArray[Any]:
         """Features ``[n, F]``; see `Block.features`."""
         # The first row alone often shows that they are no numbers, and a block of words takes long to look through.
         for rows in (1, len(self.numbers)):
             values = self._numbers(rows).reshape(-1, len(self.names))
-            good = np.isfinite(values)
+            good = np.abs(values) <= LARGEST
             if not good.all():
                 row, at = divmod(int(np.argmin(good)), len(self.names))
                 cell = self.cells[row * len(self.names) + at] if self.table is None else self.table[at][row].as_py()
@@ -162,32 +164,30 @@ class TextBlock(Block):
                 raise NotNumbersError(where, expected, written(cell), remedy)
         return values
 
-    def _numbers(self, rows: int) -> NDArray[np.float32]:
+    def _numbers(self, rows: int) -> NDArray[Any]:
         """The numbers in the features of the first rows, row by row; NaN where a cell holds none."""
         if self.table is None:
             return numbers(self.cells[: rows * len(self.names)])
         columns = self.table.slice(0, rows).columns
         try:
-            with np.errstate(over="ignore"):
-                return np.column_stack([column.cast("double") for column in columns]).astype(np.float32)
+            return np.column_stack([column.cast("double") for column in columns])
         except ValueError:  # pyarrow does not read all that Python does, such as " +1"
             return numbers(list(chain.from_iterable(zip(*(column.to_pylist() for column in columns), strict=True))))
 
 
-def numbers(cells: Sequence[str]) -> NDArray[np.float32]:
-    """The number in every cell as float32; NaN where a cell holds none."""
+def numbers(cells: Sequence[str]) -> NDArray[Any]:
+    """The number in every cell as a float; NaN where a cell holds none."""
     text = ",".join(cells)
     digits = _digits(text, len(cells))
     if digits is not None:
         return digits
-    with np.errstate(over="ignore"):
-        try:
-            # float() reads "2024_01" as a number, which no table means.
-            if "_" not in text:
-                return np.fromiter(map(float, cells), dtype=np.float32, count=len(cells))
-        except ValueError:
-            pass
-        return np.fromiter(map(_number, cells), dtype=np.float32, count=len(cells))
+    try:
+        # float() reads "2024_01" as a number, which no table means.
+        if "_" not in text:
+            return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+    except ValueError:
+        pass
+    return np.fromiter(map(_number, cells), dtype=np.float64, count=len(cells))
 
 
 def _digits(text: str, count: int) -> NDArray[np.float32] | None:

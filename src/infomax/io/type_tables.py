@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from infomax.errors import InputError
 from infomax.io import tables
 from infomax.io.blocks import FILL_IN, typed
+from infomax.io.learning import read_all
 from infomax.io.record import Record
 from infomax.io.refusals import no_edges, refuse_missing_header, refuse_two_kinds, warn_nameless
 from infomax.io.sources import NodeTable, Source
@@ -22,7 +24,7 @@ from infomax.io.unite import RELATION, Ends, unite
 
 def read_types(found: Tables, *, directed: bool) -> Record:
     """The graph of tables of several types; types without a node table have the ids of their edges."""
-    nodes = {kind: read_nodes(source) for kind, source in found.nodes.items()}
+    nodes = read_all({kind: partial(read_nodes, source) for kind, source in found.nodes.items()})
     edges = read_relations(found, nodes)
     of_nodes: dict[str, dict[str, Any]] = {kind: _columns(table) for kind, table in nodes.items()}
     for kind in sorted({kind for ends in edges for kind in ends[::2]} - nodes.keys()):

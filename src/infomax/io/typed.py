@@ -127,6 +127,7 @@ def of_sources(
     if columns.edges_as and columns.edges_as not in (names := sorted(ends[1] for ends in edges)):
         raise InputError("edges_as", f"a relation of that name ({', '.join(names)})", columns.edges_as)
     of_nodes = dict(nodes)
+    columns = replace(columns, among=tuple({**nodes, **{kind: None for ends in edges for kind in ends[::2]}}))
     for kind, source in nodes.items():
         source.columns = _of_table(columns, kind, source.names, (matrices or {}).get(kind))
     for ends, source in edges.items():
@@ -147,6 +148,7 @@ def of_tables(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
             by_type = nodes.types(columns.node_type)
         headers |= dict.fromkeys(by_type or kinds, nodes.names)
     _refuse_missing(columns, headers, [edges])
+    columns = replace(columns, among=tuple(dict.fromkeys([*kinds, *headers])))
     of_nodes: dict[str, Source] = {}
     if nodes is not None and columns.node_type:
         for kind, filled in by_type.items():
@@ -233,6 +235,7 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
         matrix=matrix,
         earlier=earlier,
         kinds={name: columns.kinds[word] for name, word in chosen(columns.kinds).items()},
+        among=columns.among,
         learns=columns.learns,
     )
     return found.like(*columns.of_types[kind]) if kind in columns.of_types else found

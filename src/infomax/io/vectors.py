@@ -247,7 +247,8 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any]]:
             if row.isspace():
                 continue
             identifier, *cells = row.split()
-            numbers = text.numbers(cells)
+            with np.errstate(over="ignore"):
+                numbers = text.numbers(cells).astype(np.float32)
             if len(numbers) != dim or not np.isfinite(numbers).all():
                 raise InputError(place(path, line), f"an id and {dim} finite numbers", shorten(row.strip()))
             ids.append(identifier)

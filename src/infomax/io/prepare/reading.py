@@ -52,12 +52,12 @@ def read_nodes(database: Database, table: str, source: Source, folder: Path, *, 
 
         def batches() -> Iterator[dict[str, Any]]:
             nonlocal writer, integers
-            count = 0
+            count, first = 0, None
             for rows in source.nodes():
                 refuse_unstorable(source, rows)
                 if rows.features is not None:
                     if writer is None:
-                        source.warn_of_features(rows.features)
+                        first = rows.features
                         width, where = rows.features.shape[1], str(source.path)
                         writer = stack.enter_context(FeatureWriter(folder, width, where, halved=halved))
                     writer.append(rows.features)
@@ -68,6 +68,8 @@ def read_nodes(database: Database, table: str, source: Source, folder: Path, *, 
                 others += [] if rows.names is None else [text_column(rows.names)]
                 cells = {f"l{column}": cells for column, cells in enumerate(others)}
                 yield {"node": at, "number": rows.numbers, "id": ids, **cells}
+            if first is not None:
+                source.warn_of_features(first)
 
         if not database.create(table, batches()):
             raise no_nodes(source)

@@ -23,6 +23,7 @@ from infomax.arrays.made import usual
 from infomax.errors import InputError
 from infomax.io.blocks import NotNumbersError
 from infomax.io.folder import finish
+from infomax.io.learning import ColumnsError, read_all
 from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown
 from infomax.io.prepare.database import Database
 from infomax.io.prepare.features import MadeFeatures, copy_features
@@ -83,8 +84,7 @@ class Preparation:
             for at in range(len(self.edges)):
                 read = partial(read_edges, self.database, f"edges{at}", self.edges[at], alone=not self.nodes)
                 self._do("edges", at, "reading edges", read)
-            for kind in self.nodes:
-                self._do("nodes", kind, "reading nodes", partial(self._read_nodes, kind))
+            read_all({kind: partial(self._do_nodes, kind) for kind in self.nodes})
             links = self._do("relations", "", "finding relations", self._find_relations)
             self.links = [Link(tuple(ends), *rest) for ends, *rest in links]
             found = {kind for link in self.links for kind in link.ends[::2]}
@@ -148,6 +148,13 @@ class Preparation:
             "table_columns": nodes.get("named", {}) if self.nodes and not self.several else self.columns.named(),
             **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
         }
+
+    def _do_nodes(self, kind: str) -> None:
+        try:
+            self._do("nodes", kind, "reading nodes", partial(self._read_nodes, kind))
+        except ColumnsError:
+            self.database.execute("ROLLBACK")  # so that the next table can be read, for its faults
+            raise
 
     def _read_nodes(self, kind: str) -> dict[str, Any]:
         """The table of a type, see `_table`; where features are no numbers, what they become is learnt first."""
