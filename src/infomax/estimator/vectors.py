@@ -99,9 +99,9 @@ class Fitted:
         )
         here, there = _directions(graph), _directions(self.graph_)
         if differ := [ends for ends in here if here[ends] != there.get(ends, here[ends])]:
-            told = {True: "edges that have directions", False: "edges that run both ways"}
+            ways = {True: "edges that have directions", False: "edges that run both ways"}
             where = f"graph, relation {'.'.join(differ[0])}" if graph.kind else "graph"
-            raise InputError(where, f"{told[there[differ[0]]]}, as in training", told[here[differ[0]]], remedy)
+            raise InputError(where, f"{ways[there[differ[0]]]}, as in training", ways[here[differ[0]]], remedy)
         check_feature_names("features", graph.feature_names, self.feature_names_, remedy)
         pairs: list[tuple[Record, Record]] = [(graph, self.graph_)]
         for kind, one in self.graph_.others.items() if graph.others else ():
