@@ -332,7 +332,7 @@ def test_attributes_of_networkx_and_graphml_are_encoded_as_columns_are(tmp_path:
         origin, labels="kind", ignore=["city", "born", "about", "title"], columns={"ok": "category"}
     )
     assert set(said.feature_names) == {"ok=true", "ok=false", "age", "age: missing"}
-    message = ["g.graphml, ", 'node "0", attribute "city"', "a date or a time", 'found "Rome"']
+    message = ['g.graphml, row 1, column "city"', "a date or a time", 'found "Rome"']
     told(message, read_graph, tmp_path / "g.graphml", columns={"city": "date"})
 
 

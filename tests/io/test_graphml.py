@@ -7,7 +7,7 @@ import networkx
 import numpy as np
 import pytest
 
-from infomax.errors import InputWarning
+from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Graph
 from infomax.graphs.reading import read_graph
 
@@ -74,3 +74,22 @@ def test_defaults_of_a_file_are_the_values_of_nodes_and_edges_without_one(tmp_pa
     assert graph.labels["kind"].tolist() == ["p", "q"]
     assert graph.adjacency.toarray().tolist() == [[0, 0.5], [0.5, 0]]
     assert read_graph(path, labels="kind", ignore="x").feature_names == ("y",)
+
+
+def test_a_short_text_that_is_feature_and_name_is_read_again_for_a_model(tmp_path: Path) -> None:
+    origin = networkx.path_graph(40)
+    for node in origin:
+        origin.nodes[node].update(note=f"the {['red', 'blue', 'green'][node % 3]} house {node}", x=float(node))
+    networkx.write_graphml(origin, tmp_path / "g.graphml")
+    graph = read_graph(tmp_path / "g.graphml", columns={"note": "text"}, name="note")
+    again = read_graph(tmp_path / "g.graphml", like=graph)
+    assert (again.feature_names, again.node_names.tolist()) == (graph.feature_names, graph.node_names.tolist())
+    assert (again.features != graph.features).sum() == 0
+
+
+def test_a_file_that_is_no_graphml_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "g.graphml"
+    for content in ("", "<graphml>", "<html></html>", '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"/>'):
+        path.write_text(content)
+        with pytest.raises(InputError, match=r"g\.graphml: expected a GraphML file"):
+            read_graph(path)

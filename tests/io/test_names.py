@@ -58,8 +58,8 @@ def test_networkx_names_and_ignored_attributes() -> None:
     found = Graph.from_networkx(graph, name="called", ignore="note")
     assert names_of(found) == NAMES
     assert Graph.from_networkx(graph, name="called").feature_names == ("x",)  # one note for all tells nothing
-    told(['name attribute "calld"', '"called"'], Graph.from_networkx, graph, name="calld", ignore="note")
-    told(['attribute to ignore "notes"', '"note"'], Graph.from_networkx, graph, name="called", ignore=["notes"])
+    told(['a column of names "calld"', '"called"'], Graph.from_networkx, graph, name="calld", ignore="note")
+    told(['a column "notes", to ignore', '"note"'], Graph.from_networkx, graph, name="called", ignore=["notes"])
 
 
 def test_graphml_attributes_hold_names(tmp_path: Path) -> None:

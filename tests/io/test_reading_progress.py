@@ -9,7 +9,7 @@ from sample_graphs import random_graph, typed_graph
 
 from infomax import machine
 from infomax.errors import InputWarning
-from infomax.io import graphml, pieces, reading, sources
+from infomax.io import pieces, reading, sources
 from infomax.io.columns import Columns
 from infomax.io.reading import read_record
 from infomax.io.writing import write_graph
@@ -21,16 +21,14 @@ from infomax.io.writing import write_graph
         ("graph.csv", ["edges.csv", "nodes.csv"]),
         ("graph.csv.gz", ["edges.csv.gz", "nodes.csv.gz"]),
         ("graph.parquet", ["edges.parquet", "nodes.parquet"]),
-        ("graph.graphml", ["graph.graphml"]),
     ],
 )
 def test_it_rises_and_has_a_total(name: str, parts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "LARGE", 0)
     monkeypatch.setattr(pieces, "PIECE", 1 << 10)
     monkeypatch.setattr(sources, "ROWS", 50)
-    monkeypatch.setattr(graphml, "_PIECE", 1 << 10)
     suffix = name.removeprefix("graph")
-    place = tmp_path / name if len(parts) == 1 else f"{tmp_path / f'edges{suffix}'},{tmp_path / f'nodes{suffix}'}"
+    place = f"{tmp_path / f'edges{suffix}'},{tmp_path / f'nodes{suffix}'}"
     write_graph(random_graph(300), place)
     told: list[tuple[int, str, int | None]] = []
     read_record(place, None, Columns.of(), progress=lambda *words: told.append(words))

@@ -19,7 +19,7 @@ from infomax.arrays.relations import find_paths, named_path, steps
 from infomax.arrays.table import Table
 from infomax.errors import InputError, meant, number_of, whole
 from infomax.io import pyg
-from infomax.io.attributes import Attributed, from_attributes
+from infomax.io.attributes import from_attributes
 from infomax.io.columns import Columns
 from infomax.io.frames import read_frames, write_frames
 from infomax.io.record import Record
@@ -140,7 +140,7 @@ class Graph(Record):
             columns: what attributes are, by their names, as in `infomax.read_graph`.
         """
         chosen = Columns.of(labels, None, ignore, columns=columns, name=name)
-        return cls.of(from_attributes(Attributed.of(graph), chosen, directed))
+        return cls.of(from_attributes(graph, chosen, directed))
 
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False, split: int | None = None) -> Graph:

@@ -1,139 +1,68 @@
-"""Graphs whose nodes and edges have attributes, as NetworkX and GraphML hold them."""
+"""Graphs whose nodes and edges have attributes, as NetworkX and GraphML hold them: columns of a frame."""
 
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from infomax.arrays.cells import UnreadableError
-from infomax.arrays.encoding import EXPECTED, Encoding
-from infomax.arrays.moments import too_fine
-from infomax.arrays.sparsity import stack
-from infomax.arrays.survey import Survey
-from infomax.errors import InputError, meant, shorten
-from infomax.io.blocks import NotNumbersError, number_groups
-from infomax.io.columns import GROUPS, LABEL, NAME, SPLIT, Columns, warn_unused
-from infomax.io.learning import learnt
+from infomax.arrays.checks import check_ids
+from infomax.arrays.encoding import EXPECTED
+from infomax.errors import InputError, shorten, within
+from infomax.io.columns import Columns, warn_unused
 from infomax.io.record import Record
+from infomax.io.sources import Source
+from infomax.io.tables import read_nodes
 
 
-class Attributed(NamedTuple):
-    """Nodes, and edges by the nodes at their ends, with attributes, as NetworkX has them."""
-
-    nodes: list[tuple[Any, dict[Any, Any]]]
-    links: list[tuple[Any, Any, dict[Any, Any]]]
-    directed: bool
-    unset: Sequence[str] = ()
-    """Attributes that are 0 at nodes without them."""
-
-    @classmethod
-    def of(cls, graph: Any) -> Attributed:
-        """The nodes and edges of a graph of NetworkX."""
-        if not hasattr(graph, "is_directed"):
-            raise InputError("graph", "a NetworkX graph", type(graph).__name__)
-        return cls(list(graph.nodes(data=True)), list(graph.edges(data=True)), graph.is_directed())
-
-
-def from_attributes(graph: Attributed, chosen: Columns, directed: bool | None, where: str = "graph") -> Record:
-    """What `Graph.from_networkx` returns.
-
-    Attributes of the kinds that a person said, and those that are no numbers, are encoded as columns are.
-    """
-    (nodes, links, has_directions, unset), name = graph, chosen.name
-    if directed and not has_directions:
-        links = [*links, *((v, u, attributes) for u, v, attributes in links if u != v)]
-    names = list(dict.fromkeys([*unset, *(one for _, attributes in nodes for one in attributes)]))
-    for one in chosen.ignore:
-        _refuse_missing("attribute to ignore", one, names)
-        names.remove(one)
-    marked = [one for one in names if isinstance(one, str) and one.startswith(LABEL)]
-    wanted = dict.fromkeys(chosen.labels)
-    for one in wanted:
-        if f"{LABEL}{one}" not in names:
-            _refuse_missing("label attribute", one, names)
-    if name is not None:
-        _refuse_missing("name attribute", name, names)
-    named = NAME if name is None and NAME in names else name
-    splits = [one for one in names if isinstance(one, str) and one.startswith(SPLIT)]
-    grouped = GROUPS in names and GROUPS not in wanted
-    others = {*wanted, *marked, *splits, named, *([GROUPS] if grouped else [])}
-    left = [one for one in names if one not in others]
-    features = (
-        left if chosen.learns else [one for one in chosen.features or () if one in left]
-    )  # as in an earlier graph
-    columns = {one: [attributes.get(one) for _, attributes in nodes] for one in names if one in others}
-    position = {node: row for row, (node, _) in enumerate(nodes)}
-    used = dict.fromkeys(one for *_, attributes in links for one in attributes)
-    warn_unused(where, [one for one in used if one != "weight"], "edge attributes")
-    own = [one for one in wanted if one in names]
-    found, encoding, called = _encoded(nodes, features, {*unset}, chosen, [*own, *marked], named)
-    if called != named:
-        named, columns = called, columns | {called: [attributes.get(called) or "" for _, attributes in nodes]}
-    record = Record.from_arrays(
-        np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T,
-        features=chosen.made if found is None else found,
-        weight=_weights(links),
-        num_nodes=len(nodes),
-        directed=has_directions if directed is None else directed,
-        ids=np.fromiter(position, dtype=object),
-        feature_names=None if found is None else features if encoding is None else encoding.feature_names,
-        labels={
-            one.removeprefix(LABEL) if one in marked else one: np.fromiter(columns[one], dtype=object)
-            for one in (*own, *marked)
-        },
-        node_names=None if named is None else np.fromiter(columns[named], dtype=object),
-        groups=number_groups(list(map(str, columns[GROUPS]))) if grouped else None,
-        splits={one.removeprefix(SPLIT): [value or False for value in columns[one]] for one in splits},
-    )
-    return replace(record, encoding=encoding)
+def from_attributes(graph: Any, chosen: Columns, directed: bool | None, where: str = "graph") -> Record:
+    """What `Graph.from_networkx` returns."""
+    if not hasattr(graph, "is_directed"):
+        raise InputError("graph", "a NetworkX graph", type(graph).__name__)
+    links = list(graph.edges(data=True))
+    if directed and not graph.is_directed():
+        links += [(v, u, attributes) for u, v, attributes in links if u != v]
+    used = dict.fromkeys(name for *_, attributes in links for name in attributes)
+    warn_unused(where, [name for name in used if name != "weight"], "edge attributes")
+    position = {node: row for row, node in enumerate(graph)}
+    with within(where):
+        ids = check_ids(np.fromiter(position, dtype=object), len(position))
+        weight = _weights(links, graph.graph.get("edge_default", {}).get("weight"))
+    source = _nodes(graph, ids, chosen, Path(where))
+    fields = read_nodes(source).fields()
+    fields["labels"] = {name: _numbers(source, name, words) for name, words in fields["labels"].items()}
+    with within(where):
+        record = Record.from_arrays(
+            np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T,
+            weight=weight,
+            num_nodes=len(ids),
+            directed=graph.is_directed() if directed is None else directed,
+            **fields | ({"features": chosen.made} if fields["features"] is None else {}),
+        )
+    return replace(record, table_columns={word: name for word, name in source.columns.named().items() if word != "id"})
 
 
-def _encoded(
-    nodes: list[tuple[Any, dict[Any, Any]]],
-    names: list[Any],
-    unset: set[str],
-    chosen: Columns,
-    labels: Sequence[str],
-    name: str | None,
-) -> tuple[Any, Encoding | None, str | None]:
-    """The features ``[N, F]`` of attributes, how they were made if not of numbers, and the attribute of node names."""
-    try:
-        keys = chosen.keys(names) if chosen.learns else []
-        if chosen.encoding is None and not (names and chosen.kinds) and not keys:
-            return _features(nodes, names, unset) if names else None, None, name
-    except NotNumbersError:
-        if find_spec("pyarrow") is None or not chosen.learns:
-            raise
-    table = {
-        str(one): _arrow(str(one), [attributes.get(one, 0 if one in unset else None) for _, attributes in nodes])
-        for one in names
+def _nodes(graph: Any, ids: Any, chosen: Columns, where: Path) -> Source:
+    """The ids and the attributes of the nodes as a frame."""
+    import pyarrow as pa
+
+    nodes, defaults = list(graph.nodes(data=True)), graph.graph.get("node_default", {})
+    names = dict.fromkeys([*defaults, *(name for _, attributes in nodes for name in attributes)])
+    identifier = "id"
+    while identifier in names:
+        identifier += "_"
+    columns = {
+        str(name): _arrow(str(name), [attributes.get(name, defaults.get(name)) for _, attributes in nodes], chosen)
+        for name in names
     }
-    if chosen.encoding is not None:
-        try:
-            return stack([chosen.encoding.transform(table)]), chosen.encoding, name
-        except UnreadableError as error:
-            where = f"node {shorten(nodes[error.row][0])}, attribute {shorten(error.column)}"
-            raise InputError(where, error.expected, error.found) from None
-    survey, seen = Survey(list(table), chosen.kinds, labels, keys), f"{SPLIT}seen"
-    rows = [row for row, (_, attributes) in enumerate(nodes) if attributes.get(seen)] or [*range(len(nodes))]
-    survey.add(
-        {one: values.take(rows) for one, values in table.items()},
-        lambda row, one: f"node {shorten(nodes[rows[row]][0])}, attribute {shorten(one)}",
-    )
-    columns = learnt(Columns(name=name), survey, Path("attributes"), list(table))
-    encoding = columns.encoding
-    return encoding and stack([encoding.transform(table)]), encoding, columns.name
+    table = pa.table({identifier: pa.array(ids), **columns})
+    return Source([where], replace(chosen, id=identifier), table)
 
 
-def _arrow(name: str, values: list[Any]) -> Any:
+def _arrow(name: str, values: list[Any], chosen: Columns) -> Any:
     """An attribute as a pyarrow array: values of several types as text; objects without a text are refused."""
     import pyarrow as pa
 
@@ -142,63 +71,34 @@ def _arrow(name: str, values: list[Any]) -> Any:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):
         for value in values:
-            if " object at 0x" in str(value):  # its text is a place in memory
+            if " object at 0x" in str(value) and name not in chosen.ignore:  # its text is a place in memory
                 found, remedy = f"an object of type {type(value).__name__}", "Name it in ignore."
                 raise InputError(f"attribute {shorten(name)}", EXPECTED["type"], found, remedy) from None
-        return pa.array([None if value is None else str(value) for value in values], pa.large_string())
+        words = [None if value is None or value != value else str(value) for value in values]  # NaN is not itself
+        return pa.array(words, pa.large_string())
 
 
-def _refuse_missing(what: str, name: Any, names: Sequence[Any]) -> None:
-    if name not in names:
-        expected = f"one of {', '.join(map(shorten, names))}" if names else "nodes with attributes"
-        remedy = meant(name, map(str, names))
-        raise InputError(f"{what} {shorten(name)}", expected, "no node with that attribute", remedy)
+def _numbers(source: Source, label: str, words: Any) -> Any:
+    """A label ``[N]``: integers stay integers, whose -1 is unknown; others are text."""
+    column = source.frame[source.chosen.labels[label]]
+    return np.asarray(column) if str(column.type).startswith("int") and not column.null_count else words
 
 
-def _features(nodes: list[tuple[Any, dict[Any, Any]]], names: list[Any], unset: set[str]) -> Any:
-    """Features ``[N, F]`` of attributes that are numbers, sparse where most of them are zero."""
-    place = {name: column for column, name in enumerate(names)}
-    rows, columns, values = array("q"), array("q"), array("d")
-    needed = [name for name in names if name not in unset]
-    for row, (node, attributes) in enumerate(nodes):
-        there = [name for name in attributes if name in place]
-        numbers = [attributes[name] for name in there]
-        bad = _not_number(numbers)
-        lack = next((name for name in needed if name not in attributes), None)
-        if bad is not None or lack is not None:
-            name = there[bad] if bad is not None else lack
-            found = "none" if attributes.get(name) is None else shorten(attributes[name])
-            where = f"node {shorten(node)}, attribute {shorten(name)}"
-            raise NotNumbersError(where, "a finite number", found, "Name the attribute in labels, or remove it.")
-        rows.extend([row] * len(there))
-        columns.extend(place[name] for name in there)
-        values.extend(map(float, numbers))
-    ends = np.array(rows), np.array(columns)
-    found = sparse.csr_array((np.array(values), ends), shape=(len(nodes), len(names)))
-    if too_fine(found.min(axis=0).toarray().ravel(), found.max(axis=0).toarray().ravel()).any():
-        raise NotNumbersError("attributes", "numbers that float32 tells apart", "others")
-    with np.errstate(over="ignore"):
-        return stack([found.astype(np.float32)])
-
-
-def _weights(links: list[tuple[Any, Any, dict[Any, Any]]]) -> list[float] | None:
-    """The weights of edges, 1 where one has none; None where none has one."""
-    weights: list[Any] = [attributes.get("weight") for *_, attributes in links]
+def _weights(links: list[tuple[Any, Any, dict[Any, Any]]], usual: Any) -> list[float] | None:
+    """The weights of edges, the ``usual`` one or 1 where one has none; None where none has one."""
+    weights: list[Any] = [attributes.get("weight", usual) for *_, attributes in links]
     if all(weight is None for weight in weights):
         return None
-    weights = [1.0 if weight is None else weight for weight in weights]
-    if (bad := _not_number(weights, least=0)) is not None:
-        where = f"weight of the edge {shorten(links[bad][0])} -> {shorten(links[bad][1])}"
-        raise InputError(where, "a finite number of zero or more", shorten(weights[bad]))
-    return list(map(float, weights))
+    found = [1.0 if weight is None else _number(weight) for weight in weights]
+    for (first, last, _), weight, number in zip(links, weights, found, strict=True):
+        if not (math.isfinite(number) and number >= 0):
+            where = f"weight of the edge {shorten(first)} -> {shorten(last)}"
+            raise InputError(where, "a finite number of zero or more", shorten(weight))
+    return found
 
 
-def _not_number(values: list[Any], least: float = -math.inf) -> int | None:
-    """The position of the first value that is no finite number, or one below ``least``."""
-    for place, value in enumerate(values):
-        try:
-            if not math.isfinite(number := float(value)) or number < least:
-                return place
-        except (TypeError, ValueError):
-            return place
-    return None
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan

@@ -11,11 +11,12 @@ from typing import TypeVar
 
 from infomax import machine
 from infomax.arrays.folder import is_folder
+from infomax.arrays.made import made
 from infomax.errors import InputError, other_extension, shorten, warn
 from infomax.io import tables, text
 from infomax.io.attach import as_known, attach
 from infomax.io.attach_types import attach_types
-from infomax.io.columns import MATRICES, TYPES, Columns
+from infomax.io.columns import MATRICES, TYPES, Columns, listed
 from infomax.io.features import existing
 from infomax.io.many import join
 from infomax.io.npz import read_npz
@@ -48,8 +49,7 @@ def read_record(
     """Read a graph as `infomax.read_graph` does, with these columns; ``progress`` is told how far tables are read."""
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
-        graph = check_directions(open_graph_folder(Path(edges)), directed, str(edges))
-        return with_labels(graph, columns.labels, str(edges))
+        return _as_asked(open_graph_folder(Path(edges)), columns, directed, str(edges))
     if nodes is None and is_typed(Path(edges)):
         if attach_to is not None and not attach_to.types:
             raise InputError(str(edges), "tables of one type of nodes, as the known graph has", "several types")
@@ -60,6 +60,8 @@ def read_record(
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
         if attach_to is not None:
             raise InputError("attach_to", "tables of new nodes and their edges", "a folder of graphs")
+        if columns.learns and columns.made == "positions":
+            raise InputError("features", "degrees, for several graphs", "positions, which they do not share")
         return join({name: graph.loaded() for name, graph in _read_members(members, columns, directed).items()})
     edge_path, node_path, beside = _paths(edges, nodes)
     if columns.matrix is None:
@@ -74,11 +76,10 @@ def read_record(
         columns.refuse([word for word in _COLUMNS if word != "kinds"], f"tables, rather than {edge_path}")
         if suffix == ".npz":
             columns.refuse(["ignore", "name", "kinds"], f"tables, rather than {edge_path}")
-            graph = check_directions(read_npz(edge_path, columns.made), directed, str(edge_path))
-            return with_labels(graph, columns.labels, str(edge_path))
+            return _as_asked(read_npz(edge_path, columns.made), columns, directed, str(edge_path))
         from infomax.io.graphml import read_graphml
 
-        return read_graphml(edge_path, columns, directed, progress)
+        return read_graphml(edge_path, columns, directed)
     columns = as_known(columns, attach_to).as_before()
     edge_table = _source(edge_path, columns)
     node_table = None if node_path is None else _source(node_path, columns)
@@ -114,6 +115,15 @@ def _read_members(members: Mapping[str, Path], columns: Columns, directed: bool 
 def _read_types(found: Tables, directed: bool | None, attach_to: Record | None, progress: Progress) -> Record:
     _follow(found.sources, progress)
     return read_types(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
+
+
+def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str) -> Record:
+    """A graph that is stored whole; refused where it cannot have the features or the directions that were asked for."""
+    kinds = {made(one.feature_names) for one in (graph, *graph.others.values())}
+    if columns.learns and columns.features is not None and columns.made not in kinds - {None}:
+        expected = f"tables or GraphML to choose features of, rather than {where}, which holds its own"
+        raise InputError("features", expected, listed(columns.features))
+    return with_labels(check_directions(graph, directed, where), columns.labels, where)
 
 
 def check_directions(graph: AnyRecord, directed: bool | None, where: str) -> AnyRecord:
