@@ -16,7 +16,8 @@ from pydantic import BaseModel, Field
 
 from infomax import DGI, InputError
 from infomax.errors import visible
-from infomax.index import open_index
+from infomax.index import LIMIT, open_index
+from infomax.training.runs import vectors_of_run
 
 MOST_BYTES, MOST_NODES, MOST_NEIGHBOURS = 1 << 20, 100, 100
 PATIENCE = 5
@@ -51,7 +52,9 @@ def limited(app: Any) -> Any:
 def make_app(run: str | Path) -> FastAPI:
     """The server of a run folder: everything is loaded here, once; requests only look up."""
     model = DGI.load(run, device="cpu")
-    index = open_index(Path(run), model.graph_.ids, lambda: model.transform(model.graph_), model.graph_.node_names)
+    graph = model.graph_
+    known = vectors_of_run(Path(run), graph) or model.transform(graph)
+    index = open_index(Path(run), graph.ids, lambda: known, graph.node_names) if len(known) > LIMIT else known
     model.vectors([dict.fromkeys(model.feature_names_, 0)], [{}])  # so that no request waits for it
     app, described = FastAPI(), {"status": "ok", "nodes": len(index), "model": model.hash_}
     app.api_route("/health", methods=["GET", "HEAD"])(lambda: described)
@@ -75,7 +78,7 @@ def make_app(run: str | Path) -> FastAPI:
 
     @app.get("/nodes/{node:path}")
     async def vector(node: str) -> JSONResponse:
-        return JSONResponse(named(row := found(node), vector=index.vectors_of([row])[0].tolist()))
+        return JSONResponse(named(row := found(node), vector=known.vectors[row].tolist()))
 
     @app.post("/vectors")
     def vectors(new: Annotated[list[NewNode], Field(min_length=1, max_length=MOST_NODES)]) -> JSONResponse:

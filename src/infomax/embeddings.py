@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -18,11 +18,11 @@ from infomax.arrays.parquet_columns import ID_ROWS, StoredIds, StoredRows, Store
 from infomax.errors import InputError, meant, number_of, shorten
 from infomax.io import vectors as files
 from infomax.io.parts import parquet_files
+from infomax.neighbours.of_some import BLOCK, cosines, nearest_to
 from infomax.progress import Progress, silent
 
 Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Rows and cosines ``[n, k]`` of the k nodes that are nearest to each of n, the nearest first."""
-BLOCK = 512
 LISTED = 10
 """Nodes of a name that a message lists."""
 SAMPLE = 1000
@@ -84,52 +84,6 @@ def rows_named(names: Any, word: str) -> tuple[list[int], list[int]]:
     return exact or same, holding
 
 
-def cosines(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The cosine similarity ``[n, N]`` of queries ``[n, d]`` to vectors ``[N, d]``; 0 for a vector of zeros."""
-    wide = queries.astype(np.float64)
-    similarity = np.empty((len(queries), len(vectors)), np.float32)
-    # In float64, a block at a time to spare memory; rounded to float32, so that equal vectors tie.
-    for start in range(0, len(vectors), BLOCK):
-        block = vectors[start : start + BLOCK].astype(np.float64)
-        product = wide @ block.T
-        length = np.outer(np.linalg.norm(wide, axis=1), np.linalg.norm(block, axis=1))
-        similarity[:, start : start + BLOCK] = np.divide(product, length, np.zeros_like(product), where=length > 0)
-    return similarity
-
-
-def nearest(
-    queries: NDArray[np.float32],
-    own: NDArray[np.int64],
-    blocks: Iterable[NDArray[np.float32]],
-    k: int,
-    compare: Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.float32]] = cosines,
-) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """For each query the ``k`` rows of highest cosine, at least one, and the cosines; equal ones in input order.
-
-    Args:
-        queries: ``[n, d]``.
-        own: ``[n]``, the row of each query, which is left out.
-        blocks: all rows in order, some at a time.
-        k: how many.
-        compare: gives the cosines ``[n, m]`` of the queries and a block ``[m, d]``.
-    """
-    best = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in own]
-    first = 0
-    for block in blocks:
-        for at, cosine in enumerate(compare(queries, block)):
-            rows, found = best[at]
-            if len(found) == k:  # a later row that is only as near as the last of the best comes behind it
-                new = np.flatnonzero(cosine > found[-1])
-            else:  # one more, as the query may be among them
-                new = np.flatnonzero(~(-cosine > np.partition(-cosine, last := min(k, len(cosine) - 1))[last]))
-            new = new[new != own[at] - first]
-            rows, found = np.concatenate([rows, first + new]), np.concatenate([found, cosine[new]])
-            order = np.argsort(-found, kind="stable")[:k]
-            best[at] = rows[order], found[order]
-        first += len(block)
-    return best
-
-
 class Searched:
     """Nodes among which the nearest are found by their vectors: `Embeddings`, `StoredEmbeddings` or an index of them.
 
@@ -184,7 +138,7 @@ class Searched:
             k: how many neighbours of each.
         """
         queries, some = self.vectors_of(rows), [slice(first, first + BLOCK) for first in range(0, len(rows), BLOCK)]
-        found = [pair for part in some for pair in nearest(queries[part], rows[part], row_blocks(self.vectors), k)]
+        found = [pair for part in some for pair in nearest_to(queries[part], rows[part], row_blocks(self.vectors), k)]
         return np.array([near for near, _ in found]), np.array([cosine for _, cosine in found]).clip(-1, 1)
 
     def random_cosines(self) -> NDArray[np.float32]:

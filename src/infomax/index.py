@@ -1,51 +1,53 @@
-"""Nearest neighbours in large graphs: an approximate index, kept beside the vectors with its measured recall."""
+"""Nearest neighbours in large graphs: an index of faiss, kept beside the vectors with its measured recall."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.groups import Groups
-from infomax.arrays.blocks import row_blocks
+from infomax.arrays.blocks import row_blocks, unit
 from infomax.arrays.hashes import checksum
-from infomax.arrays.integrity import sample_hash
 from infomax.arrays.parquet_columns import StoredVectors
-from infomax.embeddings import Embeddings, Found, Searched, StoredEmbeddings, cosines, nearest
-from infomax.errors import InputError, number_of
-from infomax.evaluation.clustering import unit
+from infomax.embeddings import Embeddings, Found, Searched, StoredEmbeddings
+from infomax.errors import InputError, library, number_of, warn
 from infomax.io.atomic import check_place, replacing
 from infomax.io.json import read_json, write_json
 from infomax.io.parts import ABOUT
+from infomax.neighbours.of_some import cosines, nearest_to
 from infomax.progress import Progress, silent
 from infomax.training import runs
 
 LIMIT = runs.STORED
 """Up to this number of nodes an exact search is as fast, in vectors that the run holds."""
 
-INDEX, NOTES = "neighbours.groups", "neighbours.json"
-NEAREST, SAMPLE, RECALL, SPARE = 10, 400, 0.95, 0.01
-"""So many neighbours of so many sampled nodes are compared with exact ones; this share of them is to be found. Groups
-are chosen for a little more, since the choice fits the sampled nodes best."""
+INDEX, NOTES = "neighbours.faiss", "neighbours.json"
+NEAREST, SAMPLE, RECALL = 10, 400, 0.95
+"""So many neighbours of so many sampled nodes are compared with exact ones; this share of them is to be found."""
+DRAWN, ROUNDS = 64, 6
+"""Of k-means, which makes the lists: nodes per list that it is fitted to, and how often the centres move."""
+BLOCK = 1 << 14
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NeighbourIndex(Searched):
-    """Vectors in groups of similar ones, of which only the nearest are searched.
+    """Vectors in lists of similar ones, of which only the nearest are searched.
 
     Shapes:
         ids: ``[N]``, an array or `StoredIds`.
         recall: the share of the ``NEAREST`` exact neighbours that it finds, over ``SAMPLE`` nodes.
         kept: whether it is stored beside the vectors.
-        vectors: ``[N, d]``, which stay on disk; None: the index holds them in full precision.
+        vectors: ``[N, d]``, which stay on disk; None: the index holds them in full precision, with length 1.
         node_names: ``[N]``, an array or stored, or None.
     """
 
-    groups: Groups
+    lists: Any
     ids: Any
     recall: float
     kept: bool = True
@@ -55,41 +57,55 @@ class NeighbourIndex(Searched):
     def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
         """As `Embeddings.nearest`, among the nodes that the index finds; their cosines are exact."""
         exact = self.vectors_of if self.vectors is None else self.vectors.__getitem__
-        return nearest_found(self.groups, exact, rows, min(k, len(self.ids) - 1))
+        return nearest_found(self.lists, exact, rows, min(k, len(self.ids) - 1))
 
     def vectors_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors in the index, which are read faster than those on disk."""
-        return self.groups.get(rows)
+        """The vectors in the index, of length 1, which are read faster than those on disk."""
+        return self._with_places.reconstruct_batch(np.asarray(rows, np.int64))  # type: ignore[no-any-return]
+
+    @cached_property
+    def _with_places(self) -> Any:
+        self.lists.make_direct_map()
+        return self.lists
 
     def __str__(self) -> str:
         lost = "" if self.kept else "; not kept, since the folder cannot be written"
-        return f"index: {described(self.groups, self.recall)}{lost}"
+        return f"index: {described(self.lists, self.recall)}{lost}"
 
 
-def described(groups: Groups, recall: float) -> str:
+def described(lists: Any, recall: float) -> str:
     """The settings of an index and its recall, in words."""
-    told = f"{groups.searched} of {len(groups.middles):,} groups of similar nodes searched"
-    sample = number_of(min(SAMPLE, len(groups)), "sampled node")
+    told = f"{lists.nprobe} of {lists.nlist:,} lists of similar nodes searched"
+    sample = number_of(min(SAMPLE, lists.ntotal), "sampled node")
     return f"{told}, recall@{NEAREST} {recall:.2f} against exact, on {sample}"
+
+
+def has_faiss() -> bool:
+    """Whether an index can be built; where it cannot, a warning says that all vectors are searched, and why."""
+    there = find_spec("faiss") is not None
+    if not there:
+        warn("neighbours: without faiss all vectors are searched. Install it: pip install 'infomax[search]'.")
+    return there
 
 
 def open_index(
     folder: Path, ids: NDArray[Any], embed: Callable[[], Embeddings], names: NDArray[Any] | None = None
-) -> NeighbourIndex:
+) -> Searched:
     """The index of a run folder; built from what ``embed`` returns where it is missing, outdated or damaged.
 
-    It is kept in memory where the folder cannot be written.
+    It is kept in memory where the folder cannot be written. Without faiss: what ``embed`` returns.
     """
+    if not has_faiss():
+        return embed()
     source = [checksum(folder / runs.MODEL)]  # the model holds hashes of all else that vectors depend on
     files = folder / INDEX, folder / NOTES
     if (known := _read(*files, source, len(ids))) is not None:
         return NeighbourIndex(known[0], ids, known[1], node_names=names)
     kept = _writable(files[0])
-    vectors = embed().vectors
-    groups, recall = build(vectors)
+    lists, recall = build(embed().vectors)
     if kept:
-        _write(groups, recall, *files, source)
-    return NeighbourIndex(groups, ids, recall, kept, node_names=names)
+        _write(lists, recall, *files, source)
+    return NeighbourIndex(lists, ids, recall, kept, node_names=names)
 
 
 def open_stored_index(
@@ -100,80 +116,114 @@ def open_stored_index(
     It holds the vectors in half precision; the parts are read some rows at a time.
     """
     files = folder / f"_{INDEX}", folder / f"_{NOTES}"  # readers of parquet folders skip such names
+    if not (make or files[0].exists()) or not has_faiss():
+        return None
     source: list[Any] = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in stored.vectors.paths]
     source += [checksum(folder / ABOUT)] if (folder / ABOUT).is_file() else []
     if (known := _read(*files, source, *stored.vectors.shape)) is None:
         if not make:
             return None
         check_place(files[0])
-        _write(*build(stored.vectors, np.float16, progress), *files, source)
+        _write(*build(stored.vectors, half=True, progress=progress), *files, source)
         known = _read(*files, source, *stored.vectors.shape)
     assert known is not None  # noqa: S101  it was written above
     return NeighbourIndex(known[0], stored.ids, known[1], vectors=stored.vectors, node_names=stored.node_names)
 
 
-def build(
-    vectors: Any, dtype: type = np.float32, progress: Progress = silent, *, together: bool = False
-) -> tuple[Groups, float]:
-    """An index in memory over vectors ``[N, d]``, an array or `StoredVectors`, and its recall.
+def build(vectors: Any, *, half: bool = False, progress: Progress = silent) -> tuple[Any, float]:
+    """An index of faiss over vectors ``[N, d]``, an array or `StoredVectors`, and its recall; ``half``: in 16 bits.
 
-    As many groups are searched as it takes to find the share ``RECALL`` of exact neighbours; ``together``: where all
-    nodes are searched.
+    As many lists are searched as it takes to find the share ``RECALL`` of exact neighbours.
     """
-    groups, (nodes, rows, exact) = Groups.of(vectors, dtype, progress), sampled(vectors)
-    needed = np.append(groups.needed(unit(vectors[nodes]), rows, together=together), 1)
-    groups = replace(groups, searched=int(np.quantile(needed, min(1, RECALL + SPARE), method="higher")))
+    faiss = library("faiss", "search", "neighbours")
+    n, width = vectors.shape
+    count = min(n, round(2 * n**0.5))
+    lists = faiss.index_factory(width, f"IVF{count},{'SQfp16' if half else 'Flat'}", faiss.METRIC_INNER_PRODUCT)
+    lists.cp.niter, lists.cp.max_points_per_centroid, lists.cp.min_points_per_centroid = ROUNDS, DRAWN, 1
+    lists.train(unit(vectors[np.sort(np.random.default_rng(0).permutation(n)[: DRAWN * count])]))
+    for block in row_blocks(vectors):
+        lists.add(unit(block))
+        progress(lists.ntotal, "indexing")
+    nodes, exact = sampled(vectors)
     while True:
-        recall = measure_recall(groups, vectors, nodes, exact, together=together)
-        if recall >= RECALL or groups.searched >= len(groups.middles):
-            return groups, recall
-        groups = replace(groups, searched=2 * groups.searched)
+        recall = measure_recall(lists, vectors, nodes, exact)
+        if recall >= RECALL or lists.nprobe >= count:
+            return lists, recall
+        lists.nprobe += 1 + lists.nprobe // 4
 
 
-def sampled(vectors: Any, seed: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    """Some nodes ``[n]``, and the rows and the cosines ``[n, k]`` of their exact neighbours.
-
-    Not with the seed of `Groups`, whose first middles would be these nodes, which are found too easily.
-    """
+def sampled(vectors: Any, seed: int = 1) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Some nodes ``[n]``, and the cosines ``[n, k]`` of their exact neighbours."""
     n = len(vectors)
     nodes = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE])
     k, blocks = min(NEAREST, n - 1), row_blocks(vectors)
-    found = nearest(vectors[nodes], nodes, blocks, k, lambda one, other: unit(one) @ unit(other).T)
-    return nodes, np.array([rows for rows, _ in found]), np.array([best for _, best in found])
+    found = nearest_to(vectors[nodes], nodes, blocks, k, lambda one, other: unit(one) @ unit(other).T)
+    return nodes, np.array([best for _, best in found])
 
 
-def measure_recall(
-    groups: Any, vectors: Any, nodes: NDArray[np.int64], exact: NDArray[np.float32], **how: bool
-) -> float:
+def measure_recall(lists: Any, vectors: Any, nodes: NDArray[np.int64], exact: NDArray[np.float32]) -> float:
     """The share of the exact nearest neighbours of sampled nodes that is found; equally near ones count alike."""
-    _, near = nearest_found(groups, vectors.__getitem__, nodes, exact.shape[1], **how)
+    _, near = nearest_found(lists, vectors.__getitem__, nodes, exact.shape[1])
     return float((near >= exact[:, -1:] - 1e-6).mean()) if exact.size else 1.0
 
 
 def nearest_found(
-    groups: Any, vectors_of: Callable[[Any], NDArray[np.float32]], nodes: NDArray[np.int64], k: int, **how: bool
+    lists: Any, vectors_of: Callable[[Any], NDArray[np.float32]], nodes: NDArray[np.int64], k: int
 ) -> Found:
     """Of the nodes that an index finds nearest to nodes ``[n]``, their rows and exact cosines ``[n, k]``."""
     queries = vectors_of(nodes)
-    found = np.sort(groups.search(queries, k + 1, **how), axis=1)
+    found = np.sort(_search(lists, queries, k + 1)[0], axis=1)
     rows, place = np.unique(found, return_inverse=True)
     there, places = vectors_of(rows), place.reshape(found.shape)
     similarity = np.vstack([cosines(query[None], there[at]) for query, at in zip(queries, places, strict=True)])
-    similarity[found == nodes[:, None]] = -2  # itself comes last
-    best = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(found, best, 1), np.take_along_axis(similarity, best, 1).clip(-1, 1)
+    return _without_itself(nodes, found, similarity)
 
 
-def _write(groups: Groups, recall: float, index: Path, notes: Path, source: list[Any]) -> None:
+def nearest_of_all(
+    vectors: NDArray[np.float32], k: int, progress: Progress = silent
+) -> tuple[NDArray[np.int64], NDArray[np.float32], str]:
+    """Rows and cosines ``[N, k]`` of the k nodes that an index finds nearest to each node, and how it searched."""
+    lists, recall = build(vectors)
+    n, k = len(vectors), min(k, len(vectors) - 1)
+    rows, similar = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
+    for first in range(0, n, BLOCK):
+        nodes = np.arange(first, min(first + BLOCK, n))
+        rows[nodes], similar[nodes] = _without_itself(nodes, *_search(lists, vectors[nodes], k + 1))
+        progress(int(nodes[-1]) + 1, "neighbours", n)
+    return rows, similar, described(lists, recall)
+
+
+def _search(lists: Any, queries: NDArray[np.float32], k: int) -> Found:
+    """The rows and cosines ``[n, k]`` of the nodes that are found nearest to queries ``[n, d]``; k is at most N."""
+    faiss = library("faiss", "search", "neighbours")
+    directions = np.ascontiguousarray(unit(queries))
+    similar, found = lists.search(directions, k)
+    short = (found < 0).any(axis=1)  # the lists that were searched hold fewer
+    if short.any():
+        everywhere = faiss.SearchParametersIVF(nprobe=lists.nlist)
+        similar[short], found[short] = lists.search(directions[short], k, params=everywhere)
+    return found, similar
+
+
+def _without_itself(nodes: NDArray[np.int64], found: NDArray[np.int64], similar: NDArray[np.float32]) -> Found:
+    """The k nearest of k + 1 rows and cosines that were found for each node ``[n]``, the nearest first."""
+    similar[found == nodes[:, None]] = -2  # itself comes last
+    best = np.argsort(-similar, axis=1, kind="stable")[:, :-1]
+    return np.take_along_axis(found, best, 1), np.take_along_axis(similar, best, 1).clip(-1, 1)
+
+
+def _write(lists: Any, recall: float, index: Path, notes: Path, source: list[Any]) -> None:
     """Keep an index, and notes that say what it was made from."""
+    faiss = library("faiss", "search", "neighbours")
     with replacing(index) as temporary:
-        groups.save(temporary)
+        faiss.write_index(lists, str(temporary))
     told = {"source": source, "hash": checksum(index), "state": _state(index)}
     write_json(notes, told | {"recall": recall, "k": NEAREST, "sampled": SAMPLE})
 
 
-def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 0) -> tuple[Groups, float] | None:
+def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 0) -> tuple[Any, float] | None:
     """The mapped index that was made from these files, and its recall; None where none can be trusted."""
+    faiss = library("faiss", "search", "neighbours")
     try:
         told, state = read_json(notes), _state(index)
         known, recall = (told.get("source"), told.get("sampled")) == (source, SAMPLE), float(told["recall"])
@@ -185,20 +235,16 @@ def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 
                 return None
             if _writable(notes):
                 write_json(notes, told | {"state": state})
-        groups = Groups.restore(index)
-        sound = groups.units.shape == (nodes, width or groups.units.shape[1]) and len(groups) == nodes
-    except Exception:  # of notes or an index that are missing or damaged, almost anything
+        lists = faiss.read_index(str(index), faiss.IO_FLAG_MMAP)
+        return (lists, recall) if lists.ntotal == nodes and width in (0, lists.d) else None
+    except (AttributeError, InputError, KeyError, OSError, RuntimeError, TypeError, ValueError):
         return None
-    return (groups, recall) if sound else None
 
 
-def _state(path: Path) -> list[Any]:
-    """The size and the times of a file, and the hash of blocks of it, which are all of a small one.
-
-    On Linux and macOS a write changes a time that no program sets back. The blocks find wide damage by the disk itself.
-    """
+def _state(path: Path) -> list[int]:
+    """The size and the times of a file. On Linux and macOS a write changes a time that no program sets back."""
     stat = path.stat()
-    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, sample_hash(path)]
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
 
 
 def _writable(path: Path) -> bool:

@@ -8,11 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from infomax import DGI, Graph
-from infomax.analysis.map import check_color, layout, nearest, node_columns, page, write_map
+from infomax.analysis.map import check_color, layout, node_columns, page, write_map
 from infomax.analysis.map.document import DARK_COLOURS
 from infomax.cli.app import app
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
+from infomax.neighbours.of_all import nearest
 
 
 def clusters(n=90, d=32, groups=3, seed=0):
@@ -35,8 +36,8 @@ def meta(text):
 @pytest.mark.parametrize("block", [300, 100, 7])
 def test_neighbours_are_those_of_a_search_node_by_node(block, compiled, monkeypatch):
     """Whatever blocks they are compared in, also smaller ones than the neighbours asked for."""
-    monkeypatch.setattr(f"infomax.analysis.map.neighbours.{'_Compiled' if compiled else '_Plain'}.block", block)
-    monkeypatch.setattr("infomax.analysis.map.neighbours.LARGE", 0 if compiled else 301)
+    monkeypatch.setattr(f"infomax.neighbours.of_all.{'_Compiled' if compiled else '_Plain'}.block", block)
+    monkeypatch.setattr("infomax.neighbours.of_all.LARGE", 0 if compiled else 301)
     vectors, _ = clusters(300)
     vectors[7] = 0
     vectors[11:14] = vectors[10]  # equal vectors: ties are told in input order

@@ -188,7 +188,7 @@ def test_the_neighbours_of_all_nodes_are_written(run: Path, tmp_path: Path, monk
     done("embed", run, "--out", tmp_path / "v.npz")
     for source in (run, tmp_path / "v.npz"):
         searched = done("neighbours", source, "--all", "-k", 3, "--out", tmp_path / "groups.csv").out
-        assert "of 10 groups of similar nodes searched, recall@10" in searched
+        assert "of 10 lists of similar nodes searched, recall@10" in searched
         assert len((tmp_path / "groups.csv").read_text().splitlines()) == 1 + 3 * N
     assert "both" in refused("neighbours", run, 3, "--all", "--out", tmp_path / "x.csv")
     assert "no --out" in refused("neighbours", run, "--all")

@@ -18,6 +18,8 @@ from infomax.embeddings import Embeddings, StoredEmbeddings
 from infomax.errors import InputError
 from infomax.training import runs
 
+pytest.importorskip("faiss", reason="the index is made with it")
+
 
 @pytest.fixture
 def clustered():
@@ -42,8 +44,8 @@ def never():
 def test_index_answers_as_exact_search_does_and_says_how_nearly(clustered, folder):
     found = index.open_index(folder, clustered.ids, lambda: clustered)
     assert 0.9 < found.recall <= 1
-    told = f"of 77 groups of similar nodes searched, recall@10 {found.recall:.2f} against exact, on 400 sampled nodes"
-    assert str(found) == f"index: {found.groups.searched} {told}"
+    told = f"of 77 lists of similar nodes searched, recall@10 {found.recall:.2f} against exact, on 400 sampled nodes"
+    assert str(found) == f"index: {found.lists.nprobe} {told}"
     same = [found.neighbours(node, 5)[0] == clustered.neighbours(node, 5)[0] for node in range(100, 200)]
     assert np.mean(same) > 0.9
     assert all(len(found.neighbours(node, 5)) == 5 for node in (10, 17))
@@ -54,36 +56,13 @@ def test_index_answers_as_exact_search_does_and_says_how_nearly(clustered, folde
 def test_index_puts_pairs_where_exact_search_does(clustered, folder):
     asked = [0.0, 0.5, 0.9, 0.99]
     found = index.open_index(folder, clustered.ids, lambda: clustered)
-    assert found.standing(asked).tolist() == clustered.standing(asked).tolist()
+    assert found.standing(asked).tolist() == pytest.approx(clustered.standing(asked).tolist(), abs=1e-4)
     parts = folder / "parts"
     stored = StoredEmbeddings.open(write_parts(parts, clustered))
     halved = index.open_stored_index(parts, stored, make=True)
     assert stored.standing(asked).tolist() == clustered.standing(asked).tolist()
     assert halved is not None
     assert halved.standing(asked).tolist() == pytest.approx(clustered.standing(asked).tolist(), abs=0.002)
-
-
-def test_recall_of_a_poor_index_is_low(clustered):
-    """Of an index over half of the nodes, it is about a half."""
-    some = clustered.vectors[:750]
-    half, _ = index.build(some)
-    nodes, _, exact = index.sampled(clustered.vectors)
-    assert 0.3 < index.measure_recall(half, clustered.vectors, nodes, exact) < 0.7
-
-
-def test_recall_does_not_count_the_node_itself(clustered):
-    """An index that finds each node and else only distant ones finds no neighbour."""
-
-    class Poor:
-        def search(self, queries, k, **how):
-            length = np.linalg.norm(clustered.vectors, axis=1)
-            near = queries @ clustered.vectors.T / np.where(length > 0, length, 1)
-            return np.array(
-                [[own, *np.argsort(row)[: k - 1]] for own, row in zip(near.argmax(axis=1), near, strict=True)]
-            )
-
-    nodes, _, exact = index.sampled(clustered.vectors)
-    assert index.measure_recall(Poor(), clustered.vectors, nodes, exact) == 0
 
 
 def test_index_is_kept_until_the_model_changes(clustered, folder):
@@ -142,8 +121,8 @@ def test_command_indexes_large_runs_only(tmp_path, monkeypatch):
     recall = re.search(r"index: .* recall@10 (\d\.\d\d) against exact, on 60 sampled nodes\n", first.out)
     assert recall is not None
     assert float(recall[1]) > 0.9
-    assert "indexing 60 vectors" in first.err
-    assert "indexing" not in second.err
+    assert "searching 60 vectors; an index is built only once" in first.err
+    assert "built" not in second.err
 
 
 def write_parts(folder, embeddings, rows=400):
@@ -220,7 +199,6 @@ def test_a_damaged_or_foreign_index_of_parts_is_none(clustered, tmp_path):
         (good[: len(good) // 2], said),
         (bytes(len(good)), said),
         (bytes(flipped), said),
-        (bytes(flipped), {}),  # the state of the file, with the samples of another
         ((third / f"_{index.INDEX}").read_bytes(), said),
         (good, "{"),
         (good, "[" * 100_000),
@@ -232,9 +210,6 @@ def test_a_damaged_or_foreign_index_of_parts_is_none(clustered, tmp_path):
         os.utime(kept, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         if claimed is None:
             claimed = json.dumps(forged | {"state": index._state(kept), "hash": index.checksum(kept)})
-        elif claimed == {}:
-            times = index._state(kept)[:-1]
-            claimed = json.dumps(json.loads(said) | {"state": [*times, json.loads(said)["state"][-1]]})
         notes.write_text(claimed)
         assert index.open_stored_index(folder, StoredEmbeddings.open(folder), make=False) is None
     assert infomax("neighbours", folder, 42, "-k", 1).out == infomax("neighbours", other, 42, "-k", 1, "--exact").out

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from infomax import machine
 from infomax.errors import InputError
 from infomax.machine import size
@@ -19,6 +22,13 @@ def row_blocks(table: Any) -> Iterator[Any]:
         return table.blocks()  # type: ignore[no-any-return]
     step = max(1, BLOCK_BYTES // (4 * table.shape[1]))
     return (table[first : first + step] for first in range(0, table.shape[0], step))
+
+
+def unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
+    """Vectors ``[n, d]`` of length 1; zeros stay zeros."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    out: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
+    return out
 
 
 def require_room(needed: int, use: str, remedy: str = "", where: str = "graph folder") -> None:

@@ -48,8 +48,8 @@ def neighbours(
         bool,
         typer.Option(
             "--all",
-            help="The neighbours of all nodes, for --out: exact up to 100,000 nodes and on a GPU, else searched in "
-            "groups of similar nodes.",
+            help="The neighbours of all nodes, for --out: exact up to 100,000 nodes and on a GPU, else by "
+            "an index (faiss).",
         ),
     ] = False,
     out: Annotated[
@@ -73,7 +73,7 @@ def neighbours(
     from infomax.io.parts import has_parts
 
     began = time.monotonic()
-    wanted = [*(nodes or ()), *([] if file is None else _listed(file))]
+    wanted = [*(nodes or ()), *([] if file is None else _nodes_in(file))]
     if bool(wanted) == everything or (everything and out is None):
         found = "both" if wanted else "no --out" if everything else "none"
         raise InputError("neighbours", "nodes, --nodes FILE, or --all --out FILE", found)
@@ -157,7 +157,7 @@ def _types_of_nodes(run: Path, kinds: Sequence[str], pairs: Sequence[tuple[str, 
     return common
 
 
-def _listed(file: Path) -> list[str]:
+def _nodes_in(file: Path) -> list[str]:
     """The nodes in a file: ids of a table, or a line for each."""
     from infomax.io import text
     from infomax.io.columns import Columns
@@ -206,23 +206,23 @@ def _all(searched: Any, k: int, use_index: bool | None, device: str) -> Iterator
     import numpy as np
 
     from infomax import index
-    from infomax.analysis.map.neighbours import nearest
     from infomax.arrays.blocks import require_room
     from infomax.arrays.parquet_columns import ID_ROWS
     from infomax.kernels.device import choose_device
+    from infomax.neighbours.of_all import nearest
 
     place, (n, width) = choose_device(device), searched.vectors.shape
     remedy = "Ask for some nodes: --nodes FILE; or allow more memory."
     require_room(12 * n * (width + k), "hold all vectors and neighbours", remedy, "neighbours --all")
     vectors = searched.vectors[:]
     with show.Steps("neighbours", n) as steps:
-        if use_index is False or (use_index is None and (n <= EXACT or place.type == "cuda")):
+        exact = use_index is False or (use_index is None and (n <= EXACT or place.type == "cuda"))
+        if exact or not index.has_faiss():
             rows, cosines = nearest(vectors, k, device=place, progress=steps.at)
             show.out.print("all pairs compared: exact")
         else:
-            groups, recall = index.build(vectors, together=True)
-            rows, cosines = groups.nearest(k, steps.at)
-            show.out.print(index.described(groups, recall))
+            rows, cosines, how = index.nearest_of_all(vectors, k, steps.at)
+            show.out.print(how)
     for first in range(0, n, ID_ROWS // 8):
         some = np.arange(first, min(first + ID_ROWS // 8, n))
         yield some, rows[some], cosines[some]
@@ -267,7 +267,7 @@ def _of_run(run: Path, use_index: bool | None, nodes: Sequence[str]) -> Searched
         return model.transform(graph)
 
     def embed() -> Embeddings:
-        show.log.print(f"indexing {graph.num_nodes:,} vectors (only once)")
+        show.log.print(f"searching {graph.num_nodes:,} vectors; an index is built only once")
         return model.transform(graph)
 
     return index.open_index(run, graph.ids, embed, graph.node_names)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.blocks import row_blocks
+from infomax.arrays.blocks import row_blocks, unit
 from infomax.arrays.parquet_columns import StoredVectors
 from infomax.arrays.sparsity import dense
 from infomax.evaluation.kmeans import kmeans, nearest_centres, starts
@@ -180,10 +180,3 @@ def agreement(clusters: NDArray[Any], codes: NDArray[Any]) -> dict[str, float]:
     known = codes >= 0
     pair = codes[known], clusters[known]
     return {"nmi": float(normalized_mutual_info_score(*pair)), "ari": float(adjusted_rand_score(*pair))}
-
-
-def unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
-    """Vectors ``[n, d]`` of length 1; zeros stay zeros."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    out: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
-    return out

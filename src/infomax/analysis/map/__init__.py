@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from infomax.analysis.map.columns import Columns, check_color, node_columns
 from infomax.analysis.map.document import page
-from infomax.analysis.map.neighbours import nearest
 from infomax.analysis.map.places import NEIGHBOURS, layout, side_by_side
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.io.atomic import replacing
+from infomax.neighbours.of_all import nearest
 from infomax.progress import Progress, silent
 
-__all__ = ["check_color", "layout", "nearest", "node_columns", "page", "write_map"]
+__all__ = ["check_color", "layout", "node_columns", "page", "write_map"]
 
 
 def write_map(

@@ -90,27 +90,17 @@ class _Compiled(_Plain):
         self.worst, self.level = np.zeros(len(units), np.int64), np.full(len(units), -np.inf, np.float32)
 
     def offer(self, similar: Tensor, first: int, second: int) -> None:
-        from infomax.analysis.compiled import keep_nearest
+        from infomax.neighbours.compiled import keep_nearest
 
         kept = self.best.numpy(), self.found.numpy(), self.worst, self.level
         keep_nearest(similar.numpy(), first, second, *kept)
 
     def ordered(self, k: int) -> tuple[Tensor, Tensor]:
-        from infomax.analysis.compiled import exact_cosines
+        from infomax.neighbours.compiled import exact_cosines
 
         candidates, exact = self.found.sort(dim=1).values, torch.empty_like(self.best)
         share(exact_cosines, (equal(len(exact)), *(each.numpy() for each in (self.units, candidates, exact))))
         return _best(candidates, exact, k)
-
-
-def ranked(here: Tensor, there: Tensor, own: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The rows of ``there [m, d]`` that are nearest to ``here [b, d]``, and the cosines ``[b, k]``.
-
-    A node of ``here`` is the row ``own [b]`` of ``there``, and is left out.
-    """
-    similar = here @ there.T
-    similar[torch.arange(len(here), device=own.device), own] = -torch.inf
-    return _ordered(here, there, similar.topk(min(k + SPARE, len(there) - 1), dim=1).indices, k)
 
 
 def _ordered(here: Tensor, there: Tensor, candidates: Tensor, k: int) -> tuple[Tensor, Tensor]:

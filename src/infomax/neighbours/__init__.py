@@ -1,0 +1,1 @@
+"""Nearest neighbours by cosine similarity: of some nodes or of all, exact."""
