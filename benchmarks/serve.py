@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +69,7 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=4)
     given, rng = options.parse_args(), np.random.default_rng(0)
     n = given.nodes
-    graph = replace(read(n / NODES, features=64, degree=10), splits={}, labels={})
+    graph = read(n / NODES, features=64, degree=10).replace(splits={}, labels={})
     with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
         DGI(given.dim, epochs=0, preset="whole-graph").fit(graph).save(Path(folder) / "run")
         free.bind(("127.0.0.1", 0))

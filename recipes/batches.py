@@ -11,7 +11,6 @@ generated-reddit-inductive is the same graph where training sees the training no
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import time
 from functools import partial
 from typing import Any
@@ -49,7 +48,7 @@ def problem(name: str) -> tuple[Graph, np.ndarray, Splits]:
         return graph, *labelled(graph)
     graph = generated.read()
     if not name.endswith("inductive"):
-        graph = dataclasses.replace(graph, splits={k: mask for k, mask in graph.splits.items() if k != "seen"})
+        graph = graph.replace(splits={k: mask for k, mask in graph.splits.items() if k != "seen"})
     codes, splits = labelled(graph)
     return graph, codes, fewer(splits, LABELS)
 
@@ -85,7 +84,7 @@ def growth(sizes: list[float], device: str) -> None:
     for size in sizes:
         began = time.perf_counter()
         graph = generated.read(scale=size / generated.NODES, features=300, degree=20)
-        graph = dataclasses.replace(graph, splits={k: mask for k, mask in graph.splits.items() if k != "seen"})
+        graph = graph.replace(splits={k: mask for k, mask in graph.splits.items() if k != "seen"})
         codes, splits = labelled(graph)
         splits = {part: fewer(dict.fromkeys(splits, splits[part]), LABELS)["train"] for part in splits}
         print(f"\n{graph!r}, made in {time.perf_counter() - began:.0f} s", flush=True)

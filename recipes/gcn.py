@@ -9,7 +9,6 @@ the table's notes.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 from pathlib import Path
 
@@ -36,7 +35,7 @@ def main() -> None:
     for name in options.datasets:
         graph = load_dataset(name)
         codes, splits = labelled(graph)
-        hidden, blind = np.where(splits["test"], -1, codes), dataclasses.replace(graph, labels={})
+        hidden, blind = np.where(splits["test"], -1, codes), graph.replace(labels={})
         for row, method in ROWS.items():
             runs = found[f"{name}, {row}"] = []
             for seed in range(options.runs):

@@ -82,7 +82,7 @@ def measure(name: str, settings: Any, graph: Graph, seed: int, device: torch.dev
     """Make one run; the method gets the graph without labels, and codes that are -1 on the test nodes."""
     began = time.perf_counter()
     codes = np.where(graph.splits["test"][:, None], -1, graph.labels["functions"])
-    output = CANDIDATES[name][0](dataclasses.replace(graph, labels={}), codes, seed, device, settings)
+    output = CANDIDATES[name][0](graph.replace(labels={}), codes, seed, device, settings)
     seconds = time.perf_counter() - began
     scores = score(output, graph, seed, device, unit=name in graphsage.ROWS)
     return {"settings": str(settings), "seed": seed, "seconds": seconds, **scores}

@@ -10,7 +10,6 @@ public split; we do not know which nodes those contain. DeepWalk uses no labels:
 from __future__ import annotations
 
 import argparse
-import dataclasses
 
 import numpy as np
 import torch
@@ -47,7 +46,7 @@ def main() -> None:
         vectors = deepwalk(graph, codes, 0, device)
         found: dict[str, list[float]] = {"LP": [], "DeepWalk": []}
         for splits in (public, *(draw(codes, rng) for _ in range(options.splits))):
-            predicted = label_propagation(dataclasses.replace(graph, splits=splits), codes, 0, device)
+            predicted = label_propagation(graph.replace(splits=splits), codes, 0, device)
             found["LP"].append(100 * score_predictions(predicted, codes, splits)[0])
             found["DeepWalk"].append(100 * paper_probe(vectors, codes, splits, device=device).value)
         for method, (ours, *others) in found.items():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import torch
 from scipy import sparse
@@ -12,6 +10,7 @@ from infomax import Graph
 from infomax.arrays.relations import Relation
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import Table
+from infomax.io.nodes import Nodes
 from infomax.parts.encoders import Encoder
 from infomax.training.embed import Embedder, InMemory
 from infomax.training.own import Recipe
@@ -43,10 +42,9 @@ def typed_graph(seed: int = 0, *, dense: bool = True, weighted: bool = False) ->
     draw = np.random.default_rng(seed)
     widths = {"author": 5, "paper": 7, "subject": 3}
 
-    def nodes(kind: str) -> Graph:
+    def nodes(kind: str) -> Nodes:
         x = draw.normal(size=(SIZES[kind], widths[kind])).astype(np.float32)
-        x = x if dense else sparse.csr_array(np.where(x > 1, x, 0))
-        return Graph.from_arrays(np.zeros((2, 0), int), x, num_nodes=SIZES[kind])
+        return Nodes.of(SIZES[kind], x if dense else sparse.csr_array(np.where(x > 1, x, 0)))
 
     def relation(source: str, name: str, target: str, share: float) -> Relation:
         there = draw.random((SIZES[source], SIZES[target])) < share
@@ -59,8 +57,7 @@ def typed_graph(seed: int = 0, *, dense: bool = True, weighted: bool = False) ->
         relation("paper", "on", "subject", 0.3),
         relation("paper", "cites", "paper", 0.1),
     )
-    others = {kind: nodes(kind) for kind in ("author", "subject")}
-    return dataclasses.replace(nodes("paper"), kind="paper", others=others, relations=relations)
+    return Graph({kind: nodes(kind) for kind in ("author", "subject", "paper")}, relations, "paper")
 
 
 def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.Tensor:

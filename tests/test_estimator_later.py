@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from functools import partial
 
@@ -27,7 +26,7 @@ def world(**kind):
     kept = ~(NEW[coo.row] & NEW[coo.col])
     ends = coo.row[kept], coo.col[kept]
     graph = graph.replace(adjacency=sparse.csr_array((coo.data[kept], ends), shape=coo.shape))
-    return replace(graph, ids=np.array([f"n{row}" for row in range(40)], dtype=object))
+    return graph.replace(ids=np.array([f"n{row}" for row in range(40)], dtype=object))
 
 
 def neighbours(graph):
@@ -112,7 +111,7 @@ def test_mistakes_are_named():
             model.vector(*given)
     with pytest.raises(InputError, match="weights by id"):
         DGI(dim=4, epochs=1).fit(world(weighted=True)).vector(row, ["n1"])
-    many = replace(world(), groups=np.zeros(40, np.int64))
+    many = world().replace(groups=np.zeros(40, np.int64))
     with pytest.raises(InputError, match="one graph"):
         DGI(dim=4, epochs=1, preset="whole-graph").fit(many).vector(row, ["n1"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,13 @@ def world(kind: str = "dense") -> Graph:
     """Papers, authors and subjects. NEW papers do not cite each other; where edges are directed, they cite none."""
     graph = typed_graph(dense=kind != "sparse", weighted=kind == "weighted")
     by, on, cites = graph.relations
-    matrix = cites.matrix().toarray()
+    matrix = cites.edges.matrix().toarray()
     matrix[np.ix_(NEW, NEW)] = 0
     if kind == "directed":
         matrix = np.triu(matrix)
         matrix[NEW] = 0
-    cites = Relation.of("paper", "cites", "paper", sparse.csr_array(matrix))
-    return dataclasses.replace(graph, relations=(by, on, cites))
+    cites = Relation.of("paper", "cites", "paper", sparse.csr_array(matrix), kind == "directed")
+    return graph.replace(relations=(by, on, cites))
 
 
 def senders(graph: Graph, *, weights: bool = False) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 
 import numpy as np
@@ -166,7 +165,7 @@ def test_vectors_of_another_model_are_refused():
         model.update(graph, model.transform(graph, smooth=2))
     with pytest.raises(InputError, match="train as well"):
         model.update(graph, align=True)
-    several = dataclasses.replace(graph, groups=np.zeros(N, np.int64))
+    several = graph.replace(groups=np.zeros(N, np.int64))
     with pytest.raises(InputError, match="one graph"):
         model.update(several)
 

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from infomax import DGI, Graph, InputError
 from infomax.arrays.relations import Relation
+from infomax.io.nodes import Nodes
 from infomax.parts.encoders import PathMean
 
 SIZES = {"author": 90, "paper": 120, "subject": 40}
@@ -42,13 +43,14 @@ def world(features, matrices, rows=None, *, kind="paper", sparse_features=False)
     for one, x in features.items():
         x = x[rows[one]]
         x = sparse.csr_array(x) if sparse_features else x
-        nodes[one] = Graph.from_arrays(np.zeros((2, 0), int), x, ids=np.array([f"{one[0]}{row}" for row in rows[one]]))
+        nodes[one] = Nodes.of(x.shape[0], x, ids=np.array([f"{one[0]}{row}" for row in rows[one]]))
     relations = []
     for name, matrix in matrices.items():
         source, target = ENDS[name]
-        relations.append(Relation.of(source, name, target, sparse.csr_array(matrix[rows[source]][:, rows[target]])))
-    first = nodes.pop("paper")
-    return dataclasses.replace(first, kind="paper", others=nodes, relations=tuple(relations)).target(kind)
+        directed = source == target and not np.array_equal(matrix, matrix.T)
+        chosen = sparse.csr_array(matrix[rows[source]][:, rows[target]])
+        relations.append(Relation.of(source, name, target, chosen, directed))
+    return Graph(nodes, tuple(relations), kind)
 
 
 def tomorrow(features, matrices, *, shuffled):

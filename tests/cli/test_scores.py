@@ -81,7 +81,7 @@ def test_a_feature_that_no_part_of_a_vector_holds_is_not_named(tmp_path):
 @pytest.mark.usefixtures("quick_probe")
 def test_evaluate_names_the_labels_that_it_does_not_score(graph, tmp_path):
     labels = {"section": np.arange(graph.num_nodes) % 2, "team": np.arange(graph.num_nodes) % 3}
-    DGI(DIM, epochs=0).fit(replace(graph, labels=labels)).save(tmp_path / "run")
+    DGI(DIM, epochs=0).fit(graph.replace(labels=labels)).save(tmp_path / "run")
     outcome = infomax("evaluate", tmp_path / "run", "--no-raw")
     assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "Other labels: team. To score one: --labels team")
     assert "Other labels" not in infomax("evaluate", tmp_path / "run", "--no-raw", "--labels", "team").out
@@ -151,7 +151,7 @@ def test_labels_of_a_graph_with_a_split_are_scored_on_it(run, folder, tmp_path):
     graph = read_graph(folder, labels="kind")
     codes = np.unique(graph.labels["kind"], return_inverse=True)[1]
     parts = {part: np.arange(60) // 3 % 3 == number for number, part in enumerate(("train", "validation", "test"))}
-    write_npz(replace(graph, labels={"number": codes}, splits=parts), tmp_path / "graph.npz")
+    write_npz(graph.replace(labels={"number": codes}, splits=parts), tmp_path / "graph.npz")
     outcome = infomax("evaluate", run, "--labels", f"{tmp_path}/graph.npz:number", "--json", tmp_path / "s.json")
     assert outcome.code == 0, outcome.err
     assert json.loads((tmp_path / "s.json").read_text())["split"] == "the data set's split"
@@ -171,7 +171,7 @@ def test_several_labels_a_node_are_scored_by_micro_f1(flagged, flags, tmp_path, 
     settings = ("--dim", DIM, "--epochs", 5)
     assert infomax("train", flagged, "--labels", "kind", *own, "--out", run, *settings).code == 0
     graph = read_graph(flagged, labels=("kind", *FLAGS))
-    write_npz(replace(graph, labels={"flags": flags}), tmp_path / "whole.npz")
+    write_npz(graph.replace(labels={"flags": flags}), tmp_path / "whole.npz")
     assert infomax("train", tmp_path / "whole.npz", "--out", whole, *settings).code == 0
     assert infomax("embed", run, "--out", vectors).code == 0
     found = []

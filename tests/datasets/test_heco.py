@@ -31,11 +31,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_files_are_one_graph_of_three_types(folder: Path) -> None:
     graph = load_dataset("heco-acm")
     assert (graph.kind, graph.types, graph.num_nodes) == ("paper", ("author", "paper", "subject"), 4)
-    joined = {(one.source, one.name, one.target): one.matrix().toarray() for one in graph.relations}
+    joined = {(one.source, one.name, one.target): one.edges.matrix().toarray() for one in graph.relations}
     assert joined["paper", "by", "author"].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 1]]
     assert joined["paper", "about", "subject"].tolist() == [[0, 1], [1, 0], [1, 0], [1, 0]]
     assert (graph.table[np.arange(4)] == np.arange(20).reshape(4, 5)).all()
-    assert [made(record.feature_names) for record in graph.others.values()] == ["positions", "positions"]
+    assert [made(graph.nodes[kind].feature_names) for kind in graph.types if kind != graph.kind] == [
+        "positions",
+        "positions",
+    ]
     assert graph.labels["class"].tolist() == [0, 1, 1, 2]
     assert graph.splits["validation_40"].tolist() == [False, False, False, True]
     assert graph.splits["test_40"].tolist() == [False, True, True, False]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -77,7 +76,7 @@ def test_a_node_taken_out_and_attached_has_the_vector_it_had(tmp_path, preset, d
 @pytest.mark.parametrize("weighted", [True, False], ids=["weighted", "unweighted"])
 def test_arrows_weights_and_text_ids(tmp_path, directed, weighted):
     whole = random_graph(weighted=weighted, directed=directed)
-    whole = replace(whole, ids=np.array([f"n{row}" for row in range(40)], dtype=object))
+    whole = whole.replace(ids=np.array([f"n{row}" for row in range(40)], dtype=object))
     check_law(tmp_path, "csv", whole, whole.part(~NEW))
 
 
@@ -110,7 +109,7 @@ def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(tmp_pa
     made = isinstance(features, str)
     if made:
         whole = Graph.from_scipy(whole.adjacency, features, directed=whole.directed)
-    whole = replace(whole, ids=np.array([f"n{row}" for row in range(40)], dtype=object) if text else whole.ids)
+    whole = whole.replace(ids=np.array([f"n{row}" for row in range(40)], dtype=object) if text else whole.ids)
     known = whole.part(~NEW)
     if made:
         known = Graph.from_scipy(known.adjacency, features, directed=known.directed, ids=known.ids)
@@ -179,7 +178,7 @@ def test_an_edge_between_known_nodes_is_one_more_edge_and_a_repeated_one_is_none
 def test_an_id_and_its_text_are_one(tmp_path):
     numbered = {"source": [7, 7], "target": [8, 7]}, {"id": [7, 8], "x": [1, 2], "y": [3, 4]}
     assert attached(tmp_path / "text", *numbered).ids.tolist() == ["a", "b", "c", "7", "8"]
-    integers = replace(KNOWN, ids=np.arange(3))
+    integers = KNOWN.replace(ids=np.arange(3))
     assert attached(tmp_path / "both", *numbered, integers).ids.tolist() == [0, 1, 2, 7, 8]
     grown = attached(tmp_path / "integers", {**EDGES, "target": [0, "m"]}, known=integers)
     assert grown.ids.tolist() == ["0", "1", "2", "m", "n"]
@@ -207,7 +206,7 @@ REFUSED = {
         {"known": Graph.from_arrays([[0], [1]], np.eye(2), weight=[2.5], feature_names=["x", "y"])},
         ["edges.csv: ", 'a column "weight"'],
     ),
-    "several graphs": ({"known": replace(KNOWN, groups=np.zeros(3, dtype=np.int64))}, ["known graph: ", "groups"]),
+    "several graphs": ({"known": KNOWN.replace(groups=np.zeros(3, dtype=np.int64))}, ["known graph: ", "groups"]),
     "labels": ({"labels": "kind"}, ["labels: ", 'found "kind"']),
 }
 

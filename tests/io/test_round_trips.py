@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 import warnings
 from pathlib import Path
@@ -148,7 +147,7 @@ def test_what_would_be_read_as_something_else_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     graph = Graph.from_arrays([[0], [1]], np.eye(2), ids=["a", "b"], feature_names=["x", "y"])
-    told(parts, dataclasses.replace(graph, **changes).save, name)
+    told(parts, graph.replace(**changes).save, name)
     assert not list(tmp_path.iterdir())
 
 

@@ -41,7 +41,7 @@ def write(folder: Path, suffix: str = "csv", **changed: Any) -> Path:
 
 
 def relations(graph: Any) -> dict[tuple[str, str, str], list[list[float]]]:
-    return {(one.source, one.name, one.target): one.matrix().toarray().tolist() for one in graph.relations}
+    return {(one.source, one.name, one.target): one.edges.matrix().toarray().tolist() for one in graph.relations}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
@@ -171,10 +171,10 @@ def test_an_npz_gives_back_the_graph_with_the_same_bytes(tmp_path: Path, directe
 
 def test_a_fingerprint_tells_types_and_relations_apart(tmp_path: Path) -> None:
     graph = read_graph(write(tmp_path), labels="field")
-    author, cites = graph.target("paper").others["author"], graph.relations[1]
-    fewer = replace(graph, relations=(graph.relations[0], cites.part("paper", np.arange(2))))
-    renamed = replace(graph, relations=(graph.relations[0], replace(cites, name="quotes")))
-    other = replace(graph.target("paper"), others={"author": author.replace(features=author.features + 1)})
+    author, cites = graph.target("author"), graph.relations[1]
+    fewer = graph.replace(relations=(graph.relations[0], cites.part("paper", np.arange(2))))
+    renamed = graph.replace(relations=(graph.relations[0], replace(cites, name="quotes")))
+    other = author.replace(features=author.features + 1)
     assert len({graph_fingerprint(one)["graph"] for one in (graph, fewer, renamed, other)}) == 4
 
 
@@ -467,7 +467,7 @@ def test_a_graph_folder_maps_the_graph(graph: Graph, tmp_path: Path) -> None:
     for one in stored.relations:
         assert isinstance(one.to_target.indices, np.memmap)
         assert isinstance(one.to_source.indices, np.memmap)
-        assert one.loaded().symmetric == one.symmetric
+        assert one.loaded().directed == one.directed
     assert read_graph(tmp_path / "g.graph").types == graph.types
     check_graph_folder(tmp_path / "g.graph")
 
@@ -476,9 +476,10 @@ def read_npz_again(graph: Graph, folder: Path) -> Graph:
     """The graph with dense features, as those of a graph folder are."""
     graph.save(folder / "again.npz")
     again = read_graph(folder / "again.npz")
-    return Graph.of(
-        replace(again, others={kind: one.replace(features=dense(one.features)) for kind, one in again.others.items()})
-    )
+    for kind in again.types:
+        again = again.target(kind)
+        again = again.replace(features=dense(again.features))
+    return again.target(graph.kind)
 
 
 @pytest.mark.parametrize(

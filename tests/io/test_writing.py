@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ def dressed(graph: Graph, ids: Any = IDS) -> Graph:
     kind = np.array(["", "p", "q, r"], dtype=object)[np.arange(40) % 3]
     words = ("groups", "id", "label", "source", *graph.feature_names[4:])  # as a bag of words has them
     marks = {"labels": {"kind": kind, **graph.labels}, "splits": {"train": np.arange(40) < 9}}
-    return dataclasses.replace(graph, ids=ids, feature_names=words, **marks)
+    return graph.replace(ids=ids, feature_names=words, **marks)
 
 
 def assert_same(found: Graph, graph: Graph) -> None:
@@ -66,7 +65,7 @@ def test_a_written_graph_is_read_as_it_was(
     else:
         graph.save(name)
         if name == "g.graphml":  # which has text ids only
-            graph = dataclasses.replace(graph, ids=np.array(list(map(str, graph.ids)), dtype=object))
+            graph = graph.replace(ids=np.array(list(map(str, graph.ids)), dtype=object))
         found = read_graph(name, directed=graph.directed)
     assert_same(found, graph)
     assert not list(tmp_path.glob(".*"))
@@ -87,7 +86,7 @@ def test_lists_are_columns_of_lists_again(tmp_path: Path, monkeypatch: pytest.Mo
     graph = dressed(random_graph(dense=True))
     names = ("x", *(f"v[{at}]" for at in range(11)))
     several = np.eye(40, 3, dtype=np.uint8)
-    graph = dataclasses.replace(graph, feature_names=names, labels={"many": several})
+    graph = graph.replace(feature_names=names, labels={"many": several})
     graph.save("e.parquet,n.parquet")
     found = read_graph("e.parquet,n.parquet")
     assert_same(found, graph)
@@ -118,7 +117,7 @@ def test_a_name_that_cannot_be_written_is_told(
 
 def test_what_a_table_cannot_hold_is_refused(tmp_path: Path) -> None:
     graph = random_graph(dense=True)
-    named = dataclasses.replace(graph, feature_names=("split:x", *graph.feature_names[1:]))
+    named = graph.replace(feature_names=("split:x", *graph.feature_names[1:]))
     told(["features that are not called", '"split:x"', ".npz"], named.save, tmp_path / "tables")
     told(["an .npz", "held out"], graph.hold_out_edges(0.1).save, tmp_path / "tables")
     assert not list(tmp_path.iterdir())
@@ -194,7 +193,7 @@ def test_pyg_and_back() -> None:
     graph = sparse_graph(weighted=True)
     found = Graph.from_pyg(graph.to_pyg())
     y = np.array([{"": -1, "p": 0, "q, r": 1}[kind] for kind in graph.labels["kind"]])
-    kept = dataclasses.replace(graph, ids=np.arange(40), labels={"y": y}, feature_names=found.feature_names)
+    kept = graph.replace(ids=np.arange(40), labels={"y": y}, feature_names=found.feature_names)
     assert_same(found, kept)
     masks = torch.eye(3, dtype=torch.bool).repeat(1, 2)
     data = pyg.Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), train_mask=masks)

@@ -35,7 +35,7 @@ def mean_matrix(graph: Graph, path: str) -> torch.Tensor:
     """The product of the means along a path, dense."""
     total = None
     for step in named_path(graph.relations, path):
-        matrix = step.relation.matrix().toarray()
+        matrix = step.relation.edges.matrix().toarray()
         matrix = matrix if step.kind == step.relation.source else matrix.T
         mean = matrix / np.maximum(matrix.sum(1, keepdims=True), 1e-9)
         total = mean if total is None else total @ mean
@@ -107,7 +107,7 @@ def test_turning_to_another_type_and_back_is_the_same_graph():
     back = turned.target("paper")
     assert np.array_equal(back.features, graph.features)
     assert back.relations is graph.relations
-    assert np.array_equal(back.others["author"].features, turned.features)
+    assert np.array_equal(back.nodes["author"].table.values, turned.features)
 
 
 def test_the_whole_graph_and_blocks(graph, encoder, generator):
@@ -147,8 +147,7 @@ def test_batches_of_half_precision_from_disk(generator, monkeypatch, compiled):
     sides = []
     for precision in (np.float16, np.float32):
         tables = {kind: MappedTable(x.astype(precision)) for kind, x in halves.items()}
-        others = {kind: dataclasses.replace(one, table=tables[kind]) for kind, one in graph.others.items()}
-        sides.append(dataclasses.replace(graph, table=tables[graph.kind], others=others))
+        sides.append(graph.with_nodes(lambda kind, one, tables=tables: dataclasses.replace(one, table=tables[kind])))
     encoder = PathMean(0, 6, paths=graph.paths(), generator=generator)
     half, single = (Batches(side, encoder.rule, shuffle_features, CPU, batch=9).source for side in sides)
     nodes, seed = torch.arange(40), torch.tensor(5)
@@ -158,8 +157,7 @@ def test_batches_of_half_precision_from_disk(generator, monkeypatch, compiled):
 def test_rows_from_disk(encoder, graph):
     if graph.table.sparse:
         pytest.skip("graph folders hold dense features")
-    others = {kind: dataclasses.replace(one, table=MappedTable(one.features)) for kind, one in graph.others.items()}
-    stored = dataclasses.replace(graph, table=MappedTable(graph.features), others=others)
+    stored = graph.with_nodes(lambda _, one: dataclasses.replace(one, table=MappedTable(one.table.values)))
     recipe = Recipe(encoder, graph.scaler("none"))
     source = OnDisk(stored, recipe, CPU)
     source.block = 7
@@ -218,7 +216,7 @@ def test_factors_are_merged_only_where_that_leaves_no_more_entries():
 def test_training_on_unseen_nodes_reads_none_of_them(generator):
     graph = typed_graph()
     seen = np.arange(40) < 30
-    graph = dataclasses.replace(graph, splits={"seen": seen})
+    graph = graph.replace(splits={"seen": seen})
     changed = graph.features.copy()
     changed[30:] = 1e6
     trained = [DGI(8, epochs=3, seed=1, scale="columns").fit(one) for one in (graph, graph.replace(features=changed))]
@@ -274,7 +272,7 @@ def test_a_graph_seen_from_another_type_is_refused():
 
 def test_encoders_that_do_not_fit_the_types_are_refused():
     with pytest.raises(InputError, match="PathMean: expected a graph of several types of nodes"):
-        DGI(8, preset="types").fit(typed_graph().others["author"])
+        DGI(8, preset="types").fit(Graph.from_arrays([[0], [1]], np.eye(2)))
     with pytest.raises(InputError, match="encoder: expected PathMean, for a graph of several types"):
         DGI(8, encoder=GCN, preset="whole-graph", epochs=1).fit(typed_graph())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import resource
 import shutil
@@ -270,7 +269,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training_goes_on(tmp_
     ],
 )
 def test_another_graph_does_not_resume(tmp_path, graph, change, other):
-    graph = dataclasses.replace(graph, splits={"seen": np.arange(40) < 30})
+    graph = graph.replace(splits={"seen": np.arange(40) < 30})
     with pytest.raises(KeyboardInterrupt):
         DGI(dim=4, epochs=5).fit(graph, run=tmp_path, progress=Stop(2))
     with pytest.raises(InputError, match=f"of this {other}, found one of another {other}"):

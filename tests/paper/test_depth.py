@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import numpy as np
@@ -25,7 +24,7 @@ SIZES = {"layers": (1, 2), "widths": (4, 8), "runs": 2, "device": "cpu"}
 def small(monkeypatch):
     graph = random_graph(60)
     splits = random_splits(encode_labels(graph.labels["class"])[0], seed=0)[0]
-    graph = dataclasses.replace(graph, splits=splits)
+    graph = graph.replace(splits=splits)
     monkeypatch.setattr(depth, "load_dataset", lambda name: graph)
     monkeypatch.setattr(depth, "EXPERIMENTS", {"cora": Experiment("Cora", {"epochs": 5})})
     return graph

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -79,7 +77,7 @@ def test_vectors_do_not_depend_on_labels(graph, monkeypatch):
     monkeypatch.setattr(heterogeneous, "score_splits", keep)
     result = score_types("heco-acm", runs=1, device="cpu")
     assert [row["std"] for row in result["rows"][:4]] == [[0, 0, 0]] * 4  # of a single encoder
-    other = dataclasses.replace(graph, labels={"class": CODES[::-1].copy()})
+    other = graph.replace(labels={"class": CODES[::-1].copy()})
     monkeypatch.setattr(heterogeneous, "load_dataset", lambda name: other)
     score_types("heco-acm", runs=1, device="cpu")
     for one, another in zip(vectors[:5], vectors[5:], strict=True):

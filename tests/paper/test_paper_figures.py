@@ -45,7 +45,7 @@ def test_the_biased_dimension_is_found_and_lies_at_the_end(monkeypatch):
 def test_features_untrained_and_trained_vectors_of_the_same_nodes_are_placed(regime, inductive, monkeypatch):
     graph, placed = random_graph(60), []
     seen = np.arange(graph.num_nodes) % 3 > 0 if inductive else np.ones(graph.num_nodes, dtype=bool)
-    graph = replace(graph, splits={"seen": seen} if inductive else {})
+    graph = graph.replace(splits={"seen": seen} if inductive else {})
     model = DGI(preset=PRESET[regime], device="cpu").fit(graph)
     monkeypatch.setattr(figures, "tsne", lambda vectors, seed: placed.append(vectors) or np.eye(len(seen), 2)[:1])
     monkeypatch.setattr(figures, "projections", lambda points, groups: list(points))

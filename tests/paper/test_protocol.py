@@ -41,7 +41,7 @@ class Spy:
 def small() -> Graph:
     graph, part = random_graph(dense=True), np.arange(40) % 4
     splits = {name: part == number for number, name in enumerate(("train", "validation", "test"))}
-    return dataclasses.replace(graph, splits={**splits, "seen": part < 3})
+    return graph.replace(splits={**splits, "seen": part < 3})
 
 
 def row_of_raw_features(graph: Graph) -> Any:

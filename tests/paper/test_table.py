@@ -33,7 +33,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Graph:
     graph = random_graph(n=60)
     part = np.arange(60) % 3
     splits = {name: part == number for number, name in enumerate(("train", "validation", "test"))}
-    graph = dataclasses.replace(graph, splits=splits)
+    graph = graph.replace(splits=splits)
 
     def load(name: str) -> Graph:
         if name == "reddit":

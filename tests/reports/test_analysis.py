@@ -73,7 +73,7 @@ def test_pairs_of_many_nodes_are_a_sample(monkeypatch):
 def test_pairs_are_drawn_among_the_seen_nodes(regime):
     graph, preset = REGIMES[regime]
     seen = np.arange(graph.num_nodes) % 3 > 0
-    graph = replace(graph, splits={"seen": seen})
+    graph = graph.replace(splits={"seen": seen})
     model = DGI(preset=preset, device="cpu").fit(graph)
     pairs = analysis.draw_pairs(model)
     assert sorted(pairs.nodes.tolist()) == np.flatnonzero(seen).tolist()

@@ -72,9 +72,10 @@ def spans(first: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[n
 
 
 class Adjacency:
-    """Edges among N nodes in a CSR matrix A ``[N, N]`` of float32, symmetric unless ``directed``.
+    """The edges of one relation in a CSR matrix A ``[S, T]`` of float32, from S nodes to T others or the same.
 
-    No self-loops, no zero weights, no duplicates.
+    Among N nodes of one type A is ``[N, N]``, without self-loops and symmetric unless ``directed``; edges between two
+    types are always ``directed``. No zero weights, no duplicates.
     """
 
     in_memory = True
@@ -84,8 +85,13 @@ class Adjacency:
 
     @cached_property
     def senders(self) -> Senders | None:
-        """Who sends to each node, in memory or mapped; None where there are no such arrays, only `received`."""
+        """Who sends to each of the T nodes, in memory or mapped; None where there are no arrays, only `received`."""
         return Senders.of_matrix(transposed(self.values) if self.directed else self.values)
+
+    @cached_property
+    def receivers(self) -> Senders:
+        """Whom each of the S nodes sends to; the same as ``senders`` where edges have no directions."""
+        return Senders.of_matrix(self.matrix()) if self.directed else self.arrays
 
     @property
     def arrays(self) -> Senders:
@@ -95,13 +101,18 @@ class Adjacency:
 
     @property
     def n(self) -> int:
-        """N."""
-        return int(self.values.shape[0])
+        """T, the number of nodes that may receive."""
+        return int(self.values.shape[1])
 
     @property
     def nnz(self) -> int:
         """The number of entries; an undirected edge has two."""
         return int(self.values.nnz)
+
+    @property
+    def count(self) -> int:
+        """The number of edges; an undirected edge counts once."""
+        return self.nnz if self.directed else self.nnz // 2
 
     @property
     def weighted(self) -> bool:
@@ -129,7 +140,7 @@ class Adjacency:
         return self.values
 
     def part(self, rows: NDArray[np.int64]) -> Adjacency:
-        """The edges among some nodes, ascending, in memory."""
+        """The edges among some nodes of one type, ascending, in memory."""
         return Adjacency(self.matrix()[rows][:, rows], self.directed)
 
     def to_read(self, rows: NDArray[np.int64] | None = None) -> int:
@@ -148,12 +159,14 @@ class MappedAdjacency(Adjacency):
 
     in_memory = False
 
-    def __init__(self, senders: Senders, directed: bool = False) -> None:
+    def __init__(self, senders: Senders, directed: bool = False, receivers: Senders | None = None) -> None:
         self.senders, self.directed = senders, directed
+        if receivers is not None:
+            self.receivers = receivers
 
     @property
     def n(self) -> int:
-        """N."""
+        """T."""
         return len(self.arrays.indptr) - 1
 
     @property
@@ -164,6 +177,8 @@ class MappedAdjacency(Adjacency):
     def matrix(self) -> sparse.csr_array:
         """A, read into memory."""
         require_room(self.to_read(), "read all of its edges")
+        if "receivers" in vars(self):
+            return sparse.csr_array(self.receivers.matrix(self.n), copy=True)
         received = self.arrays.matrix(self.n)
         matrix = sparse.csr_array(received.T if self.directed else received, copy=True)
         matrix.sort_indices()

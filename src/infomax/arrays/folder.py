@@ -48,8 +48,8 @@ def folder_hash(path: Path) -> str:
     return file_hash(path / ABOUT)
 
 
-def map_folder(path: Path) -> dict[str, Any]:
-    """The fields of the `Graph` in a folder, its arrays mapped; see `check_once` for what is checked."""
+def map_folder(path: Path) -> tuple[dict[str, Any], MappedAdjacency, dict[str, Any]]:
+    """The fields of the nodes in a folder, its edges, and what else it says, mapped and checked by `check_once`."""
     about = _read_about(path)
     n, entries, width = about["nodes"], about["edges"] * (1 if about["directed"] else 2), len(about["feature_names"])
     arrays = map_files(path, about["files"], sides(n, entries))
@@ -63,20 +63,22 @@ def map_folder(path: Path) -> dict[str, Any]:
     check_once(path, about["files"], folder_hash(path), [(arrays, n), *([(of_features, width)] if of_features else [])])
     senders = Senders(arrays[STARTS], arrays[NEIGHBOURS], arrays.get(WEIGHTS))
     columns = about["edge_columns"]
-    return {
-        "edges": MappedAdjacency(senders, about["directed"]),
+    nodes = {
         "table": MappedTable(features, statistics),
         "ids": ids,  # read when they are asked for
         "feature_names": tuple(about["feature_names"]),
         "labels": StoredColumns(path / NODES, LABEL, tuple(about["labels"])),
         "splits": StoredColumns(path / NODES, SPLIT, tuple(about["splits"])),
         "node_names": StoredRows(path / NODES, column=NAME) if NAME in ids.names else None,
-        "dropped": about["dropped"],
         "encoding": Encoding.from_json(about["encoding"], str(path / ABOUT)) if about.get("encoding") else None,
+    }
+    told = {
+        "dropped": about["dropped"],
         "edge_columns": None if columns is None else tuple(columns),
         "table_columns": {word: str(name) for word, name in about["table_columns"].items()},
         "folder": path.resolve(),
     }
+    return nodes, MappedAdjacency(senders, about["directed"]), told
 
 
 def map_features(

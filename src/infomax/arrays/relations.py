@@ -1,4 +1,4 @@
-"""The edges of a graph of several types of nodes: one relation per kind of edge, and the paths along them."""
+"""The edges of a graph: one relation per kind of edge, and the paths along them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.adjacency import Senders, transposed
+from infomax.arrays.adjacency import Adjacency, Senders
 from infomax.errors import InputError, shorten
 
+RELATION = "to"
+"""The name of a relation that has none."""
 MOST_PATHS = 32
 """Paths that a type of nodes may have where none are named."""
 
@@ -21,27 +23,20 @@ MOST_PATHS = 32
 class Relation:
     """The edges of one kind, from S nodes of one type to T nodes of another, or of the same.
 
-    Messages run both ways: a node of either type receives from those of the other that it is joined to. Between nodes
-    of one type an edge is in both arrays, and messages run as in a graph of one type.
-
-    Shapes:
-        to_target: T nodes, the columns are nodes of the source
-        to_source: S nodes, the columns are nodes of the target
+    Between two types messages run both ways: a node of either receives from those of the other that it is joined to.
+    Between nodes of one type they run from source to target, and both ways where edges have no directions.
     """
 
     source: str
     name: str
     target: str
-    to_target: Senders
-    to_source: Senders
+    edges: Adjacency
+    """``[S, T]``, in memory or mapped."""
 
     @classmethod
-    def of(cls, source: str, name: str, target: str, matrix: sparse.csr_array) -> Relation:
+    def of(cls, source: str, name: str, target: str, matrix: sparse.csr_array, directed: bool = False) -> Relation:
         """The relation of a clean matrix ``[S, T]``; of one type, ``A[i, j]`` is the edge i -> j."""
-        back = Senders.of_matrix(matrix)
-        other = transposed(matrix)
-        symmetric = source == target and (matrix != other).nnz == 0
-        return cls(source, name, target, back if symmetric else Senders.of_matrix(other), back)
+        return cls(source, name, target, Adjacency(matrix, directed or source != target))
 
     @property
     def ends(self) -> tuple[str, str, str]:
@@ -49,32 +44,37 @@ class Relation:
         return self.source, self.name, self.target
 
     @property
-    def symmetric(self) -> bool:
-        """Whether it joins nodes of one type by edges without directions."""
-        return self.to_target is self.to_source
+    def within(self) -> bool:
+        """Whether it joins nodes of one type."""
+        return self.source == self.target
 
     @property
-    def count(self) -> int:
-        """The number of edges; an undirected edge within one type counts once."""
-        return len(self.to_source.indices) // (2 if self.symmetric else 1)
+    def directed(self) -> bool:
+        """Whether it joins nodes of one type by edges that have directions."""
+        return self.within and self.edges.directed
 
-    def matrix(self) -> sparse.csr_array:
-        """The matrix ``[S, T]``, in memory."""
-        return self.to_source.matrix(len(self.to_target.indptr) - 1)
+    @property
+    def to_target(self) -> Senders:
+        """Who sends to each of T nodes; the columns are nodes of the source."""
+        return self.edges.arrays
+
+    @property
+    def to_source(self) -> Senders:
+        """Who sends to each of S nodes; the columns are nodes of the target."""
+        return self.edges.receivers
 
     def loaded(self) -> Relation:
         """The same relation with its arrays in memory."""
-        to_target = self.to_target.loaded()
-        return replace(self, to_target=to_target, to_source=to_target if self.symmetric else self.to_source.loaded())
+        return replace(self, edges=self.edges.loaded())
 
     def part(self, kind: str, rows: NDArray[np.int64]) -> Relation:
         """The edges that are left when only some nodes of a type are kept, by their rows, ascending."""
         if kind not in (self.source, self.target):
             return self
-        matrix = self.matrix()
-        matrix = matrix[rows] if kind == self.source else matrix
-        matrix = matrix[:, rows] if kind == self.target else matrix
-        return Relation.of(*self.ends, sparse.csr_array(matrix))
+        if self.within:
+            return replace(self, edges=self.edges.part(rows))
+        matrix = self.edges.matrix()
+        return Relation.of(*self.ends, sparse.csr_array(matrix[rows] if kind == self.source else matrix[:, rows]))
 
 
 @dataclass(frozen=True)

@@ -161,8 +161,8 @@ def _show_types(title: str, graph: Graph, trained: bool) -> None:
         except InputError as error:
             lines.append(str(error))
     show.table(title, ("type", "nodes", "features", "labels", "edges per node", "isolated"), rows)
-    arrows = ((one, "─" if one.symmetric or one.source != one.target else ">") for one in graph.relations)
-    drawn = [(f"{one.source} ─ {one.name} ─{end} {one.target}", f"{one.count:,}") for one, end in arrows]
+    arrows = ((one, ">" if one.directed else "─") for one in graph.relations)
+    drawn = [(f"{one.source} ─ {one.name} ─{end} {one.target}", f"{one.edges.count:,}") for one, end in arrows]
     show.table("", ("relation", "edges"), drawn)
     dropped = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in graph.dropped.items() if count)
     for line in (*lines, *([] if trained else [f"edges dropped: {dropped or 'none'}"])):

@@ -168,7 +168,7 @@ def train(
             for folder in [out, *(out / kind for kind in method.type or ())]:
                 _refuse(folder, ranks.rank, resume)
             source = open_graph(graph, labels, directed, columns, nodes=nodes)
-            known = [name for one in (source, *source.others.values()) for name in one.labels]
+            known = [name for one in source.nodes.values() for name in one.labels]
             show.log.print(f"{source!r}, labels: {', '.join(known) or 'none'}")
             if source.edge_columns:
                 show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")

@@ -5,7 +5,6 @@ Made by ``scripts/build_debian.py`` from the index of Debian 12.15 (bookworm), m
 for training (20 per section), 500 for validation, 31,980 for testing.
 """
 
-import dataclasses
 import hashlib
 from importlib.resources import as_file, files
 
@@ -37,4 +36,4 @@ def read_inductive() -> Graph:
     seen[drawn[: round(HELD_OUT * graph.num_nodes)]] = False
     test = graph.splits["test"]
     splits = {**graph.splits, "seen": seen, "test-seen": test & seen, "test-unseen": test & ~seen}
-    return dataclasses.replace(graph, splits=splits)
+    return graph.replace(splits=splits)

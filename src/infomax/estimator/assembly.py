@@ -102,7 +102,7 @@ def suited(preset: Preset, graph: Graph, resemblance: Callable[[Graph, Scaler], 
     if made(graph.feature_names) == "positions" and not graph.table.mapped:
         told = f"the vectors are smoothed over {HOPS} hops, because the features are positions; --smooth 0: not"
         return dataclasses.replace(preset, smooth=HOPS), told
-    if unlike(alike := resemblance(graph, graph.scaler(preset.scale)), graph.seen().edges):
+    if not graph.kind and unlike(alike := resemblance(graph, graph.scaler(preset.scale)), graph.seen().edges):
         count = min(OWN, graph.num_features)
         told = f"the vectors hold {number_of(count, 'number')} of the node's own features as well, because neighbours"
         told = f"{told} resemble each other no more than random pairs do ({alike:.3f}); --own 0: not"

@@ -53,7 +53,7 @@ class KnownGraph:
         ``features`` are rows or mappings of numbers, and each of the M new nodes has ``neighbours``.
         """
         graph, encoder, count = self.graph, recipe.encoder, len(neighbours)
-        if graph.relations:
+        if graph.kind:
             links = self._by_step(neighbours)
             new = Newcomers(graph, links, self._checked(features, count), count)
             return Embedder(recipe, InMemory(*new.view(encoder.rule, recipe.scaler, backend)))

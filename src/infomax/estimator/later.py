@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from infomax.arrays.relations import steps
 from infomax.arrays.table import Patched
 from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError, number_of
@@ -168,15 +169,16 @@ def updated(
         return model.transform(graph), graph.num_nodes
     encoder, smooth = model.model_.encoder, model.preset_.smooth
     if graph.kind:
-        reached = changes.reach_along(paths_of(graph, encoder.rule).values())
+        reached = changes.reach(paths_of(graph, encoder.rule).values(), stays=False, senders_weigh=False)
     else:
+        (step,) = steps(graph.relations, graph.kind)
         senders_weigh = Normalisation.of(encoder.rule).right != 0
-        reached = changes.reach(encoder.depth + smooth, senders_weigh=senders_weigh)
+        reached = changes.reach([[step] * (encoder.depth + smooth)], stays=True, senders_weigh=senders_weigh)
     known, n = rows_before(vectors.ids, graph.ids[:]), graph.num_nodes
     rows = np.flatnonzero(reached | (known < 0))
     if len(rows) == n:
         return model.transform(graph), n
-    around = len(rows) * (1 + graph.edges.nnz / n) ** (encoder.depth - 1)
+    around = len(rows) * (1 + graph.num_edges / n) ** (encoder.depth - 1)
     near = graph if smooth or encoder.whole or around > SHARE * n else graph.by_rows()
     new = model.transform(near, rows=rows).vectors if len(rows) else vectors.vectors[:0]
     names = None if graph.node_names is None else graph.node_names[:]

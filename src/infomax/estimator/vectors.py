@@ -19,7 +19,6 @@ from infomax.errors import InputError, warn, whole
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
 from infomax.io.columns import listed
-from infomax.io.record import Record
 from infomax.presets import Preset
 from infomax.training.embed import embedder
 from infomax.training.health import health, spread
@@ -97,20 +96,25 @@ class Fitted:
         remedy = (
             "Read its tables like that graph's: like=model.graph_ (read_graph, from_frames), or prepare --like RUN."
         )
-        here, there = _directions(graph), _directions(self.graph_)
-        if differ := [ends for ends in here if here[ends] != there.get(ends, here[ends])]:
-            ways = {True: "edges that have directions", False: "edges that run both ways"}
-            where = f"graph, relation {'.'.join(differ[0])}" if graph.kind else "graph"
-            raise InputError(where, f"{ways[there[differ[0]]]}, as in training", ways[here[differ[0]]], remedy)
+        self._check_directions(graph, remedy)
         check_feature_names("features", graph.feature_names, self.feature_names_, remedy)
-        pairs: list[tuple[Record, Record]] = [(graph, self.graph_)]
-        for kind, one in self.graph_.others.items() if graph.others else ():
-            pairs.append((graph.target(kind), one))
-            check_feature_names(f"features of nodes of type {kind}", pairs[-1][0].feature_names, one.feature_names)
-        encodings = [(here.encoding, there.encoding) for here, there in pairs]
-        if anew := [name for here, there in encodings if here and there for name in here.differing(there)]:
+        encodings = [(graph.encoding, self.graph_.encoding)]
+        for kind in self.graph_.nodes.keys() - {self.graph_.kind}:
+            here, there = graph.target(kind).own, self.graph_.nodes[kind]
+            check_feature_names(f"features of nodes of type {kind}", here.feature_names, there.feature_names)
+            encodings.append((here.encoding, there.encoding))
+        if anew := [name for new, old in encodings if new and old for name in new.differing(old)]:
             told = f"features: the columns {listed(anew)} were encoded by this graph's values, not the training graph's"
             warn(f"{told}: its vectors are not comparable. {remedy}")
+
+    def _check_directions(self, graph: Graph, remedy: str) -> None:
+        """Raise InputError for a graph whose edges within a type run otherwise than in training."""
+        trained = {one.ends: one.directed for one in self.graph_.relations if one.edges.nnz}
+        told = {True: "edges that have directions", False: "edges that run both ways"}
+        for one in graph.relations:
+            if one.within and one.edges.nnz and trained.get(one.ends, one.directed) != one.directed:
+                where = f"graph, relation {'.'.join(one.ends)}" if graph.kind else "graph"
+                raise InputError(where, f"{told[not one.directed]}, as in training", told[one.directed], remedy)
 
     def _own_part(self, own: int | None, hops: int) -> Own | None:
         """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""
@@ -120,7 +124,7 @@ class Fitted:
             nodes = spread(seen.num_nodes, FITTED)
             vectors = self.transform(seen, smooth=hops, own=0, rows=nodes).vectors
             alike, table = self._resemblance(self.graph_, self.scaler_), seen.table.scaled(self.scaler_)
-            length = LONG if unlike(alike, seen.edges) else LENGTH
+            length = LONG if not seen.kind and unlike(alike, seen.edges) else LENGTH
             self._own[count, hops] = Own.fit(count, length, vectors, table, nodes, self.seed_)
         return self._own[count, hops] if count else None
 
@@ -146,7 +150,8 @@ class Fitted:
         """How alike neighbours are, computed once: the choice of settings, the own part and the report ask for it."""
         if self._alike is None or self._alike[0] is not graph or self._alike[1] != scaler.kind:
             seen = graph.seen()
-            self._alike = graph, scaler.kind, resemblance(seen.table, seen.edges, scaler)
+            alike = None if seen.kind else resemblance(seen.table, seen.edges, scaler)
+            self._alike = graph, scaler.kind, alike
         return self._alike[2]
 
     def write_vectors(
@@ -179,10 +184,3 @@ class Fitted:
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise not_fitted("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
-
-
-def _directions(graph: Graph) -> dict[tuple[str, str, str], bool]:
-    """Whether edges have directions, by relation; those between two types run both ways."""
-    if not graph.kind:
-        return {("", "", ""): graph.directed}
-    return {one.ends: not one.symmetric for one in graph.relations if one.source == one.target and one.count}

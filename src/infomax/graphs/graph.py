@@ -46,16 +46,19 @@ class Graph(Record):
 
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
-        between = [np.diff(step.senders.indptr) for step in steps(self.relations, self.kind)]
-        return sum(between, self.edges.degrees())
+        total = np.zeros(self.num_nodes, np.int64)
+        for step in steps(self.relations, self.kind):
+            total += step.relation.edges.degrees() if step.relation.within else np.diff(step.senders.indptr)
+        return total
 
     def __repr__(self) -> str:
         arrows = number_of(self.num_edges, "directed edge" if self.directed else "edge")
         if not self.kind:
             return f"Graph({number_of(self.num_nodes, 'node')}, {arrows}, {number_of(self.num_features, 'feature')})"
-        types: dict[str, Record] = {self.kind: self, **self.others}
-        widths = ((kind, one.num_nodes, number_of(one.num_features, "feature")) for kind, one in types.items())
-        each = (f"{count:,} of type {kind} with {features}" for kind, count, features in widths)
+        each = (
+            f"{nodes.num_nodes:,} of type {kind} with {number_of(nodes.num_features, 'feature')}"
+            for kind, nodes in sorted(self.nodes.items(), key=lambda pair: pair[0] != self.kind)
+        )
         return f"Graph(nodes: {', '.join(each)}; {arrows})"
 
     def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
@@ -72,7 +75,7 @@ class Graph(Record):
             hops: the number of steps up to which to look for paths.
         """
         if paths is None:
-            given = {kind for kind in self.types if made(self.target(kind).feature_names) is None}
+            given = {kind for kind, nodes in self.nodes.items() if made(nodes.feature_names) is None}
             found = find_paths(self.relations, self.kind, whole("hops", hops, 1), given)
             found = found or find_paths(self.relations, self.kind, hops, self.types)
         else:
@@ -80,9 +83,10 @@ class Graph(Record):
         if wrong := [name for name, path in found.items() if path[0].kind != self.kind]:
             raise InputError("paths", f"paths from {self.kind}", ", ".join(wrong))
         if not found:
-            remedy = f"{meant(self.kind, self.others)} To train other types: --type {min(self.others, default='')}."
+            others = [kind for kind in self.types if kind != self.kind]
+            remedy = f"{meant(self.kind, others)} To train other types: --type {min(others, default='')}."
             raise InputError(f"nodes of type {self.kind}", "a relation that they have edges of", "none", remedy.strip())
-        return {name: self.target(path[-1].sender).num_features for name, path in found.items()}
+        return {name: self.nodes[path[-1].sender].num_features for name, path in found.items()}
 
     @classmethod
     def open(cls, folder: str | Path) -> Graph:
@@ -113,7 +117,7 @@ class Graph(Record):
         edges, table = Adjacency(adjacency, graph.directed), graph.table
         if kind := made(graph.feature_names):
             table = Table(make(kind, edges, graph.ids, graph.splits.get("seen")))
-        return dataclasses.replace(graph, edges=edges, table=table, held_out=held_out)
+        return graph.replace(edges=edges, table=table, held_out=held_out)
 
     @classmethod
     def from_networkx(

@@ -113,8 +113,7 @@ def _grow(known: Record, edges: NDArray[np.int32], weight: NDArray[np.float32] |
     if features is None and made(known.feature_names) == "positions":
         links = sparse.csr_array(matrix + matrix.T if known.directed else matrix)
         features = attached(links[known.num_nodes :], known.table)
-    return dataclasses.replace(
-        known,
+    return known.replace(
         edges=grown,
         table=known.table.of_degrees(grown.degrees()) if features is None else known.table.grown(features),
         folder=None,
@@ -177,8 +176,7 @@ def attach_near(known: Record, count: int, links: NewEdges, features: Any, passe
             features = attached(joined, known.table[nodes])
         empty = np.zeros((1, known.num_features), np.float32)
         table = Table(known.table[nodes]).grown(empty).grown(features)
-    return dataclasses.replace(
-        known,
+    return known.replace(
         edges=Adjacency(matrix, directed=True),
         table=table,
         ids=np.arange(n + 1 + count),

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
@@ -21,6 +20,7 @@ from infomax.arrays.relations import Relation, steps
 from infomax.errors import InputError
 from infomax.io.attach import appended, refuse_known
 from infomax.io.blocks import typed
+from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 from infomax.io.refusals import id_unknown
 from infomax.io.sources import NodeTable, Source
@@ -42,7 +42,7 @@ def attach_types(found: Tables, known: Record) -> Record:
     by_name = {".".join(ends): table.source.path for ends, table in edges.items()}
     _refuse_unknown("relation", by_name, [".".join(ends) for ends in known_relations])
     for ends, table in edges.items():
-        if known_relations[ends].to_source.data is not None and table.weight is None:
+        if known_relations[ends].edges.weighted and table.weight is None:
             expected = 'a column "weight", as known edges of this relation have weights'
             raise InputError(str(table.source.path), expected, "none")
     listed = {kind: _listed(kind, one, nodes, edges) for kind, one in types.items()}
@@ -53,12 +53,8 @@ def attach_types(found: Tables, known: Record) -> Record:
     for ends, one in known_relations.items():
         relations.append(_grown(one, edges.get(ends), listed, sizes, dropped))
     places = _new_positions(types, sizes, relations)
-    records = {
-        kind: _with_nodes(one, nodes.get(kind), relations, places.get(kind), dict(dropped))
-        for kind, one in types.items()
-    }
-    main = records.pop(known.kind)
-    return replace(main, kind=known.kind, others=records, relations=tuple(relations))
+    grown = {kind: _with_nodes(one, nodes.get(kind), relations, places.get(kind)) for kind, one in types.items()}
+    return replace(known, nodes=grown, relations=tuple(relations), dropped=dict(dropped), folder=None)
 
 
 def _read_new(source: Source, known: Record) -> NodeTable:
@@ -117,16 +113,16 @@ def _grown(
 ) -> Relation:
     """A relation between grown types, with the edges of a table; an edge in both has the sum of its weights, or 1."""
     ends, shape = known.ends, (sizes[known.source], sizes[known.target])
-    matrix = known.matrix().copy()
+    matrix = known.edges.matrix().copy()
     matrix.resize(shape)
     if table is not None:
         links = (rows_of(table, listed[known.source], listed[known.target]), table.weight)
-        new, left_out = relation_matrix(ends, links, list(shape), not known.symmetric)
+        new, left_out = relation_matrix(ends, links, list(shape), known.directed)
         dropped.update(left_out)
         matrix = sparse.csr_array(matrix + new)
-        if table.weight is None and known.to_source.data is None:
+        if table.weight is None and not known.edges.weighted:
             matrix.data[:] = 1
-    return Relation.of(*ends, matrix)
+    return Relation.of(*ends, matrix, known.directed)
 
 
 def _new_positions(types: Mapping[str, Record], sizes: Mapping[str, int], relations: list[Relation]) -> dict[str, Any]:
@@ -162,9 +158,7 @@ def standing(known: Record, rows: NDArray[np.int64]) -> NDArray[np.float32]:
     return unit(total)
 
 
-def _with_nodes(
-    known: Record, nodes: NodeTable | None, relations: list[Relation], places: Any, dropped: dict[str, int]
-) -> Record:
+def _with_nodes(known: Record, nodes: NodeTable | None, relations: list[Relation], places: Any) -> Nodes:
     """The nodes of a type with its new ones, if any."""
     count = 0 if nodes is None else len(nodes.ids)
     n, table = known.num_nodes + count, known.table
@@ -174,15 +168,9 @@ def _with_nodes(
     elif nodes is not None and count:
         table = table.grown(places if nodes.features is None else nodes.features)
     return replace(
-        known,
-        edges=Adjacency(sparse.csr_array((n, n), dtype=np.float32)),
+        known.own,
         table=table,
         **({} if nodes is None else appended(known, nodes)),
         labels={},
         splits={"new": np.arange(n) >= known.num_nodes},
-        dropped=dropped,
-        kind="",
-        others={},
-        relations=(),
-        folder=None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from infomax.arrays.blocks import BLOCK_BYTES
 from infomax.arrays.relations import Step
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, number_of
+from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 
 Mask = NDArray[np.bool_]
@@ -22,27 +23,23 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """The differences of a later graph of N nodes from an earlier one; of several types, N counts one type.
+    """The differences of a later graph from an earlier one; N counts the nodes of the type that they are seen from.
 
     Shapes:
         before: ``[N]``, the row of each node in the earlier graph; -1 for a new node
-        features: ``[N]``, whether its features are new or other ones
-        senders: ``[N]``, whether it receives from others than before, or by other weights; of one type only
-        matrix: ``[N, N]``, the adjacency of the later graph; None where there are several types of nodes
+        features: by type, ``[N]``, whether a node's features are new or other ones
+        senders: by the step in which nodes of a type receive, ``[N]``, whether a node receives from others than before,
+            or by other weights
     """
 
+    kind: str
     before: NDArray[np.int64]
-    features: Mask
-    senders: Mask
-    matrix: Any
+    features: Mapping[str, Mask]
+    senders: Mapping[Step, Mask]
     gone: int
     """Nodes that are no longer there."""
     edges: int
-    """Edges that came, went, or changed their weight; between all types where there are several."""
-    others: Mapping[str, Mask] = field(default_factory=dict)
-    """The same as ``features``, by type."""
-    steps: Mapping[Step, Mask] = field(default_factory=dict)
-    """The same as ``senders``, by the step in which nodes of a type receive."""
+    """Edges that came, went, or changed their weight, of all relations."""
 
     @classmethod
     def of(cls, earlier: Record, later: Record) -> Changes:
@@ -50,56 +47,36 @@ class Changes:
         for record in (earlier, later):
             if record.groups is not None:
                 raise InputError("update", "one graph", "several", "Embed the new one whole.")
-        if later.kind:
-            return cls._of_types(earlier, later)
-        before, matrix = rows_before(earlier.ids[:], later.ids[:]), later.adjacency
+        before = dict[str, NDArray[np.int64]]()
+        for kind, nodes in later.nodes.items():
+            known = earlier.nodes.get(kind)
+            before[kind] = np.full(nodes.num_nodes, -1) if known is None else rows_before(known.ids[:], nodes.ids[:])
         with ThreadPoolExecutor(1) as pool:
-            features = pool.submit(_changed_features, earlier, later, before)
-            _, senders, count = _changed_edges(earlier.adjacency, matrix, before, before)
-            edges = count if later.directed else count // 2
-            return cls(before, features.result(), senders, matrix, _gone(earlier, before), edges)
-
-    @classmethod
-    def _of_types(cls, earlier: Record, later: Record) -> Changes:
-        """Compare each type and each relation once."""
-        types, before, features = earlier.by_type(), dict[str, NDArray[np.int64]](), dict[str, Mask]()
-        for kind, record in later.by_type().items():
-            new = np.full(record.num_nodes, -1)
-            before[kind] = rows_before(types[kind].ids[:], record.ids[:]) if kind in types else new
-            features[kind] = _changed_features(types.get(kind, record), record, before[kind])
-        known = {one.ends: one for one in earlier.relations}
-        steps, edges = dict[Step, Mask](), 0
-        for one in later.relations:
-            ends, matrix = (before[one.source], before[one.target]), one.matrix()
-            if (old := known.get(one.ends)) is None:
-                sources, targets, count = *(np.ones(len(end), bool) for end in ends), matrix.nnz
-            else:
-                sources, targets, count = _changed_edges(old.matrix(), matrix, *ends)
-            steps |= {Step(one, one.source): sources, Step(one, one.target): targets}  # of one type, the targets
-            edges += count // 2 if one.symmetric else count
+            features = {
+                kind: pool.submit(_changed_features, earlier.nodes.get(kind, nodes), nodes, before[kind])
+                for kind, nodes in later.nodes.items()
+            }
+            senders, edges = _changed_relations(earlier, later, before)
+            changed = {kind: found.result() for kind, found in features.items()}
         own = before[later.kind]
-        return cls(own, features[later.kind], own < 0, None, _gone(earlier, own), edges, features, steps)
+        gone = earlier.num_nodes - int((own >= 0).sum())
+        return cls(later.kind, own, changed, senders, gone, edges)
 
-    def reach(self, passes: int, *, senders_weigh: bool) -> Mask:
-        """The nodes ``[N]`` whose vectors have changed after so many passes of an encoder.
+    def reach(self, paths: Iterable[Sequence[Step]], *, stays: bool, senders_weigh: bool) -> Mask:
+        """The nodes ``[N]`` from which a path leads to changed features, or along changed edges.
 
+        ``stays``: whether what has reached a node on a path is part of what it passes on, as with self-loops.
         ``senders_weigh``: whether the weight of a message depends on the degree of its sender.
         """
-        reached = self.features | self.senders if senders_weigh else self.features.copy()
-        for _ in range(passes):
-            reached[self.matrix[np.flatnonzero(reached)].indices] = True
-            reached |= self.senders
-        return reached
-
-    def reach_along(self, paths: Iterable[Sequence[Step]]) -> Mask:
-        """The nodes ``[N]`` of a type from which a path leads to changed features, or along changed edges."""
-        found = self.features.copy()
+        found = self.features[self.kind].copy()
         for path in paths:
-            reached = self.others[path[-1].sender]
+            reached = self.features[path[-1].sender]
+            if senders_weigh:
+                reached = reached | self.senders[path[-1]]
             for step in reversed(path):
-                receivers = self.steps[step].copy()
+                receivers = self.senders[step].copy()
                 receivers[step.receivers.of(np.flatnonzero(reached))[1]] = True
-                reached = receivers
+                reached = receivers | reached if stays else receivers
             found |= reached
         return found
 
@@ -108,7 +85,7 @@ class Changes:
 
     def __str__(self) -> str:
         new = int((self.before < 0).sum())
-        changed = int((self.features & (self.before >= 0)).sum())
+        changed = int((self.features[self.kind] & (self.before >= 0)).sum())
         return (
             f"{number_of(new, 'new node')}, {self.gone:,} gone; {number_of(self.edges, 'edge')} came, went or changed; "
             f"{number_of(changed, 'node')} with other features"
@@ -126,8 +103,23 @@ def rows_before(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[np.int64]
     return np.fromiter((known.get(str(identifier), -1) for identifier in later.tolist()), np.int64, len(later))
 
 
-def _gone(earlier: Record, before: NDArray[np.int64]) -> int:
-    return earlier.num_nodes - int((before >= 0).sum())
+def _changed_relations(
+    earlier: Record, later: Record, before: Mapping[str, NDArray[np.int64]]
+) -> tuple[dict[Step, Mask], int]:
+    """Who receives otherwise than before in each step, and how many edges differ."""
+    known = {one.ends: one.edges for one in earlier.relations}
+    steps = dict[Step, Mask]()
+    total = 0
+    for one in later.relations:
+        ends = before[one.source], before[one.target]
+        matrix = one.edges.matrix()
+        if (old := known.get(one.ends)) is None:
+            sources, targets, count = np.ones(len(ends[0]), bool), np.ones(len(ends[1]), bool), matrix.nnz
+        else:
+            sources, targets, count = _changed_edges(old.matrix(), matrix, *ends)
+        steps |= {Step(one, one.source): sources, Step(one, one.target): targets}  # of one type, the targets
+        total += count if one.edges.directed else count // 2
+    return steps, total
 
 
 def _changed_edges(
@@ -160,7 +152,7 @@ def _changed_edges(
     return *changed, lost + int(differ.nnz)
 
 
-def _changed_features(earlier: Record, later: Record, before: NDArray[np.int64]) -> Mask:
+def _changed_features(earlier: Nodes, later: Nodes, before: NDArray[np.int64]) -> Mask:
     changed, step = before < 0, max(1, BLOCK_BYTES // (4 * later.num_features))
     for first in range(0, len(before), step):
         rows: Any = np.flatnonzero(before[first : first + step] >= 0) + first

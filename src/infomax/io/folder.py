@@ -22,6 +22,7 @@ from infomax.arrays.sparsity import dense, mostly_zero
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
 from infomax.io.json import to_json
+from infomax.io.nodes import Nodes
 from infomax.io.parquet import arrow_column, need_pyarrow
 from infomax.io.record import Record
 from infomax.version import __version__
@@ -148,7 +149,8 @@ def open_folder(path: Path) -> Record:
     if not layout.is_folder(path):
         found = "no graph.json in it" if path.is_dir() else "nothing of that name"
         raise InputError(str(path), "a graph folder", found, "Make one: infomax prepare EDGES NODES --out FOLDER.")
-    return Record(**layout.map_folder(path))
+    nodes, edges, about = layout.map_folder(path)
+    return Record.of_one_type(Nodes(**nodes), edges, **about)
 
 
 def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.parquet_columns import readable
+from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, shorten
 from infomax.io import parquet, tables
 from infomax.io.attach import as_known, attach, read_like
@@ -22,7 +23,7 @@ from infomax.io.rows import edge_columns, refuse_unwritable, relation_columns, w
 from infomax.io.sources import Source
 from infomax.io.type_tables import read_types
 from infomax.io.typed import Tables, of_sources, of_tables
-from infomax.io.unite import RELATION, check_names, without_made
+from infomax.io.unite import check_names, without_made
 from infomax.io.writing import arrow_edges, arrow_nodes
 
 

@@ -16,6 +16,7 @@ from infomax.arrays.sparsity import stack
 from infomax.arrays.table import Table
 from infomax.errors import InputError, number_of, shorten
 from infomax.io.columns import listed
+from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 
 
@@ -42,8 +43,7 @@ def join(graphs: Mapping[str, Record]) -> Record:
     blocks = sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")
     edges, anew = Adjacency(sparse.csr_array(blocks), one.directed), made(one.feature_names) == "positions"
     features = degree_features(edges.degrees()) if anew else stack([graph.features for graph in graphs.values()])
-    return Record(
-        edges=edges,
+    nodes = Nodes(
         table=Table(features),
         ids=np.array([f"{name}/{node}" for name, graph in graphs.items() for node in graph.ids], dtype=object),
         feature_names=DEGREE_NAMES if anew else one.feature_names,
@@ -56,11 +56,10 @@ def join(graphs: Mapping[str, Record]) -> Record:
         },
         groups=np.repeat(np.arange(len(sizes)), sizes),
         node_names=_names(list(graphs.values())),
-        dropped=dict(dropped),
-        edge_columns=one.edge_columns,
-        table_columns=one.table_columns,
         encoding=one.encoding,
     )
+    about = {"edge_columns": one.edge_columns, "table_columns": one.table_columns}
+    return Record.of_one_type(nodes, edges, dropped=dict(dropped), **about)
 
 
 def _names(graphs: list[Record]) -> NDArray[Any] | None:

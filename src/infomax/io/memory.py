@@ -26,9 +26,8 @@ def training_bytes(graph: Record, dim: int, layers: int = 1, out_dim: int | None
 def features_bytes(graph: Record, each: int = 52) -> int:
     """Estimate the bytes of the features that a training holds; a stored entry of sparse ones takes ``each``."""
     # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
-    table = graph.table
-    own = each * table.statistics.filled if table.sparse else 7 * len(table) * table.shape[1]
-    return own + sum(features_bytes(other, each) for other in graph.others.values())
+    tables = [nodes.table for nodes in graph.nodes.values()]
+    return sum(each * one.statistics.filled if one.sparse else 7 * len(one) * one.shape[1] for one in tables)
 
 
 def gathered_bytes(graph: Record, device: torch.device) -> int:
@@ -37,19 +36,19 @@ def gathered_bytes(graph: Record, device: torch.device) -> int:
 
 
 def edges_bytes(graph: Record, each: int) -> int:
-    """Return the bytes of all edges and self-loops, at so many bytes each."""
-    both_ways = sum(2 * len(relation.to_source.indices) for relation in graph.relations)
-    return each * (graph.edges.nnz + both_ways + _nodes(graph))
+    """Return the bytes of all edges and self-loops, at so many bytes each; between two types messages run both ways."""
+    entries = sum(relation.edges.nnz * (1 if relation.within else 2) for relation in graph.relations)
+    return each * (entries + _nodes(graph))
 
 
 def _nodes(graph: Record) -> int:
     """The number of nodes of all types."""
-    return graph.edges.n + sum(map(_nodes, graph.others.values()))
+    return sum(nodes.num_nodes for nodes in graph.nodes.values())
 
 
 def weights_bytes(graph: Record, dim: int) -> int:
     """Estimate the bytes of weights, gradients, Adam's two moments and the best weights so far."""
-    features = sum(one.table.shape[1] for one in (graph, *graph.others.values()))
+    features = sum(nodes.num_features for nodes in graph.nodes.values())
     return 5 * 4 * (features * dim + 4 * dim * dim)
 
 
@@ -65,9 +64,9 @@ def embedding_bytes(graph: Record, out_dim: int) -> int:
 
 def stored_bytes(graph: Record) -> int:
     """Estimate the peak bytes of reading a graph folder: a few numbers per node, and the rows of a batch."""
-    return 32 * graph.edges.n + 4 * BYTES
+    return 32 * _nodes(graph) + 4 * BYTES
 
 
 def resident_bytes(graph: Record) -> int:
     """Estimate the peak bytes of a graph folder on a GPU, without its features: neighbours, and numbers per node."""
-    return (8 if graph.edges.weighted else 4) * graph.edges.nnz + 40 * graph.edges.n
+    return (8 if graph.weighted else 4) * edges_bytes(graph, 1) + 36 * _nodes(graph)

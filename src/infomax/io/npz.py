@@ -154,14 +154,16 @@ def _read_typed(path: Path, owned: Mapping[str, Arrays], made: Any) -> Record:
 
 def _to_arrays(graph: Record) -> Arrays:
     arrays: Arrays = {}
+    if not graph.types:
+        return _edge_arrays(graph.adjacency, graph.directed) | _node_arrays(graph)
     for relation in graph.relations:
-        of_edges = _edge_arrays(relation.matrix(), not relation.symmetric)
-        if relation.source != relation.target:
+        of_edges = _edge_arrays(relation.edges.matrix(), relation.edges.directed)
+        if not relation.within:
             del of_edges["directed"]
         arrays |= {f"edges/{'.'.join(relation.ends)}/{key}": values for key, values in of_edges.items()}
     for kind in graph.types:
         arrays |= _node_arrays(graph.target(kind), f"nodes/{kind}/")
-    return arrays or _edge_arrays(graph.adjacency, graph.directed) | _node_arrays(graph)
+    return arrays
 
 
 def _edge_arrays(matrix: sparse.csr_array, directed: bool) -> Arrays:

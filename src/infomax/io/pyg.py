@@ -103,7 +103,7 @@ def to_pyg(graph: Record) -> Any:
     for kind, one in graph.by_type().items():
         data[kind].update(_node_tensors(one))
     for relation in graph.relations:
-        data[relation.ends].update(_edge_tensors(relation.matrix()))
+        data[relation.ends].update(_edge_tensors(relation.edges.matrix()))
     return data
 
 

@@ -19,6 +19,7 @@ from infomax.io.attach_types import attach_types
 from infomax.io.columns import MATRICES, TYPES, Columns, listed
 from infomax.io.features import existing
 from infomax.io.many import join
+from infomax.io.nodes import Nodes
 from infomax.io.npz import read_npz
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, NodeTable, Source
@@ -119,7 +120,7 @@ def _read_types(found: Tables, directed: bool | None, attach_to: Record | None, 
 
 def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str) -> Record:
     """A graph that is stored whole; refused where it cannot have the features or the directions that were asked for."""
-    kinds = {made(one.feature_names) for one in (graph, *graph.others.values())}
+    kinds = {made(one.feature_names) for one in graph.nodes.values()}
     if columns.learns and columns.features is not None and columns.made not in kinds - {None}:
         expected = f"tables or GraphML to choose features of, rather than {where}, which holds its own"
         raise InputError("features", expected, listed(columns.features))
@@ -222,16 +223,15 @@ def _source(path: Path, columns: Columns) -> Source:
 
 def with_labels(graph: AnyRecord, names: Sequence[str], where: str) -> AnyRecord:
     """The graph with the labels of these names first, of each type; a name that no type has is refused."""
-    types: list[Record] = [graph, *graph.others.values()]
-    known = list(dict.fromkeys(name for one in types for name in one.labels))
+    known = list(dict.fromkeys(name for nodes in graph.nodes.values() for name in nodes.labels))
     for name in names:
         if name not in known:
             raise InputError(where, f"labels named {shorten(name)}", f"the labels {', '.join(known) or 'none'}")
     if not names:
         return graph
-    others = {kind: _labels_first(one, names) for kind, one in graph.others.items()}
-    return replace(_labels_first(graph, names), others=others)
 
+    def labels_first(_: str, nodes: Nodes) -> Nodes:
+        order = [name for name in (*names, *nodes.labels) if name in nodes.labels]
+        return replace(nodes, labels={name: nodes.labels[name] for name in order})
 
-def _labels_first(one: AnyRecord, names: Sequence[str]) -> AnyRecord:
-    return replace(one, labels={name: one.labels[name] for name in (*names, *one.labels) if name in one.labels})
+    return graph.with_nodes(labels_first)

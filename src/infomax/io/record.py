@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -17,59 +17,99 @@ from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
 from infomax.arrays.encoding import Encoding
 from infomax.arrays.held_out import check_held_out
-from infomax.arrays.made import MADE, made, make, usual
-from infomax.arrays.relations import Relation
+from infomax.arrays.made import MADE, make, usual
+from infomax.arrays.relations import RELATION, Relation
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Features, Table
 from infomax.errors import InputError, number_of, shorten
+from infomax.io.nodes import Nodes
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The arrays of a graph, checked when they are made into one.
+    """The arrays of a graph: nodes of one or several types, and relations, which hold the edges between them.
 
-    A graph of several types of nodes is the nodes of one of them, those of the `others`, and `relations` between them;
-    `target` turns to another type. Its ``edges`` are none.
+    The paper's graph has one type, whose name is empty, and one relation. A graph is seen from one of its types, its
+    ``kind``: ``table``, ``ids``, ``labels`` and all else that belongs to nodes is that of this type, and `target` turns
+    to another one.
 
     Attributes:
-        edges: N nodes. No self-loops (an encoder adds its own), no zero weights, no duplicates.
-        table: ``[N, F]`` float32, dense or sparse.
-        ids: ``[N]``, int64 or str objects, unique, in input order.
-        feature_names: F names.
-        labels: name -> ``[N]`` str objects ("" = unknown; None and NaN become that) or integers (-1 = unknown; NaN
-            among whole numbers becomes that), or ``[N, C]`` 0/1 of uint8.
-        splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named "seen", training sees
-            those nodes and the edges among them, and nothing else.
-        groups: ``[N]`` integers, the graph of each node where there are several; no edge joins two. None: one graph.
+        nodes: by type.
+        relations: no self-loops (an encoder adds its own), no zero weights, no duplicates.
+        kind: the type that it is seen from.
         held_out: ``[2, H]`` rows, the edges that `hold_out_edges` took out. None: there are none.
-        node_names: ``[N]`` str objects to show beside the ids ("" = none). None: nodes have only ids.
     """
 
-    edges: Adjacency
-    table: Table
-    ids: NDArray[Any]
-    feature_names: tuple[str, ...]
-    labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    groups: NDArray[np.int64] | None = None
+    nodes: Mapping[str, Nodes]
+    relations: tuple[Relation, ...]
+    kind: str = ""
     held_out: NDArray[np.int64] | None = None
-    node_names: NDArray[Any] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many edges were left out as ``self_loops``, ``duplicates`` or ``zero_weights`` (rows of the edge table)."""
     edge_columns: tuple[str, str] | None = None
     """The columns used as source and target, where the edge table has no columns of these names."""
     table_columns: Mapping[str, str] = field(default_factory=dict)
     """The columns that were named when its tables were read, by "id", "source" and so on; see `Columns.named`."""
-    encoding: Encoding | None = None
-    """How its features were made of the columns of a table; None: they were numbers, and are as they were."""
-    kind: str = ""
-    """The type of its nodes, where there are several types."""
-    others: Mapping[str, Record] = field(default_factory=dict)
-    """The nodes of the other types, by type."""
-    relations: tuple[Relation, ...] = ()
-    """The edges between nodes of several types."""
     folder: Path | None = None
     """The graph folder whose arrays it maps, where it was opened from one; see `open`."""
+
+    @classmethod
+    def of_one_type(cls, nodes: Nodes, edges: Adjacency, **about: Any) -> Self:
+        """The graph of one type of nodes and one relation; ``about`` are other fields."""
+        return cls({"": nodes}, (Relation("", RELATION, "", edges),), **about)
+
+    @property
+    def own(self) -> Nodes:
+        """The nodes of the type that it is seen from."""
+        return self.nodes[self.kind]
+
+    @property
+    def table(self) -> Table:
+        """The features ``[N, F]``, in memory or mapped."""
+        return self.own.table
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """The ids ``[N]``."""
+        return self.own.ids
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """F names."""
+        return self.own.feature_names
+
+    @property
+    def labels(self) -> Mapping[str, NDArray[Any]]:
+        """By name, ``[N]`` or ``[N, C]``; see `Nodes`."""
+        return self.own.labels
+
+    @property
+    def splits(self) -> Mapping[str, NDArray[np.bool_]]:
+        """By name, ``[N]``; see `Nodes`."""
+        return self.own.splits
+
+    @property
+    def groups(self) -> NDArray[np.int64] | None:
+        """The graph ``[N]`` of each node, where there are several."""
+        return self.own.groups
+
+    @property
+    def node_names(self) -> NDArray[Any] | None:
+        """Names ``[N]`` to show beside the ids."""
+        return self.own.node_names
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How the features were made of the columns of a table."""
+        return self.own.encoding
+
+    @property
+    def edges(self) -> Adjacency:
+        """The edges of a graph that has one type of nodes and one relation."""
+        if len(self.relations) != 1 or not self.relations[0].within:
+            found = f"{len(self.types)} types and {number_of(len(self.relations), 'relation')}"
+            raise InputError("edges", "a graph of one type of nodes and one relation", found)
+        return self.relations[0].edges
 
     @property
     def adjacency(self) -> Any:
@@ -87,29 +127,27 @@ class Record:
     @property
     def num_nodes(self) -> int:
         """N."""
-        return self.edges.n
+        return self.own.num_nodes
 
     @property
     def num_edges(self) -> int:
-        """The number of edges; an undirected edge counts once."""
-        if self.relations:
-            return sum(relation.count for relation in self.relations)
-        return self.edges.nnz if self.directed else self.edges.nnz // 2
+        """The number of edges of all relations; an undirected edge counts once."""
+        return sum(relation.edges.count for relation in self.relations)
 
     @property
     def num_features(self) -> int:
         """F."""
-        return self.table.shape[1]
+        return self.own.num_features
 
     @property
     def directed(self) -> bool:
-        """Whether edges, of several types those within a type, have directions; messages then run to the target."""
-        return self.edges.directed or any(one.source == one.target and not one.symmetric for one in self.relations)
+        """Whether edges within a type have directions; messages then run from source to target."""
+        return any(relation.directed for relation in self.relations)
 
     @property
     def weighted(self) -> bool:
         """Whether any edge has a weight other than 1."""
-        return self.edges.weighted
+        return any(relation.edges.weighted for relation in self.relations)
 
     def called(self, rows: Any) -> NDArray[Any]:
         """What to call some nodes, as text ``[n]``: their names, and the id where there is none."""
@@ -118,30 +156,32 @@ class Record:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The types of nodes, in alphabetical order; empty where there is only one."""
-        return tuple(sorted({self.kind, *self.others})) if self.kind else ()
+        """The types of nodes, in alphabetical order; empty where the only one has no name."""
+        return tuple(sorted(self.nodes)) if self.kind else ()
 
     def target(self, kind: str) -> Self:
         """The same graph, seen from the nodes of another type."""
-        if kind == self.kind:
-            return self
-        if kind not in self.others:
+        if kind not in self.nodes:
             raise InputError("type of nodes", f"one of {', '.join(self.types) or 'no types'}", shorten(kind))
-        here = dataclasses.replace(self, kind="", others={}, relations=(), folder=None)
-        others = {name: record for name, record in self.others.items() if name != kind} | {self.kind: here}
-        fields = {name: getattr(self.others[kind], name) for name in _OF_NODES}
-        return dataclasses.replace(
-            here, **fields, kind=kind, others=others, relations=self.relations, folder=self.folder
-        )
+        return self if kind == self.kind else dataclasses.replace(self, kind=kind)
 
     def by_type(self) -> dict[str, Self]:
         """The same graph, seen from each of its types."""
         return {kind: self.target(kind) for kind in self.types}
 
+    def with_nodes(self, change: Callable[[str, Nodes], Nodes], **fields: Any) -> Self:
+        """The same graph with the nodes of each type changed, and other fields replaced."""
+        nodes = {kind: change(kind, nodes) for kind, nodes in self.nodes.items()}
+        return dataclasses.replace(self, nodes=nodes, **fields)
+
     def scaled(self, scaler: Scaler) -> Self:
         """The same graph with scaled features, those of the other types as well."""
-        others = {kind: record.scaled(scaler.others[kind]) for kind, record in self.others.items()}
-        return dataclasses.replace(self, table=self.table.scaled(scaler), others=others)
+
+        def scale(kind: str, nodes: Nodes) -> Nodes:
+            own = scaler if kind == self.kind else scaler.others[kind]
+            return dataclasses.replace(nodes, table=nodes.table.scaled(own))
+
+        return self.with_nodes(scale)
 
     def replace(
         self, *, adjacency: Any = None, directed: bool | None = None, features: Features | None = None, **fields: Any
@@ -152,77 +192,64 @@ class Record:
             adjacency: ``[N, N]`` CSR, without self-loops, zeros and duplicates; symmetric unless directed.
             directed: whether edges have directions.
             features: ``[N, F]``, dense or CSR.
-            fields: other fields by name, such as ``labels`` and ``splits``.
+            fields: other fields by name; those of nodes, such as ``labels`` and ``splits``, for the type in view.
         """
         if adjacency is not None or directed is not None:
             matrix = self.adjacency if adjacency is None else adjacency
             fields["edges"] = Adjacency(matrix, self.directed if directed is None else directed)
         if features is not None:
             fields |= {"table": Table(features), "encoding": None}
+        if "edges" in fields:
+            fields["relations"] = (dataclasses.replace(self.relations[0], edges=fields.pop("edges")),)
+        of_nodes = {name: fields.pop(name) for name in _OF_NODES & fields.keys()}
+        if of_nodes:
+            fields["nodes"] = {**self.nodes, self.kind: dataclasses.replace(self.own, **of_nodes)}
         return dataclasses.replace(self, **fields)
 
     def part(self, mask: NDArray[np.bool_]) -> Self:
         """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
         rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
-        relations = tuple(relation.part(self.kind, rows) for relation in self.relations)
+        joined = [relation for relation in self.relations if relation.within and relation.source == self.kind]
         use = f"read {len(rows):,} of its nodes"
         remedy = "Make a graph folder of these nodes alone: infomax prepare."
-        require_room(self.table.to_read(len(rows)) + self.edges.to_read(rows), use, remedy)
+        needed = sum(relation.edges.to_read(rows) for relation in joined)
+        require_room(self.table.to_read(len(rows)) + needed, use, remedy)
         held_out = self.held_out
         if held_out is not None:
             held_out = np.searchsorted(rows, held_out[:, mask[held_out].all(axis=0)])
         return dataclasses.replace(
             self,
-            edges=self.edges.part(rows),
-            table=Table(self.table[rows]),
-            ids=self.ids[rows],
-            labels={name: column[rows] for name, column in self.labels.items()},
-            splits={name: column[rows] for name, column in self.splits.items()},
-            groups=None if self.groups is None else self.groups[rows],
+            nodes={**self.nodes, self.kind: self.own.part(rows)},
+            relations=tuple(relation.part(self.kind, rows) for relation in self.relations),
             held_out=held_out,
-            relations=relations,
-            node_names=None if self.node_names is None else self.node_names[rows],
             folder=None,
         )
 
     def seen(self) -> Self:
         """The part of the graph that training may use: the split "seen" of each type, or all where there is none."""
         graph = self
-        for kind in self.types or ("",):
-            graph = graph.target(kind)
-            graph = graph.part(graph.splits["seen"]) if "seen" in graph.splits else graph
+        for kind, nodes in self.nodes.items():
+            if "seen" in nodes.splits:
+                graph = graph.target(kind).part(nodes.splits["seen"])
         return graph.target(self.kind)
 
-    def scaler(self, kind: Scale = "auto") -> Scaler:
+    def scaler(self, scale: Scale = "auto") -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions and encoded
         columns alone.
         """
-        others = {name: record.scaler(kind) for name, record in self.others.items()}
-        encoded = self.encoding is not None and not self.encoding.raw
-        if kind == "auto" and (encoded or made(self.feature_names) == "positions"):
-            kind = "none"
-        return dataclasses.replace(self.table.fit_scaler(kind, self.splits.get("seen")), others=others)
+        others = {kind: nodes.scaler(scale) for kind, nodes in self.nodes.items() if kind != self.kind}
+        return dataclasses.replace(self.own.scaler(scale), others=others)
 
     def by_rows(self) -> Self:
         """The same graph with features that are read row by row, those of the other types as well."""
-        others = {kind: record.by_rows() for kind, record in self.others.items()}
-        return dataclasses.replace(self, table=self.table.by_rows(), others=others)
+        return self.with_nodes(lambda _, nodes: dataclasses.replace(nodes, table=nodes.table.by_rows()))
 
     def loaded(self) -> Self:
         """The same graph with all of its arrays in memory."""
-        require_room(self.table.to_read() + self.edges.to_read(), "read all of it")
-        return dataclasses.replace(
-            self,
-            edges=self.edges.loaded(),
-            table=self.table.loaded(),
-            ids=self.ids[:],
-            labels=dict(self.labels),
-            splits=dict(self.splits),
-            others={kind: record.loaded() for kind, record in self.others.items()},
-            relations=tuple(relation.loaded() for relation in self.relations),
-            node_names=None if self.node_names is None else self.node_names[:],
-            folder=None,
-        )
+        tables = sum(nodes.table.to_read() for nodes in self.nodes.values())
+        require_room(tables + sum(relation.edges.to_read() for relation in self.relations), "read all of it")
+        relations = tuple(relation.loaded() for relation in self.relations)
+        return self.with_nodes(lambda _, nodes: nodes.loaded(), relations=relations, folder=None)
 
     @classmethod
     def from_arrays(
@@ -262,14 +289,9 @@ class Record:
         *,
         directed: bool = False,
         binary: bool = False,
-        ids: ArrayLike | None = None,
-        feature_names: Sequence[str] | None = None,
-        labels: Mapping[str, ArrayLike] | None = None,
-        splits: Mapping[str, ArrayLike] | None = None,
         groups: ArrayLike | None = None,
         held_out: ArrayLike | None = None,
-        node_names: ArrayLike | None = None,
-        encoding: Encoding | None = None,
+        **columns: Any,
     ) -> Self:
         """A graph from a scipy matrix.
 
@@ -278,14 +300,12 @@ class Record:
             features: as in `from_arrays`.
             directed: as in `from_arrays`.
             binary: let every entry count as 1, however often it is listed.
-            ids: ``[N]`` integers or text, unique; None: the numbers from 0.
-            feature_names: F names; None: x0, x1, ...
-            labels: name -> ``[N]`` or ``[N, C]``, as in `Graph`.
-            splits: name -> ``[N]`` bool, as in `Graph`.
             groups: ``[N]`` integers, the graph of each node where there are several.
             held_out: ``[2, H]`` rows, edges that are set aside.
-            node_names: ``[N]`` text, shown beside the ids.
-            encoding: how the features were made of columns, as in `Graph`.
+            columns: of the nodes: ``ids [N]``, integers or text, unique, by default the numbers from 0;
+                ``feature_names``, by default x0, x1, ...; ``labels``, name -> ``[N]`` or ``[N, C]``; ``splits``, name
+                -> ``[N]`` bool; ``node_names [N]``, text that is shown beside the ids; ``encoding``, how the features
+                were made of columns.
         """
         shape: tuple[int, ...] = getattr(adjacency, "shape", ())
         if len(shape) != 2 or shape[0] != shape[1]:
@@ -294,39 +314,24 @@ class Record:
         n = int(shape[0])
         matrix, dropped = checks.clean(adjacency, directed, binary)
         edges = Adjacency(matrix, directed)
-        checked = np.arange(n) if ids is None else checks.check_ids(ids, n)
-        checks.check_sums(matrix, checked.__getitem__)
-        parts = checks.check_columns("splits", splits, n, checks.check_mask)
+        ids = np.arange(n) if columns.get("ids") is None else checks.check_ids(columns["ids"], n)
+        columns["ids"] = ids
+        checks.check_sums(matrix, ids.__getitem__)
         if features is None or isinstance(features, str):
-            if feature_names is not None:
+            if columns.get("feature_names") is not None:
                 raise InputError("feature_names", "features that have these names", "none")
             kind = features or usual(groups is not None)
             if kind not in MADE:
                 raise InputError("features", f"an array, or {' or '.join(MADE)}", shorten(kind))
-            features, feature_names = make(kind, edges, checked, parts.get("seen")), MADE[kind]
-        values = checks.check_features(features, n)
-        if feature_names is None:
-            feature_names = [f"x{column}" for column in range(values.shape[1])]
-        if len(feature_names) != values.shape[1]:
-            raise InputError("feature_names", number_of(values.shape[1], "name"), str(len(feature_names)))
-        if encoding is not None and encoding.feature_names != list(feature_names):
-            raise InputError("encoding", "the features of the graph", f"{len(encoding.feature_names)} others")
-        return cls(
-            edges=edges,
-            table=Table(values),
-            ids=checked,
-            feature_names=tuple(map(str, feature_names)),
-            labels=checks.check_columns("labels", labels, n, checks.check_labels),
-            splits=parts,
-            groups=None if groups is None else checks.check_groups(groups, matrix),
-            held_out=None if held_out is None else check_held_out(held_out, matrix),
-            node_names=None if node_names is None else checks.check_names(node_names, n),
-            dropped=dropped,
-            encoding=encoding,
-        )
+            splits = checks.check_columns("splits", columns.get("splits"), n, checks.check_mask)
+            features = make(kind, edges, ids, splits.get("seen"))
+            columns["feature_names"] = MADE[kind]
+        nodes = Nodes.of(n, features, **columns)
+        if groups is not None:
+            nodes = dataclasses.replace(nodes, groups=checks.check_groups(groups, matrix))
+        held_out_edges = None if held_out is None else check_held_out(held_out, matrix)
+        return cls.of_one_type(nodes, edges, held_out=held_out_edges, dropped=dropped)
 
 
-_OF_NODES = tuple(
-    field.name for field in dataclasses.fields(Record) if field.name not in ("kind", "others", "relations", "folder")
-)
+_OF_NODES = {field.name for field in dataclasses.fields(Nodes)}
 """The fields that belong to the nodes of one type."""

@@ -34,11 +34,11 @@ def edge_columns(graph: Record) -> dict[str, NDArray[Any]]:
 
 def relation_columns(graph: Record) -> dict[tuple[str, str, str], dict[str, NDArray[Any]]]:
     """The columns of the edge table of each relation; with directions within types where any has them."""
-    directed, found = graph.directed, {}
+    found = {}
     for one in graph.relations:
-        matrix = one.matrix() if one.source != one.target or directed else sparse.triu(one.matrix())
-        ids = (graph.target(kind).ids for kind in (one.source, one.target))
-        found[one.ends] = _columns(matrix, *ids)
+        matrix = one.edges.matrix()
+        matrix = matrix if graph.directed or not one.within else sparse.triu(matrix)
+        found[one.ends] = _columns(matrix, graph.nodes[one.source].ids, graph.nodes[one.target].ids)
     return found
 
 

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
 from infomax.arrays import folder as layout
-from infomax.arrays.adjacency import Senders
+from infomax.arrays.adjacency import Adjacency, MappedAdjacency, Senders
 from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.relations import Relation
 from infomax.errors import InputError
 from infomax.io.folder import describe, finish, open_folder, write_arrays, write_senders
 from infomax.io.json import to_json
+from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 from infomax.io.unite import Ends, check_names
 from infomax.version import __version__
@@ -48,10 +51,11 @@ def write_types(graph: Record, folder: Path) -> None:
     """Write the files of a graph of several types into an existing folder."""
     for kind, one in graph.by_type().items():
         (folder / "nodes" / kind).mkdir(parents=True)
-        bare = replace(one, kind="", others={}, relations=())
+        empty = Adjacency(sparse.csr_array((one.num_nodes, one.num_nodes), dtype=np.float32))
+        bare = Record.of_one_type(one.own, empty)
         finish(folder / "nodes" / kind, write_arrays(bare, folder / "nodes" / kind))
     for relation in graph.relations:
-        for side in SIDES[: 1 if relation.symmetric else 2]:
+        for side in SIDES[: 2 if relation.edges.directed else 1]:
             path = place(folder, relation.ends, side)
             path.mkdir(parents=True)
             write_senders(path, getattr(relation, side))
@@ -75,20 +79,22 @@ def finish_types(folder: Path, kinds: Sequence[str], relations: Sequence[Ends]) 
 def open_types(path: Path) -> Record:
     """The graph of a folder of several types, its arrays mapped."""
     about = _read(path)
-    records = {kind: Record(**layout.map_folder(path / "nodes" / kind) | {"folder": None}) for kind in about["types"]}
+    folders = {kind: layout.map_folder(path / "nodes" / kind) for kind in about["types"]}
+    nodes = {kind: Nodes(**fields) for kind, (fields, _, _) in folders.items()}
     described, found = layout.folder_hash(path), []
     for one in about["relations"]:
         ends, sides = (one["source"], one["name"], one["target"]), dict[str, Senders]()
         sizes = {"to_target": (ends[2], ends[0]), "to_source": (ends[0], ends[2])}
         for side, files in one["files"].items():
-            there, (n, width) = place(path, ends, side), (records[kind].num_nodes for kind in sizes[side])
+            there, (n, width) = place(path, ends, side), (nodes[kind].num_nodes for kind in sizes[side])
             entries = int(files[layout.NEIGHBOURS]["shape"][0])
             arrays = layout.map_files(there, files, layout.sides(n, entries))
             check_once(there, files, described, [(arrays, width)])
             sides[side] = Senders(arrays[layout.STARTS], arrays[layout.NEIGHBOURS], arrays.get(layout.WEIGHTS))
-        found.append(Relation(*ends, sides["to_target"], sides.get("to_source", sides["to_target"])))
-    first = min(records)
-    return replace(records.pop(first), kind=first, others=records, relations=tuple(found), folder=path.resolve())
+        edges = MappedAdjacency(sides["to_target"], len(sides) == 2, sides.get("to_source"))
+        found.append(Relation(*ends, edges))
+    first = min(nodes)
+    return Record(nodes, tuple(found), first, **folders[first][2] | {"folder": path.resolve()})
 
 
 def check_graph_folder(path: Path) -> None:

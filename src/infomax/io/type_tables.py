@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.relations import RELATION
 from infomax.errors import InputError
 from infomax.io import tables
 from infomax.io.blocks import FILL_IN, typed
@@ -19,7 +20,7 @@ from infomax.io.refusals import no_edges, refuse_missing_header, refuse_two_kind
 from infomax.io.sources import NodeTable, Source
 from infomax.io.tables import EdgeTable, Listed, find_rows, read_nodes
 from infomax.io.typed import Tables
-from infomax.io.unite import RELATION, Ends, unite
+from infomax.io.unite import Ends, unite
 
 
 def read_types(found: Tables, *, directed: bool) -> Record:
@@ -45,9 +46,7 @@ def read_types(found: Tables, *, directed: bool) -> Record:
     if directed:
         refuse_between(links)
     graph = unite(of_nodes, links, directed=list(links) if directed else (), made=found.columns.made)
-    named = found.columns.named()
-    others = {kind: replace(other, table_columns=named) for kind, other in graph.others.items()}
-    return replace(graph, table_columns=named, others=others)
+    return replace(graph, table_columns=found.columns.named())
 
 
 def refuse_between(relations: Iterable[Ends]) -> None:

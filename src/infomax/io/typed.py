@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, meant, shorten
 from infomax.io import text
 from infomax.io.columns import LABEL, MATRICES, Columns, apart, listed
 from infomax.io.refusals import id_unknown
 from infomax.io.sources import EXTENSIONS, Source
-from infomax.io.unite import RELATION, Ends, check_names
+from infomax.io.unite import Ends, check_names
 
 
 @dataclass(frozen=True)

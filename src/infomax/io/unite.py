@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -15,17 +14,16 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.made import MADE, Kind, made, make
-from infomax.arrays.relations import Relation
+from infomax.arrays.relations import RELATION, Relation
 from infomax.arrays.table import Table
 from infomax.errors import InputError, shorten, within
+from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 
 Ends: TypeAlias = tuple[str, str, str]
 """A relation: the type of its sources, its name, the type of its targets."""
 Links: TypeAlias = tuple[NDArray[Any], NDArray[np.float32] | None]
 """Edges ``[2, E]``, rows of the sources and of the targets, and their weights ``[E]``."""
-RELATION = "to"
-"""The name of a relation that has none."""
 ENTRIES = 1 << 22
 """Entries of the union of all relations that are in memory at a time."""
 
@@ -59,18 +57,16 @@ def unite(
     dropped: Counter[str] = Counter()
     relations = []
     for ends in sorted(edges):
-        matrix, left_out = relation_matrix(
-            ends, edges[ends], [len(nodes[kind]["ids"]) for kind in ends[::2]], ends in directed
-        )
-        relations.append(Relation.of(*ends, matrix))
+        sizes = [len(nodes[kind]["ids"]) for kind in ends[::2]]
+        matrix, left_out = relation_matrix(ends, edges[ends], sizes, ends in directed)
+        relations.append(Relation.of(*ends, matrix, ends in directed))
         dropped.update(left_out)
     columns = {kind: dict(nodes[kind]) for kind in sorted(nodes)}
     bare = [kind for kind in columns if columns[kind].get("features") is None]
-    if bare or any(relation.to_source.data is not None for relation in relations):
+    if bare or any(relation.edges.weighted for relation in relations):
         _make(columns, bare, relations, made or "positions")
-    records = {kind: replace(_nodes(kind, own), dropped=dict(dropped)) for kind, own in columns.items()}
-    first = min(records)
-    return replace(records.pop(first), kind=first, others=records, relations=tuple(relations))
+    checked = {kind: _nodes(kind, own) for kind, own in columns.items()}
+    return Record(checked, tuple(relations), min(checked), dropped=dict(dropped))
 
 
 def relation_matrix(
@@ -85,11 +81,11 @@ def relation_matrix(
         return checks.clean(matrix, directed or not one_type, links[1] is None, loops=not one_type)
 
 
-def _nodes(kind: str, columns: dict[str, Any]) -> Record:
-    """The nodes of one type, without edges."""
-    n = len(columns["ids"])
+def _nodes(kind: str, columns: dict[str, Any]) -> Nodes:
+    """The checked nodes of one type; several types are one graph, so that there are no groups."""
+    columns = {name: values for name, values in columns.items() if name != "groups"}
     with within(f"nodes of type {kind}"):
-        return Record.from_scipy(sparse.csr_array((n, n), dtype=np.float32), **columns)
+        return Nodes.of(len(columns["ids"]), **columns)
 
 
 def without_made(graph: Record) -> dict[str, Record]:
@@ -105,7 +101,7 @@ def without_made(graph: Record) -> dict[str, Record]:
 
 def without_features(graph: Record) -> Record:
     """The graph with no feature at all, as a table of nodes may be written."""
-    return replace(graph, table=Table(np.empty((graph.num_nodes, 0), np.float32)), feature_names=())
+    return graph.replace(table=Table(np.empty((graph.num_nodes, 0), np.float32)), feature_names=())
 
 
 def _make(columns: dict[str, dict[str, Any]], bare: list[str], relations: list[Relation], kind: Kind) -> None:
@@ -163,7 +159,7 @@ def union_rows(relations: Sequence[Relation], sizes: Mapping[str, int]) -> Itera
     dtype = sparse.get_index_dtype(maxval=n)
     for kind, size in sizes.items():
         sides = [(starts[one.target], one.to_source) for one in relations if one.source == kind]
-        sides += [(starts[one.source], one.to_target) for one in relations if one.target == kind and not one.symmetric]
+        sides += [(starts[one.source], one.to_target) for one in relations if one.target == kind and one.edges.directed]
         counts = np.ones(size, np.int64)
         for _, senders in sides:
             counts += np.diff(senders.indptr)

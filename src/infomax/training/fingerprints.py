@@ -31,12 +31,12 @@ def graph_fingerprint(graph: Graph) -> dict[str, str]:
     if graph.table.mapped:
         remedy = "Add them to the tables, and make the folder again: infomax prepare."
         raise InputError("graph", "one that a folder holds", "a graph folder with attached nodes", remedy)
-    of_types = [graph.target(kind) for kind in graph.types] or [graph]
-    told = [*graph.types, *chain.from_iterable(one.ends for one in graph.relations)]
-    names = [np.array(told, object)] if told else []
-    matrices = [relation.matrix() for relation in graph.relations]
+    of_types = [graph.nodes[kind] for kind in sorted(graph.nodes)]
+    names = np.array([*graph.types, *chain.from_iterable(one.ends for one in graph.relations)], object)
+    matrices = [relation.edges.matrix() for relation in graph.relations]
+    tables = [nodes.table.loaded().values for nodes in of_types]
     return {
-        "graph": digest(*(part for one in of_types for part in (one.adjacency, one.features)), *matrices, *names),
+        "graph": digest(*matrices, *tables, names),
         "grouping": digest(graph.groups),
         "list of ids": digest(*(one.ids for one in of_types)),
         "set of seen nodes": digest(*(one.splits.get("seen") for one in of_types)),

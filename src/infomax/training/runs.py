@@ -20,7 +20,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +165,7 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
     if not isinstance(described, dict) or described.get("hash") != contents_hash(path):
         raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", RESTORE)
     graph = Graph.of(read_npz(path)).target(described.get("type", ""))
-    return replace(graph, table_columns=described.get("columns", {}))
+    return graph.replace(table_columns=described.get("columns", {}))
 
 
 def vectors_of_run(folder: Path, graph: Graph | None = None) -> Embeddings | None:

@@ -141,7 +141,7 @@ class Writer:
         self.embedder, self.model = Embedder(recipe, source), recipe.hash
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
-        if recipe.smooth or recipe.encoder.depth > 1 or graph.relations:  # passes before the last are files
+        if recipe.smooth or recipe.encoder.depth > 1 or graph.kind:  # passes before the last are files
             make_folder(source.work)
             for other in set(source.work.parent.glob("?" * len(source.work.name))) - {source.work}:  # of another run
                 shutil.rmtree(other, ignore_errors=True)

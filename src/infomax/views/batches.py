@@ -184,8 +184,8 @@ class HopSource:
 
 def batch_source(graph: Record, rule: Rule, backend: Backend, cap: int | None = None) -> HopSource | PathSource:
     """Where batches of a graph come from, or of one of its types; without a cap all neighbours are taken."""
-    most = max(record.num_nodes for record in (graph, *graph.others.values()))
-    return (PathSource if graph.relations else HopSource).of(graph, rule, backend, cap or max(most, 1))
+    most = max(nodes.num_nodes for nodes in graph.nodes.values())
+    return (PathSource if graph.kind else HopSource).of(graph, rule, backend, cap or max(most, 1))
 
 
 class NextPair:
@@ -241,7 +241,7 @@ class Batches(Views):
         batch, weights = min(whole("batch", batch, 1), n), memory.weights_bytes(graph, d)
         if graph.table.mapped:
             held = memory.resident_bytes(graph) if device.type == "cuda" else memory.stored_bytes(graph)
-            kept = memory.BYTES if graph.relations else 0
+            kept = memory.BYTES if graph.kind else 0
             return held + kept + 4 * batch * (18 * d + 8 * f) + weights
         inputs = 16 * n * d if graph.table.sparse else 16 * batch * f
         held = memory.gathered_bytes(graph, device) + memory.edges_bytes(graph, 24)

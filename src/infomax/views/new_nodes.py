@@ -114,7 +114,7 @@ class Newcomers:
         for name, path in paths_of(self.graph, rule).items():
             kind, (start, rows, shares) = path[-1].sender, reached(tuple(path))
             own_type = kind == self.graph.kind
-            late = rows >= (self.graph if own_type else self.graph.others[kind]).num_nodes
+            late = rows >= self.graph.nodes[kind].num_nodes
             found, at = np.unique(rows[~late], return_inverse=True)
             x = (scaler if own_type else scaler.others[kind]).transform(self._features(kind, found))
             mean = dense(_matrix(start[~late], at, shares[~late], (self.count, len(found))) @ x)
@@ -140,7 +140,7 @@ class Newcomers:
         """The edges of new nodes by which rows receive in a step: the place of each, the sender, and the weight."""
         relation, kind, n = step.relation, self.graph.kind, self.graph.num_nodes
         known, new, weights = self.links.get(Step(relation, kind), _NONE)
-        both = relation.source != relation.target or relation.symmetric
+        both = not relation.directed
         ends = [(n + new, known, weights)] if step.kind == kind else []
         ends += [(known, n + new, weights)] if step.sender == kind and both else []
         receivers, senders, weights = map(np.concatenate, zip(_NONE, *ends, strict=True))
@@ -164,7 +164,7 @@ class Newcomers:
 
     def _features(self, kind: str, rows: NDArray[np.int64]) -> Features:
         """The features ``[n, F]`` of some known nodes of a type; degrees count the new edges."""
-        known = self.graph if kind == self.graph.kind else self.graph.others[kind]
+        known = self.graph.nodes[kind]
         if made(known.feature_names) != "degrees":
             return known.table[rows]
         degrees = np.zeros(len(rows), np.int64)

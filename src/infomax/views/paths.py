@@ -45,7 +45,7 @@ def paths_of(graph: Record, rule: Rule) -> Paths:
 def tables_of(graph: Record, paths: Paths) -> dict[str, Table]:
     """The features of the types at which paths end, and of the type of the graph."""
     ends = sorted({path[-1].sender for path in paths.values()} | {graph.kind})
-    return {kind: graph.target(kind).table for kind in ends}
+    return {kind: graph.nodes[kind].table for kind in ends}
 
 
 class AlongPaths(Protocol):
@@ -90,7 +90,7 @@ class PathView(AllNodes, AlongPaths):
     def of(cls, graph: Record, rule: Rule, place: Place) -> PathView:
         """Build the view of a graph on the device; paths share their factors."""
         backend, paths = Backend.of(place), paths_of(graph, rule)
-        mean = cache(lambda step: mean_over(step.senders, graph.target(step.sender).num_nodes))
+        mean = cache(lambda step: mean_over(step.senders, graph.nodes[step.sender].num_nodes))
         factors = cache(lambda steps: [cast(SparseOperand, operand(one, backend)) for one in merged(map(mean, steps))])
         return cls(
             graph.kind,
@@ -330,7 +330,7 @@ def _room(graph: Record, paths: Paths, widths: Mapping[str, int]) -> dict[str, K
     """Memory for means of the last steps of paths, at most `BYTES`; of long paths first, whose batches need more."""
     room, found = BYTES, dict[Step, KnownRows]()
     for step in (path[-1] for path in sorted(paths.values(), key=len, reverse=True)):
-        n, width = graph.target(step.kind).num_nodes, widths[step.sender]
+        n, width = graph.nodes[step.kind].num_nodes, widths[step.sender]
         if step not in found and 4 * n * width <= room:
             room, found[step] = room - 4 * n * width, KnownRows.none(n, width)
     return {name: found[path[-1]] for name, path in paths.items() if path[-1] in found}

@@ -137,7 +137,7 @@ class BlockView:
 
 def whole_view(graph: Record, rule: Rule, place: Place) -> WholeView | PathView:
     """Build the view of a graph, or of the nodes of one of its types, on the device."""
-    return PathView.of(graph, rule, place) if graph.relations else WholeView.of(graph, rule, place)
+    return PathView.of(graph, rule, place) if graph.kind else WholeView.of(graph, rule, place)
 
 
 class WholeGraph(Views):

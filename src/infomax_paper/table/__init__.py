@@ -6,7 +6,6 @@ FOLDER/table.json, .md, .html      all cells in the folder, beside the paper's f
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -142,7 +141,7 @@ class Cell:
         row, began = METHODS[self.method], time.perf_counter()
         codes, splits = labelled(graph)
         hidden = np.where(splits["test"].reshape(-1, *[1] * (codes.ndim - 1)), -1, codes)
-        output = row.runs[self.dataset](dataclasses.replace(graph, labels={}), hidden, seed, device)
+        output = row.runs[self.dataset](graph.replace(labels={}), hidden, seed, device)
         if row.kind == "predictions":
             test = splits["test"] & known(codes)
             scores = Score.of(output[test][None], codes[test]).values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 
 import numpy as np
@@ -62,7 +61,7 @@ def test_rows_are_the_papers():
 
 
 def test_label_propagation_spreads_to_the_nearer_label_and_no_further_than_its_rounds():
-    ends = dataclasses.replace(path(30), splits={"train": np.isin(np.arange(30), [0, 29])})
+    ends = path(30).replace(splits={"train": np.isin(np.arange(30), [0, 29])})
     codes = np.full(30, -1)
     codes[[0, 29]] = [1, 0]
     assert label_propagation(ends, codes, 0, CPU).tolist() == [1] * 11 + [-1] * 8 + [0] * 11
@@ -78,7 +77,7 @@ def test_label_propagation_is_the_mean_of_neighbours_again_and_again():
         means = [total / max(total.sum(), 1e-9) for total in sums]
         values = [old if known else mean for known, old, mean in zip(train, values, means, strict=True)]
     expected = [int(v.argmax()) if v.any() else -1 for v in values]
-    found = label_propagation(dataclasses.replace(graph, splits={"train": train}), codes, 0, CPU).tolist()
+    found = label_propagation(graph.replace(splits={"train": train}), codes, 0, CPU).tolist()
     assert found == expected
     assert found[-1] == -1  # isolated: no label reaches it
 
@@ -128,7 +127,7 @@ def test_deepwalk_tells_communities_apart_and_follows_its_seed():
 def test_new_nodes_find_their_place_among_the_old():
     graph, codes = communities()
     seen = np.arange(len(codes)) % 5 != 0
-    inductive = dataclasses.replace(graph, splits={**graph.splits, "seen": seen})
+    inductive = graph.replace(splits={**graph.splits, "seen": seen})
     vectors = deepwalk.deepwalk(inductive, codes, 0, CPU, WALK)
     # What was seen is as if the rest were not there; the rest is near its own community's.
     without = inductive.replace(adjacency=sparse.csr_array(graph.adjacency.multiply(np.outer(seen, seen))))

@@ -44,8 +44,8 @@ class MadeFeatures:
         opened = []
         for ends in relations:
             places = [place(folder, ends, side) for side in SIDES]
-            sides = [open_senders(path) for path in places if path.exists()]
-            opened.append(Relation(*ends, sides[0], sides[-1]))
+            first, *others = (open_senders(path) for path in places if path.exists())
+            opened.append(Relation(*ends, MappedAdjacency(first, bool(others), *others)))
         write_entries(self.work / "union", sum(self.sizes.values()), _entries(union_rows(opened, self.sizes)))
         edges = MappedAdjacency(open_senders(self.work / "union"))
         if edges.weighted:

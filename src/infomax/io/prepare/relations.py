@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from infomax.arrays.relations import RELATION
 from infomax.io.prepare.database import Database
 from infomax.io.sources import Source
 from infomax.io.type_tables import unnamed
 from infomax.io.typed import Tables
-from infomax.io.unite import RELATION, Ends
+from infomax.io.unite import Ends
 
 
 def divided(database: Database, tables: Tables, edges: str, source: Source, note: dict[str, Any]) -> dict[Ends, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,16 +41,8 @@ def write_sides(
         keys = _keys(database, kept, row, column, width, weighted=weighted, both_ways=both_ways)
         entries = write_entries(path, n, merge(keys, width, dropped, turned=row == "target"))
         duplicates.append(dropped["duplicates"])
-    if one_type and len(places) == 2 and _same(*places):  # edges that have directions, but all run both ways
-        shutil.rmtree(places[1])
     found = {"entries": entries, "weighted": (places[0] / layout.WEIGHTS).exists()}
     return found | {"self_loops": loops, "duplicates": duplicates[0], "zero_weights": zeros}
-
-
-def _same(first: Path, second: Path) -> bool:
-    """Whether two folders hold the same files."""
-    names = [layout.STARTS, layout.NEIGHBOURS, *([layout.WEIGHTS] if (first / layout.WEIGHTS).exists() else [])]
-    return filecmp.cmpfiles(first, second, names, shallow=False)[0] == names
 
 
 def _keys(
