@@ -22,8 +22,8 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from benchmarks.large import measured
-from infomax.arrays.encoding import Encoding
-from infomax.arrays.survey import Survey
+from infomax.io.encoding.encoding import Encoding
+from infomax.io.encoding.survey import Survey
 
 ROWS = 1 << 17
 

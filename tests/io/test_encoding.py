@@ -24,14 +24,14 @@ from test_faults import put, told
 from test_two_doors import put_table
 
 from infomax import DGI, Graph, read_graph
-from infomax.arrays import cells, survey
-from infomax.arrays.encoding import WIDTH, Column, Encoding
-from infomax.arrays.moments import Moments
 from infomax.arrays.sparsity import dense
-from infomax.arrays.survey import Survey
-from infomax.arrays.words import Words
 from infomax.errors import InputWarning
 from infomax.io import sources
+from infomax.io.encoding import cells, survey
+from infomax.io.encoding.encoding import WIDTH, Column, Encoding
+from infomax.io.encoding.moments import Moments
+from infomax.io.encoding.survey import Survey
+from infomax.io.encoding.words import Words
 from infomax.io.prepare import prepare
 
 polars = pytest.importorskip("polars", reason="frames of polars")
@@ -667,8 +667,8 @@ def test_words_that_were_kept_make_the_same_features(monkeypatch: pytest.MonkeyP
     encoding, _ = looked.finish()
     assert [column.kind for column in encoding.columns] == ["text", "category", "number"]
     expected = [encoding.transform(part).toarray() for part in parts]
-    monkeypatch.setattr("infomax.arrays.encoding.Words", None)
-    monkeypatch.setattr("infomax.arrays.cells.distinct", None)
+    monkeypatch.setattr("infomax.io.encoding.encoding.Words", None)
+    monkeypatch.setattr("infomax.io.encoding.cells.distinct", None)
     for part, features in zip(parts, expected, strict=True):
         np.testing.assert_array_equal(encoding.transform(part, looked.kept).toarray(), features)
     with pytest.raises(TypeError):  # which is not kept

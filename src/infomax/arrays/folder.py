@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.adjacency import MappedAdjacency, Senders
-from infomax.arrays.encoding import Encoding
 from infomax.arrays.hashes import file_hash
 from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.parquet_columns import StoredColumns, StoredIds, StoredRows
@@ -70,7 +69,7 @@ def map_folder(path: Path) -> tuple[dict[str, Any], MappedAdjacency, dict[str, A
         "labels": StoredColumns(path / NODES, LABEL, tuple(about["labels"])),
         "splits": StoredColumns(path / NODES, SPLIT, tuple(about["splits"])),
         "node_names": StoredRows(path / NODES, column=NAME) if NAME in ids.names else None,
-        "encoding": Encoding.from_json(about["encoding"], str(path / ABOUT)) if about.get("encoding") else None,
+        "encoding": about.get("encoding"),  # as JSON
     }
     told = {
         "dropped": about["dropped"],

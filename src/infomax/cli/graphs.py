@@ -16,8 +16,8 @@ from infomax.errors import InputError, number_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from infomax.arrays.encoding import Column
     from infomax.graphs.graph import Graph
+    from infomax.io.encoding.encoding import Column
     from infomax.io.record import Record
 
 datasets = typer.Typer(help="List the data sets that infomax knows, or download one.", invoke_without_command=True)
@@ -107,7 +107,7 @@ def _tell_columns(source: Record) -> None:
         import pyarrow as pa
 
         from infomax.arrays.sparsity import dense
-        from infomax.arrays.survey import Survey
+        from infomax.io.encoding.survey import Survey
 
         survey, block = Survey(source.feature_names, {}, list(source.labels)), dense(source.table[:_MOST_ROWS])
         survey.add(dict(zip(source.feature_names, map(pa.array, block.T), strict=True)), lambda row, name: name)

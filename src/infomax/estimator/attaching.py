@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from infomax.arrays import checks
-from infomax.arrays.cells import UnreadableError
-from infomax.arrays.encoding import Encoding
 from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.relations import Step, steps
@@ -18,6 +16,8 @@ from infomax.errors import InputError, meant, number_of, shorten, within
 from infomax.graphs.graph import Graph
 from infomax.io.attach import NewEdges, attach_near
 from infomax.io.columns import listed
+from infomax.io.encoding.cells import UnreadableError
+from infomax.io.encoding.encoding import Encoding
 from infomax.kernels import Backend
 from infomax.training.embed import Embedder, InMemory
 from infomax.training.own import Recipe

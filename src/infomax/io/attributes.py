@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from infomax.arrays.checks import check_ids
-from infomax.arrays.encoding import EXPECTED
 from infomax.errors import InputError, shorten, within
 from infomax.io.columns import Columns, warn_unused
+from infomax.io.encoding.encoding import EXPECTED
 from infomax.io.record import Record
 from infomax.io.sources import Source
 from infomax.io.tables import read_nodes

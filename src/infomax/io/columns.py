@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from infomax.arrays.cells import MISSING
-from infomax.arrays.encoding import CHOICES, FEATURES, Encoding
 from infomax.arrays.made import Kind, asked
 from infomax.errors import InputError, meant, place, shorten, warn
+from infomax.io.encoding.cells import MISSING
+from infomax.io.encoding.encoding import CHOICES, FEATURES, Encoding
 
 LABEL, SPLIT, GROUPS, NAME = "label:", "split:", "graph:name", "node:name"
 """Columns and attributes of nodes whose names begin so are labels and splits; others name the graph and the node."""

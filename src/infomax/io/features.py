@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.cells import id_note
 from infomax.arrays.checks import MOST_FEATURES, all_finite
 from infomax.arrays.folder import map_array
 from infomax.errors import InputError, place, warn
 from infomax.io.archive import read_arrays
 from infomax.io.columns import listed
+from infomax.io.encoding.cells import id_note
 
 _LOOKED_AT = 10_000
 """Rows that are searched for columns that look like ids."""

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from infomax.arrays import folder as layout
-from infomax.arrays.adjacency import Senders, transposed
+from infomax.arrays.adjacency import MappedAdjacency, Senders, transposed
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.hashes import file_hash
 from infomax.arrays.integrity import check_values, sample_hash
@@ -21,6 +21,7 @@ from infomax.arrays.scaling import Statistics
 from infomax.arrays.sparsity import dense, mostly_zero
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
+from infomax.io.encoding.encoding import Encoding
 from infomax.io.json import to_json
 from infomax.io.nodes import Nodes
 from infomax.io.parquet import arrow_column, need_pyarrow
@@ -149,8 +150,16 @@ def open_folder(path: Path) -> Record:
     if not layout.is_folder(path):
         found = "no graph.json in it" if path.is_dir() else "nothing of that name"
         raise InputError(str(path), "a graph folder", found, "Make one: infomax prepare EDGES NODES --out FOLDER.")
-    nodes, edges, about = layout.map_folder(path)
-    return Record.of_one_type(Nodes(**nodes), edges, **about)
+    nodes, edges, about = map_nodes(path)
+    return Record.of_one_type(nodes, edges, **about)
+
+
+def map_nodes(path: Path) -> tuple[Nodes, MappedAdjacency, dict[str, Any]]:
+    """The nodes in a folder, its edges, and what else it says."""
+    fields, edges, about = layout.map_folder(path)
+    if fields["encoding"] is not None:
+        fields["encoding"] = Encoding.from_json(fields["encoding"], str(path / layout.ABOUT))
+    return Nodes(**fields), edges, about
 
 
 def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:

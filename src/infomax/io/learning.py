@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from infomax.arrays.cells import MISSING
-from infomax.arrays.encoding import EXPECTED
-from infomax.arrays.survey import Fault, Survey, tells_label
 from infomax.errors import InputError, place, shorten, warn
 from infomax.io.columns import Columns, listed, warn_missing
+from infomax.io.encoding.cells import MISSING
+from infomax.io.encoding.encoding import EXPECTED
+from infomax.io.encoding.survey import Fault, Survey, tells_label
 
 Read = TypeVar("Read")
 

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from infomax.arrays import checks
-from infomax.arrays.encoding import Encoding
 from infomax.arrays.made import made
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Table
 from infomax.errors import InputError, number_of
+from infomax.io.encoding.encoding import Encoding
 
 
 @dataclass(frozen=True, eq=False)

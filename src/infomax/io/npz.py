@@ -41,11 +41,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.checks import MOST_FEATURES, check_ends, count_nodes
-from infomax.arrays.encoding import Encoding
 from infomax.arrays.table import Features
 from infomax.errors import InputError, within
 from infomax.io.archive import Arrays, read_arrays, write_arrays
 from infomax.io.atomic import replacing
+from infomax.io.encoding.encoding import Encoding
 from infomax.io.record import Record
 from infomax.io.unite import unite
 

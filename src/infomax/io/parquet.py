@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.cells import LARGEST, is_list
 from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, library, number_of, place
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names, typed
+from infomax.io.encoding.cells import LARGEST, is_list
 
 INDEX = "__index_level_"
 """How pandas names the column of the row numbers of a filtered frame."""

@@ -15,13 +15,13 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
-from infomax.arrays.encoding import Encoding
 from infomax.arrays.held_out import check_held_out
 from infomax.arrays.made import MADE, make, usual
 from infomax.arrays.relations import RELATION, Relation
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Features, Table
 from infomax.errors import InputError, number_of, shorten
+from infomax.io.encoding.encoding import Encoding
 from infomax.io.nodes import Nodes
 
 

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.cells import UnreadableError, is_list
-from infomax.arrays.moments import too_fine
 from infomax.arrays.parquet_columns import readable
-from infomax.arrays.survey import Survey
-from infomax.arrays.words import KeptCells
 from infomax.errors import InputError, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.columns import Columns, EdgeColumns, NodeColumns
+from infomax.io.encoding.cells import UnreadableError, is_list
+from infomax.io.encoding.moments import too_fine
+from infomax.io.encoding.survey import Survey
+from infomax.io.encoding.words import KeptCells
 from infomax.io.features import warn_if_ids
 from infomax.io.learning import CLASSES, learnt, warn_of_classes, warn_of_labels
 

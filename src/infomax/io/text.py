@@ -16,9 +16,9 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.cells import LARGEST
 from infomax.errors import InputError, number_of, place, shorten
 from infomax.io.blocks import Block, NotNumbersError, check_column_names, in_list
+from infomax.io.encoding.cells import LARGEST
 from infomax.io.pieces import opened_packed, pieces
 
 Row: TypeAlias = tuple[int, list[str]]

@@ -21,9 +21,8 @@ from infomax.arrays.adjacency import Adjacency, MappedAdjacency, Senders
 from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.relations import Relation
 from infomax.errors import InputError
-from infomax.io.folder import describe, finish, open_folder, write_arrays, write_senders
+from infomax.io.folder import describe, finish, map_nodes, open_folder, write_arrays, write_senders
 from infomax.io.json import to_json
-from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 from infomax.io.unite import Ends, check_names
 from infomax.version import __version__
@@ -79,8 +78,8 @@ def finish_types(folder: Path, kinds: Sequence[str], relations: Sequence[Ends]) 
 def open_types(path: Path) -> Record:
     """The graph of a folder of several types, its arrays mapped."""
     about = _read(path)
-    folders = {kind: layout.map_folder(path / "nodes" / kind) for kind in about["types"]}
-    nodes = {kind: Nodes(**fields) for kind, (fields, _, _) in folders.items()}
+    folders = {kind: map_nodes(path / "nodes" / kind) for kind in about["types"]}
+    nodes = {kind: one for kind, (one, _, _) in folders.items()}
     described, found = layout.folder_hash(path), []
     for one in about["relations"]:
         ends, sides = (one["source"], one["name"], one["target"]), dict[str, Senders]()

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.encoding import Column
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, meant, shorten
 from infomax.graphs.graph import Graph
+from infomax.io.encoding.encoding import Column
 
 Columns = Mapping[str, NDArray[Any]]
 """Name -> ``[N]``: text objects ("" = unknown), or numbers (NaN = unknown)."""

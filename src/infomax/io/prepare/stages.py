@@ -17,11 +17,11 @@ import numpy as np
 
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency
-from infomax.arrays.cells import MISSING
 from infomax.arrays.checks import check_sums
 from infomax.arrays.made import usual
 from infomax.errors import InputError
 from infomax.io.blocks import NotNumbersError
+from infomax.io.encoding.cells import MISSING
 from infomax.io.folder import finish
 from infomax.io.learning import ColumnsError, read_all
 from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays import cells
-from infomax.arrays.words import KeptCells, Words, hashed
 from infomax.errors import InputError, shorten
+from infomax.io.encoding import cells
+from infomax.io.encoding.words import KeptCells, Words, hashed
 
 WIDTH = 256
 """Columns that the words of a text are hashed into. The inner product of two texts is then off by about 1/16 of their

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.cells import Distinct, offsets, texts, utf8
+from infomax.io.encoding.cells import Distinct, offsets, texts, utf8
 
 _LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(range(128, 256))
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays import cells
-from infomax.arrays.encoding import EXPECTED, FEATURES, FINE, WIDTH, Column, Encoding, lists
-from infomax.arrays.moments import Moments
-from infomax.arrays.words import KeptCells, Words, hashed
 from infomax.errors import shorten
+from infomax.io.encoding import cells
+from infomax.io.encoding.encoding import EXPECTED, FEATURES, FINE, WIDTH, Column, Encoding, lists
+from infomax.io.encoding.moments import Moments
+from infomax.io.encoding.words import KeptCells, Words, hashed
 
 DISTINCT = 100_000
 """Different values that are counted; a column with more of them is no category."""
