@@ -591,6 +591,7 @@ def test_what_cannot_be_a_feature_is_told_with_a_way_out() -> None:
     graph = networkx.path_graph(3)
     networkx.set_node_attributes(graph, {0: object(), 1: object(), 2: object()}, "odd")
     told(['attribute "odd"', "an object of type object", "Name it in ignore"], Graph.from_networkx, graph)
+    networkx.set_node_attributes(graph, 1, "odd")
     told(['Did you mean "odd"?'], Graph.from_networkx, graph, ignore="oddd")
 
 
