@@ -19,7 +19,7 @@ def test_a_file_says_whether_edges_are_directed(tmp_path: Path, monkeypatch: pyt
     assert "2 (directed)" in infomax("info", "e.graphml").out
     both = infomax("info", "e.graphml", "--undirected")
     assert (both.code, both.err, "directed" in both.out) == (0, "", False)
-    refused(infomax("info", "d.npz", "--undirected"), "d.npz", "--undirected", "edges are directed")
+    refused(infomax("info", "d.npz", "--undirected"), "d.npz", "--undirected", "edges that have directions")
 
 
 def test_edge_columns_that_are_not_used_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,7 @@ def train(folder, run, *words, epochs=3):
         (". --labels kind --fan-out 3,2", ["--fan-out is a setting: infomax train ... --set fan-out=VALUE"]),
         (". --labels kind --device abacus", ["device abacus", "Use auto or cpu"]),
         (". --labels kind --device mps", ["device mps: expected auto, cpu, cuda, cuda:1, ..., found none of them."]),
-        ("debian --directed", ["debian", "--directed", "tables", "a graph whose edges run both ways"]),
+        ("debian --directed", ["debian", "--directed", "Only tables", "edges that run both ways"]),
         ("debian --labels kind", ["--labels kind", "section"]),
     ],
     ids=str,

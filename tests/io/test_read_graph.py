@@ -306,7 +306,7 @@ def test_graphml(tmp_path: Path) -> None:
         arrows = directed.adjacency.toarray()
         # The edge of an undirected file runs both ways even where arrows are kept.
         assert (arrows[2, 0], arrows[0, 2]) == ((2, 0) if kind is networkx.DiGraph else (2, 2))
-        with pytest.raises(InputError, match=r"g\.graphml, .*colour"):
+        with pytest.raises(InputError, match=r"g\.graphml: .*colour"):
             read_graph(path, labels="colour")
 
 

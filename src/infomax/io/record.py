@@ -55,7 +55,13 @@ class Record:
 
     @classmethod
     def of_one_type(cls, nodes: Nodes, edges: Adjacency, **about: Any) -> Self:
-        """The graph of one type of nodes and one relation; ``about`` are other fields."""
+        """The graph of one type of nodes and one relation.
+
+        Args:
+            nodes: the nodes.
+            edges: the edges among them.
+            about: other fields, such as ``held_out``.
+        """
         return cls({"": nodes}, (Relation("", RELATION, "", edges),), **about)
 
     @property
@@ -170,7 +176,12 @@ class Record:
         return {kind: self.target(kind) for kind in self.types}
 
     def with_nodes(self, change: Callable[[str, Nodes], Nodes], **fields: Any) -> Self:
-        """The same graph with the nodes of each type changed, and other fields replaced."""
+        """The same graph with the nodes of each type changed.
+
+        Args:
+            change: a function of a type and its nodes that returns other nodes.
+            fields: other fields to replace, by name.
+        """
         nodes = {kind: change(kind, nodes) for kind, nodes in self.nodes.items()}
         return dataclasses.replace(self, nodes=nodes, **fields)
 
