@@ -41,6 +41,25 @@ def test_settings_that_differ_health_and_scores_stand_side_by_side(run, other, t
     refused(infomax("compare", run, tmp_path), "a run folder")
 
 
+def test_tables_are_readable_at_80_columns(run, other, monkeypatch, quick_probe):
+    """No name or number is broken over two lines, and a cluster is said in a few."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for one in (run, other):
+        assert infomax("evaluate", one).code == 0
+    shown = infomax("compare", run, other).out
+    tables = [line for line in shown.splitlines() if line[:1] in "┃│┏┡└"]
+    assert max(map(len, tables)) <= 80
+    names = [line.split("│")[1].strip() for line in tables if line.startswith("│")]
+    for name in ("discriminator_accuracy", "encoder.layers", "Raw features", "Majority class"):
+        assert name in names
+    assert all(names)  # an empty one goes on from the line above
+    heads = [line for line in tables if line.startswith("┃")]
+    assert len(heads) == sum(line.startswith("┏") for line in tables)
+    clusters = [line for line in infomax("cluster", run, "-k", 3).out.splitlines() if line.startswith("│")]
+    assert max(map(len, clusters)) <= 80
+    assert len(clusters) <= 3 * 4 + 4  # of each: set apart by, mostly by each label; and the agreement
+
+
 def test_a_folder_of_runs_has_no_types(run, other, tmp_path):
     for name, one in (("first", run), ("second", other)):
         (tmp_path / name).symlink_to(one)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infomax.errors import InputError
+from infomax.evaluation import splits
 from infomax.evaluation.splits import check_classes, encode_flags, encode_labels, known, random_splits
 
 
@@ -113,3 +114,15 @@ def test_a_quantity_is_no_class(labels, told):
             found = [str(error)]
     assert len(found) == bool(told)
     assert all(told in line and "Group a quantity" in line for line in found)
+
+
+@pytest.mark.parametrize("parts", [("train",), ("train", "validation"), ("train", "test"), ()])
+def test_a_split_that_lacks_a_part_is_not_scored_on(parts):
+    """Its nodes of training would be scored as if they were others."""
+    codes = np.arange(60) % 3
+    own = {part: np.arange(60) % 3 == at for at, part in enumerate(parts)}
+    found, name = splits.splits_for(codes, own)
+    assert (len(found), name) == (10, "mean of 10 random splits 10/10/80 %")
+    assert all(set(split) == set(splits.PARTS) and split["test"].any() for split in found)
+    whole = {part: np.arange(60) % 3 == at for at, part in enumerate(splits.PARTS)}
+    assert splits.splits_for(codes, whole) == ([whole], "the data set's split")

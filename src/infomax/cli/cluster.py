@@ -162,15 +162,15 @@ def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDA
             labels[name] = encode_labels(column)
     rows, told = [], _features(graph, clusters)
     for number, size in enumerate(np.bincount(clusters)):
-        row = [number, f"{size:,}", told[number]]
-        for codes, names in labels.values():
+        said = [f"set apart by {told[number]}"] if told[number] else []
+        for label, (codes, names) in labels.items():
             counts = np.bincount(codes[(clusters == number) & (codes >= 0)], minlength=len(names))
-            row.append(f"{names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)" if counts.any() else "")
+            if counts.any():
+                said.append(f"mostly, by {label}: {names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)")
         if graph.node_names is not None:
-            row.append(_central(graph, embeddings, np.flatnonzero(clusters == number)))
-        rows.append(row)
-    heads = ["cluster", "nodes", "set apart by", *(f"mostly, by {name}" for name in labels)]
-    show.table("Clusters", heads if graph.node_names is None else [*heads, "in its middle"], rows)
+            said.append(f"in its middle: {_central(graph, embeddings, np.flatnonzero(clusters == number))}")
+        rows.append((number, f"{size:,}", "\n".join(said)))
+    show.table("Clusters", ("cluster", "nodes", "what it holds"), rows)
     if labels:
         scores = [(name, agreement(clusters, codes)) for name, (codes, _) in labels.items()]
         cells = [(name, f"{score['nmi']:.3f}", f"{score['ari']:.3f}") for name, score in scores]

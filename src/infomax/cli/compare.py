@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,10 +29,10 @@ def compare(
     began, by_type = time.monotonic(), _by_type(runs)
     of_types: dict[str, Any] = {kind: compare_runs(folders) for kind, folders in by_type.items()}
     for kind, found in of_types.items():
+        heads = ("", *_short(by_type[kind]))
         for section, rows in found.items():
-            cells = [(name, *map(_cell, values)) for name, values in rows.items()]
-            if cells:
-                show.table(f"{kind}: {section}" if kind else section, ("", *map(str, by_type[kind])), cells)
+            for title, values in _titled(section, rows).items():
+                show.table(f"{kind}: {title}" if kind else title, heads, values)
     if not any(found["scores"] for found in of_types.values()):
         show.log.print("No scores: infomax evaluate RUN adds them.")
     show.write_result(json, {"runs": list(map(str, runs)), **of_types.get("", {"types": of_types})}, began)
@@ -51,5 +52,17 @@ def _by_type(folders: list[Path]) -> dict[str, list[Path]]:
     return found
 
 
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+def _short(folders: list[Path]) -> list[str]:
+    """The paths of runs without the folders that all of them are in."""
+    above = os.path.commonpath([folder.absolute().parent for folder in folders])
+    return [str(folder.absolute().relative_to(above)) for folder in folders]
+
+
+def _titled(section: str, rows: dict[str, list[Any]]) -> dict[str, list[tuple[str, ...]]]:
+    """The cells of a section by the title of their table; scores of one evaluation have one, before their method."""
+    tables: dict[str, list[tuple[str, ...]]] = {}
+    for name, values in rows.items():
+        title, _, method = name.rpartition(": ") if section == "scores" else ("", "", name)
+        cells = ("" if one is None else f"{one:.4g}" if isinstance(one, float) else str(one) for one in values)
+        tables.setdefault(f"{section}, {title}" if title else section, []).append((method, *cells))
+    return tables

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.estimator import DGI
+    from infomax.evaluation.results import Row
     from infomax.evaluation.splits import Splits
     from infomax.graphs.graph import Graph
 
@@ -92,75 +93,120 @@ def evaluate(
     the vectors separate edges from random pairs of nodes. A run is scored beside the same encoder untrained
     (Random-Init) and beside its raw features.
     """
-    from infomax.embeddings import Embeddings, StoredEmbeddings
-    from infomax.estimator import DGI
-    from infomax.evaluation.probes import choose_probe
-    from infomax.evaluation.splits import known, splits_for
-    from infomax.io.parts import has_parts
-    from infomax.reports.comparison import advice, compare, majority, vectors_row
-    from infomax.training.card import add_scores
-
     began = time.monotonic()
-    scored: DGI | Embeddings | StoredEmbeddings
-    if has_parts(source):
-        scored = StoredEmbeddings.open(source)
-    else:
-        scored = DGI.load(source) if source.is_dir() else Embeddings.read(source)
+    scored, model = _opened(source)
     asked = bool(labels) or dataset is not None or probe is not None
-    if variants and (edges or not isinstance(scored, DGI)):
+    if variants and (edges or model is None):
         raise InputError("--variants", "a run folder and labels", "--edges" if edges else f"the vectors {source}")
     if edges and asked:
         raise InputError("evaluate", "--edges alone", "--labels, --dataset or --probe beside it")
-    if edges or (isinstance(scored, DGI) and not scored.graph_.labels and not asked and not variants):
-        _evaluate_edges(source, scored, smooth, json, began)
+    if edges or (model is not None and not model.graph_.labels and not asked and not variants):
+        _evaluate_edges(source, model, smooth, json, began)
         return []
+    task = _task(source, scored, labels or [], dataset, id)
+    if model is not None:
+        _warn_of_features(model, task.columns, own=variants or model.preset_.own > 0)
+    probe = probe or ("validated" if task.codes.ndim == 1 else "paper")
+    rows = _rows(source, task, probe, smooth, variants=variants, raw=raw)
+    advised = _show(source, model, task, rows, probe, smooth)
+    if model is not None and not labels and not dataset and (others := [*model.graph_.labels][1:]):
+        advised.append(f"Other labels: {', '.join(others)}. To score one: --labels {others[0]}")
+    for line in advised:
+        show.out.print(line)
+    values = [row.to_dict() for row in rows]
+    found = {"source": str(source), "labels": task.labels, "probe": probe, "split": task.split, "rows": values}
+    show.write_result(json, found | ({"advice": advised} if variants else {}), began)
+    return rows
+
+
+class _Task(NamedTuple):
+    """What is scored, by which labels, on which splits."""
+
+    scored: DGI | Embeddings
+    codes: NDArray[Any]
+    """``[N]``, or ``[N, C]`` where a node may have several labels."""
+    splits: list[Splits]
+    split: str
+    """The name of the splits."""
+    labels: list[str]
+    columns: list[str]
+    """The columns that the labels are in."""
+
+
+def _opened(source: Path) -> tuple[DGI | Embeddings | StoredEmbeddings, DGI | None]:
+    """What a run, a file of vectors or a folder of parts holds; and the model, of a run."""
+    from infomax.embeddings import Embeddings, StoredEmbeddings
+    from infomax.estimator import DGI
+    from infomax.io.parts import has_parts
+
+    if has_parts(source):
+        return StoredEmbeddings.open(source), None
+    if source.is_dir():
+        model = DGI.load(source)
+        return model, model
+    return Embeddings.read(source), None
+
+
+def _task(
+    source: Path,
+    scored: DGI | Embeddings | StoredEmbeddings,
+    labels: list[str],
+    dataset: str | None,
+    id: str | None,
+) -> _Task:
+    """Read the labels, of which a model's graph may have some, and find the splits."""
+    from infomax.embeddings import StoredEmbeddings
+    from infomax.estimator import DGI
+    from infomax.evaluation.splits import splits_for
+
     graph = scored.graph_ if isinstance(scored, DGI) else None
-    named, sources = _sources(labels or [], dataset, graph, id)
+    named, sources = _sources(labels, dataset, graph, id)
     if isinstance(scored, StoredEmbeddings):
         sources = {name: labelled(found) for name, found in sources.items()}
         scored = _read_labelled(scored, sources)
     ids = scored.graph_.ids if isinstance(scored, DGI) else scored.ids
     codes, own = _labels(ids, named, sources, numbered=source.suffix == ".npy")
-    names = list(named)
-    if isinstance(scored, DGI):
-        beside = variants or scored.preset_.own > 0
-        _warn_of_features(scored, [column for _, column in named.values()], own=beside)
-    splits, name = splits_for(codes, own)
-    probe = probe or ("validated" if codes.ndim == 1 else "paper")
+    return _Task(scored, codes, *splits_for(codes, own), list(named), [column for _, column in named.values()])
+
+
+def _rows(source: Path, task: _Task, probe: str, smooth: int | None, *, variants: bool, raw: bool) -> list[Row]:
+    """The scores: of a model beside what it is compared with, of vectors beside the majority class."""
+    from infomax.estimator import DGI
+    from infomax.evaluation.probes import choose_probe
+    from infomax.reports.comparison import compare, majority, vectors_row
+
+    scored, codes, splits, *_ = task
     measure = choose_probe(probe)
     with show.Steps("evaluate", None) as steps:
         if isinstance(scored, DGI):
-            rows = compare(scored, codes, splits, measure, smooth, choose=variants, raw=raw, progress=steps.at)
-        else:
-            begun = time.perf_counter()
-            rows = [vectors_row(str(source), scored.vectors, codes, splits, measure, begun, progress=steps.at)]
-            rows.append(majority(codes, splits))
-    values = [row.to_dict() for row in rows]
-    title = f"{', '.join(names)}: {probe} probe, {name}, {number_of(int(known(codes).sum()), 'labelled node')}"
-    show.scores(title, values)
-    if isinstance(scored, DGI):
-        unit = "accuracy in %" if rows[0].metric == "accuracy" else rows[0].metric
-        add_scores(source, f"{title}, {unit}", {row.method: row.mean for row in rows})
-    told = advice(scored, rows, source, smooth) if isinstance(scored, DGI) else []
-    others = [] if graph is None or labels or dataset else [*graph.labels][1:]
-    if others:
-        told.append(f"Other labels: {', '.join(others)}. To score one: --labels {others[0]}")
-    for line in told:
-        show.out.print(line)
-    found = {"source": str(source), "labels": names, "probe": probe, "split": name, "rows": values}
-    show.write_result(json, found | ({"advice": told} if variants else {}), began)
-    return rows
+            return compare(scored, codes, splits, measure, smooth, choose=variants, raw=raw, progress=steps.at)
+        began = time.perf_counter()
+        row = vectors_row(str(source), scored.vectors, codes, splits, measure, began, progress=steps.at)
+        return [row, majority(codes, splits)]
 
 
-def _evaluate_edges(
-    source: Path, model: DGI | Embeddings | StoredEmbeddings, smooth: int | None, json: Path | None, began: float
-) -> None:
+def _show(source: Path, model: DGI | None, task: _Task, rows: list[Row], probe: str, smooth: int | None) -> list[str]:
+    """Print the scores; of a model, add them to its page and return what they say to a user."""
+    from infomax.evaluation.splits import known
+    from infomax.reports.comparison import advice
+    from infomax.training.card import add_scores
+
+    count = number_of(int(known(task.codes).sum()), "labelled node")
+    title = f"{', '.join(task.labels)}: {probe} probe, {task.split}, {count}"
+    show.scores(title, [row.to_dict() for row in rows])
+    if model is None:
+        return []
+    unit = "accuracy in %" if rows[0].metric == "accuracy" else rows[0].metric
+    add_scores(source, f"{title}, {unit}", {row.method: row.mean for row in rows})
+    return advice(model, rows, source, smooth)
+
+
+def _evaluate_edges(source: Path, model: DGI | None, smooth: int | None, json: Path | None, began: float) -> None:
     """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
-    from infomax.estimator import DGI
     from infomax.reports.comparison import compare_links
     from infomax.training.card import add_scores
 
-    if not isinstance(model, DGI):
+    if model is None:
         raise InputError("--edges", "a run folder, which holds the edges", f"the vectors {source}")
     with show.Steps("evaluate", None) as steps:
         rows, count = compare_links(model, smooth, progress=steps.at)

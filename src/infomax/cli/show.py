@@ -88,7 +88,7 @@ def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]
     for name in columns:
         sheet.add_column(visible(name), overflow="fold")
     for row in rows:
-        sheet.add_row(*(visible(str(cell)) for cell in row))
+        sheet.add_row(*("\n".join(map(visible, str(cell).split("\n"))) for cell in row))
     out.console.print(sheet)
 
 
