@@ -202,3 +202,17 @@ def test_an_update_is_shown_in_one_line():
     for shown in (repr(found), repr(found.changes)):
         assert "\n" not in shown
         assert "2 new nodes, 2 gone" in shown
+
+
+def test_a_graph_folder_with_sparse_features_is_a_later_graph(tmp_path):
+    ends, features = np.arange(59), sparse.csr_array(np.eye(60, dtype=np.float32))
+    yesterday = Graph.from_arrays([ends, ends + 1], features)
+    model = DGI(dim=8, epochs=2).fit(yesterday)
+    before = model.transform(yesterday)
+    features.data[:3] += 1
+    Graph.from_arrays([ends, ends + 1], features.copy()).save(tmp_path / "later.graph")
+    later = Graph.open(tmp_path / "later.graph")
+    assert later.table.sparse
+    assert later.table.by_rows() is later.table
+    found = model.update(later, before)
+    np.testing.assert_allclose(found.embeddings.vectors, model.transform(later).vectors, atol=1e-5)

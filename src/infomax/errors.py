@@ -79,9 +79,9 @@ def in_words(error: Exception) -> str:
     return f"others ({' '.join(str(error).split())})"
 
 
-def other_extension(path: Path, known: Iterable[str]) -> InputError:
+def other_extension(path: Path, known: Iterable[str], remedy: str = "") -> InputError:
     """The error for a file that has none of the known extensions."""
-    return InputError(str(path), f"one of {', '.join(known)}", f"the extension {shorten(path.suffix)}")
+    return InputError(str(path), f"one of {', '.join(known)}", f"the extension {shorten(path.suffix)}", remedy)
 
 
 def number_of(count: int, what: str) -> str:

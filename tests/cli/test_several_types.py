@@ -444,3 +444,21 @@ def test_choices_about_types_are_those_of_the_run(tmp_path):
     assert attached.code == 0, attached.err
     for kind, node in (("user", 77), ("item", 88)):
         assert Embeddings.read(tmp_path / f"new.csv.{kind}.npz").ids.tolist() == [node]
+
+
+def test_info_of_ten_types_fits_on_a_screen(tmp_path):
+    for at in range(10):
+        folders = (tmp_path / "t" / "nodes", tmp_path / "t" / "edges")
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        (folders[0] / f"kind{at}.csv").write_text("id,x,y,z,city\n1,1,2,3,Rome\n2,3,4,5,Oslo\n3,1,7,5,Rome\n")
+        for other in ((at + 1) % 10, (at + 3) % 10):
+            (folders[1] / f"kind{at}.to.kind{other}.csv").write_text("source,target\n1,2\n1,2\n2,3\n")
+    found = infomax("info", str(tmp_path / "t"))
+    assert found.code == 0
+    assert len(found.out.splitlines()) <= 40
+    assert "20 duplicates (--weight count would count them)" in said(found)
+    told = said(infomax("info", str(tmp_path / "t"), "--type", "kind3"))
+    assert "Columns of kind3" in told
+    assert "paths from kind3" in told
+    assert "Columns of kind4" not in told

@@ -146,3 +146,14 @@ def test_new_nodes_keep_their_names(tmp_path: Path) -> None:
 def write_lines(path: Path, *lines: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_of_repeated_edges_add_up_to_those_that_are_known(tmp_path: Path, weighted: bool) -> None:
+    """An edge that is known, and twice in the new table: its weights add up; without weights it counts once."""
+    weights = ({"weight": [2, 1]}, {"weight": [0.5, 0.25, 4]}) if weighted else ({}, {})
+    old = tabled(tmp_path / "old.csv", {"user": [1, 2], "item": [5, 6], **weights[0]})
+    new = tabled(tmp_path / "new.csv", {"user": [1, 1, 3], "item": [5, 5, 6], **weights[1]})
+    grown = read_graph(new, attach_to=read_graph(old, types="user,item"))
+    expected = [[2.75, 0], [0, 1], [0, 4]] if weighted else [[1, 0], [0, 1], [0, 1]]
+    assert relations(grown) == {("user", "to", "item"): expected}

@@ -90,10 +90,10 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
     ),
     "duplicate column": (EDGES, "id,x,x\na,1,2\nb,2,3\n", ["nodes.csv, line 1: ", "each column name once", '"x" 2']),
     "nameless column": (EDGES, ",id,x\n0,a,1\n1,b,2\n", ["nodes.csv, line 1: ", "column 1", "index=False"]),
-    "semicolons": ("source;target\na;b\n", None, ["edges.csv, line 1: ", "commas", "semicolons", "Save it", 'sep=";"']),
+    "semicolons": ("source;target\na;b\n", None, ["edges.csv, line 1: ", "commas", "semicolons", "sep=';'"]),
     "tabs in csv": ("source\ttarget\na\tb\n", None, ["edges.csv, line 1: ", "commas", "tabs", ".tsv"]),
     "semicolons in nodes": (EDGES, "id;x\na;1\nb;2\n", ["nodes.csv, line 1: ", "semicolons"]),
-    "spaces": ("source target\na b\n", None, ["edges.csv: ", "two columns", '"source target"', "commas in .csv"]),
+    "spaces": ("source target\na b\n", None, ["edges.csv, line 1: ", '"source target"', "spaces", "read_csv"]),
     "one end and a weight": ("source,weight\na,1\n", None, ["edges.csv: ", "two columns", '"source", "weight"']),
     "no header, integers": (
         "0,1\n1,2\n",

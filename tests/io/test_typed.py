@@ -537,3 +537,25 @@ def test_a_type_without_a_relation_has_no_paths(tmp_path: Path) -> None:
 def test_tables_in_a_folder_that_has_no_edges_are_told_how_to_be_put(tmp_path: Path) -> None:
     tabled(tmp_path / "customers.csv", {"id": [1], "x": [2]})
     told(["a file edges", "nodes/TYPE.csv"], read_graph, tmp_path)
+
+
+def test_repeated_rows_are_counted_if_asked(tmp_path: Path) -> None:
+    path = tabled(tmp_path / "e.csv", {"user": [1, 1, 2], "item": [5, 5, 5]})
+    graph = read_graph(path, types="user,item", weight="count")
+    assert relations(graph) == {("user", "to", "item"): [[2], [1]]}
+    prepare(path, out=tmp_path / "g.graph", types="user,item", weight="count")
+    same(Graph.open(tmp_path / "g.graph"), graph)
+    one = read_graph(tabled(tmp_path / "one.csv", {"source": [1, 1, 2], "target": [2, 2, 3]}), weight="count")
+    assert one.adjacency.toarray().tolist() == [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
+    grown = read_graph(tabled(tmp_path / "new.csv", {"source": [9, 9, 9], "target": [3, 3, 1]}), attach_to=one)
+    assert grown.adjacency.toarray()[3].tolist() == [1, 0, 2, 0]
+
+
+def test_choices_of_columns_reach_the_rows_of_a_relation_that_become_nodes(tmp_path: Path) -> None:
+    edges = {"author": ["5", "ann", "5"], "paper": [5, 7, 3], "share": ["1/2", "1", "1/3"], "year": [1, 2, 3]}
+    folder = write(tmp_path, **{"edges__author.writes.paper": edges})
+    for chosen in ({"ignore": "share"}, {"columns": {"share": "ignore"}}, {"columns": {"writes.share": "ignore"}}):
+        graph = read_graph(folder, labels="field", edges_as="writes", **chosen)
+        assert graph.target("writes").feature_names == ("year",)
+    graph = read_graph(folder, labels="field", edges_as="writes", columns={"share": "category"})
+    assert "share=1/2" in graph.target("writes").feature_names

@@ -71,9 +71,11 @@ class Table:
 
     def by_rows(self) -> Table:
         """The same, read row by row as if it were on disk: where few rows are needed, the others are not touched."""
+        if self.mapped:
+            return self
         values = self.values
         rows = SparseRows(values.indptr, values.indices, values.data, self.shape[1]) if self.sparse else values
-        return self if self.mapped else MappedTable(rows)
+        return MappedTable(rows)
 
     def to_read(self, count: int | None = None) -> int:
         """The bytes that it takes to have so many rows, or all, in memory; 0 where they are there."""

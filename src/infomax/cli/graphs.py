@@ -14,6 +14,8 @@ from infomax.cli.options import COLUMNS, GROUPS, Directed, GraphArgument, Labels
 from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from infomax.graphs.graph import Graph
@@ -33,6 +35,10 @@ def info(
     directed: Directed = None,
     dim: Annotated[int, typer.Option(metavar="N", help="Width of the vectors, for the memory estimate.", min=1)] = 512,
     check: Annotated[bool, typer.Option("--check", help="Read a graph folder and compare its hashes first.")] = False,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="NAME", help="Of several types of nodes, describe this one. May be repeated."),
+    ] = None,
     *,
     columns: dict[str, Any],
 ) -> None:
@@ -59,10 +65,10 @@ def info(
     else:
         source = open_graph(graph, labels, directed, columns, nodes=nodes)
     if source.types:
-        _show_types(graph, source, trained)
-        for one in source.by_type().values():
-            _tell_columns(one)
+        _show_types(graph, source, trained, kinds or ())
         return
+    if kinds:
+        raise InputError("--type", "a graph of several types of nodes", "one type")
     degree = source.degrees()
     stored, filled = "sparse" if source.table.sparse else "dense", source.table.statistics.filled
     counted = f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} non-zero per node"
@@ -83,7 +89,7 @@ def info(
         "degree: mean, median, highest": f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}",
         "isolated nodes": f"{int((degree == 0).sum()):,}",
         "self-loops dropped": not trained and f"{source.dropped['self_loops']:,}",
-        "duplicate edges dropped": not trained and f"{source.dropped['duplicates']:,}",
+        "duplicate edges dropped": not trained and _duplicates(source),
         "edges of weight 0 dropped": not trained and f"{source.dropped['zero_weights']:,}",
         "labels": ", ".join(classes) or "none",
         "split": ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none",
@@ -122,6 +128,8 @@ def _tell_columns(source: Record) -> None:
 
 _MOST_COLUMNS, _MOST_ROWS = 50, 1 << 17
 """Of a table of numbers more columns are not told, and more rows are not looked at."""
+_MOST_TYPES, _MOST_RELATIONS = 3, 14
+"""Of more types, columns and paths are told when they are asked for; of relations, those with most edges."""
 _HEADINGS = ("column", "kind", "distinct", "missing", "becomes")
 
 
@@ -143,16 +151,26 @@ def _told(column: Column, called: str | None) -> tuple[str, ...]:
     return column.name, column.kind, distinct, f"{column.missing:,}", "; ".join(becomes) or "nothing"
 
 
-def _show_types(title: str, graph: Graph, trained: bool) -> None:
-    """Print the types of nodes of a graph, the relations between them, and the paths from each type."""
+def _duplicates(graph: Record) -> str:
+    """How many rows of edge tables repeat an edge, and what that does."""
+    count = graph.dropped["duplicates"]
+    told = "their weights add up" if graph.weighted else "--weight count would count them"
+    return f"{count:,} ({told})" if count else "0"
+
+
+def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) -> None:
+    """Print the types of nodes of a graph and the relations between them; paths and columns of a few types."""
     from infomax.arrays.made import made
 
     types, rows, lines = graph.by_type(), [], []
+    described = {kind: graph.target(kind) for kind in chosen} or (types if len(types) <= _MOST_TYPES else {})
     for kind, one in types.items():
         degree, labels = one.degrees(), (f"{name} ({_classes(column)})" for name, column in one.labels.items())
         features = made(one.feature_names) or f"{one.num_features:,}"
         isolated = f"{int((degree == 0).sum()):,}"
         rows.append((kind, f"{one.num_nodes:,}", features, ", ".join(labels), f"{degree.mean():.2f}", isolated))
+        if kind not in described:
+            continue
         if one.splits:
             masks = ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in one.splits.items())
             lines.append(f"split of {kind}: {masks}")
@@ -163,10 +181,19 @@ def _show_types(title: str, graph: Graph, trained: bool) -> None:
     show.table(title, ("type", "nodes", "features", "labels", "edges per node", "isolated"), rows)
     arrows = ((one, ">" if one.directed else "─") for one in graph.relations)
     drawn = [(f"{one.source} ─ {one.name} ─{end} {one.target}", f"{one.edges.count:,}") for one, end in arrows]
-    show.table("", ("relation", "edges"), drawn)
-    dropped = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in graph.dropped.items() if count)
-    for line in (*lines, *([] if trained else [f"edges dropped: {dropped or 'none'}"])):
+    most = sorted(graph.relations, key=lambda one: -one.edges.count)[:_MOST_RELATIONS]
+    shown = [row for one, row in zip(graph.relations, drawn, strict=True) if one in most]
+    left = [(f"{len(drawn) - len(shown)} more", "")] if len(shown) < len(drawn) else []
+    show.table("", ("relation", "edges"), [*shown, *left])
+    told = {name: f"{count:,} {name.replace('_', ' ')}" for name, count in graph.dropped.items() if count}
+    if "duplicates" in told:
+        told["duplicates"] = _duplicates(graph).replace(" ", " duplicates ", 1)
+    for line in (*lines, *([] if trained else [f"edges dropped: {', '.join(told.values()) or 'none'}"])):
         show.out.print(line)
+    for one in described.values():
+        _tell_columns(one)
+    if not described:
+        show.out.print("The columns of a type, and the paths from it: --type NAME")
 
 
 @app.command(cls=Grouped)

@@ -85,7 +85,10 @@ COLUMNS = {
     "name": _column(help="The column of the node table that holds names, to show beside ids."),
     "source": _column(help="The column of the edge table where edges begin.  [default: source]"),
     "target": _column(help="The column of the edge table where edges end.  [default: target]"),
-    "weight": _column(help="The column of weights in the edge table.  [default: weight, if there is one]"),
+    "weight": _column(
+        help="The column of weights in the edge table; count: an edge weighs as much as it has rows.  "
+        "[default: weight, if there is one]"
+    ),
     "features": _column(
         many=True,
         metavar="COLUMN|FILE",

@@ -79,7 +79,7 @@ def read_graph(
         id: the column of ids in the node table.
         source: the column of the edge table where edges begin.
         target: the column of the edge table where they end.
-        weight: the column of their weights.
+        weight: the column of their weights; ``"count"``: an edge weighs as much as it has rows.
         groups: the column of the node table that names the graph of each node, where there are several graphs.
         name: the column of the node table (GraphML: the attribute) that holds names, which are shown beside ids.
         types: the types of the nodes where edges begin and where they end, as in ``"user,item"``.

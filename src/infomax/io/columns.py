@@ -16,6 +16,8 @@ from infomax.io.encoding.encoding import CHOICES, FEATURES, Encoding
 
 LABEL, SPLIT, GROUPS, NAME = "label:", "split:", "graph:name", "node:name"
 """Columns and attributes of nodes whose names begin so are labels and splits; others name the graph and the node."""
+COUNT = "count"
+"""In place of a column of weights: every row of an edge table counts, and the weight of an edge is their number."""
 MATRICES = (".npy", ".npz")
 """Files that hold features."""
 TYPES = ("types", "edge_type", "node_type", "edges_as")
@@ -208,7 +210,8 @@ class Columns:
         Without both names, source and target are the first two columns that are left.
         """
         source, target, weight, relation = (
-            self.find(path, names, word) for word in ("source", "target", "weight", "edge_type")
+            None if word == "weight" and self.counts(names) else self.find(path, names, word)
+            for word in ("source", "target", "weight", "edge_type")
         )
         if self.source is None and self.target is None and (source is None or target is None):
             source = target = None
@@ -221,6 +224,10 @@ class Columns:
         if source is None:
             _refuse_row_numbers(path, ends[0], "--source and --target")
         return EdgeColumns(ends[0], ends[1], weight, relation)
+
+    def counts(self, names: Sequence[str]) -> bool:
+        """Whether an edge weighs as much as it has rows: ``weight`` is "count", and no column is called so."""
+        return (self.weight or self.earlier.get("weight")) == COUNT and COUNT not in names
 
     def warn_unused(self, path: Path, names: Sequence[str]) -> None:
         """Name the columns of an edge table that have no effect, unless an earlier graph has decided about them."""

@@ -217,7 +217,8 @@ def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = EXTENSIONS) 
 def _source(path: Path, columns: Columns) -> Source:
     """The table of a file, with one of the extensions of tables."""
     if text.extension(path) not in EXTENSIONS:
-        raise other_extension(path, (*EXTENSIONS, ".npz", ".graphml"))
+        remedy = text.by_pandas(path, sep=None, engine="python")
+        raise other_extension(path, (*EXTENSIONS, ".npz", ".graphml"), remedy)
     return Source([path], columns)
 
 

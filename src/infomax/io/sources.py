@@ -167,6 +167,8 @@ class Source:
                 ends = self._ends(block, source, target)
                 self._same_kinds(block.path, ends[0], source)
                 weights = None if weight is None else block.weight(weight)
+                if self.columns.counts(self.names):
+                    weights = np.ones(len(block.numbers), np.float32)
                 relations = None if relation is None else block.words(relation, {})
                 edges = Edges(first + block.numbers, ends, weights, relations)
             yield edges

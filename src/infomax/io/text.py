@@ -26,8 +26,16 @@ Row: TypeAlias = tuple[int, list[str]]
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 DELIMITERS |= {f"{suffix}.gz": delimiter for suffix, delimiter in DELIMITERS.items()}
 _PIECE = 256
-_UTF8 = "Save the file as UTF-8 (Excel: CSV UTF-8; pandas: read_csv(NAME, encoding=...))."
 _QUOTED = re.compile('"[^"]*("|$)')
+
+
+def by_pandas(path: Path, **how: Any) -> str:
+    """The line of pandas that turns a file of another kind into one that is read."""
+    name = path.name.removesuffix(".gz")
+    said = "".join(f", {word}={value!r}" for word, value in how.items()) + ("" if "decimal" in how else ", dtype=str")
+    target = Path(name).with_suffix(".csv").name
+    new = target if target != name else f"new-{name}"
+    return f'Python: pandas.read_csv("{path.name}"{said}).to_csv("{new}", index=False)'
 
 
 def extension(path: Path) -> str:
@@ -225,19 +233,20 @@ def read_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
     if len(names) == 1:
         _refuse_other_delimiter(path, names[0], delimiter)
     if np.isfinite(numbers(names)).all():
-        remedy = f'Add a first line such as "source{delimiter}target", or "id{delimiter}x{delimiter}y" for nodes.'
+        remedy = f'Add a first line such as "source{delimiter}target", or "id{delimiter}x{delimiter}y" for nodes. '
+        remedy += by_pandas(path, sep=delimiter, names=["source", "target"])
         raise InputError(place(path, 1), "a header line with the names of the columns", "only numbers", remedy)
     check_column_names(place(path, 1), names)
     return names, rows
 
 
 def _refuse_other_delimiter(path: Path, header: str, delimiter: str) -> None:
-    save = "Save it with commas as .csv, or with tabs as .tsv"
     advice = {
         ",": ("commas", "Rename the file to .csv."),
         "\t": ("tabs", "Rename the file to .tsv."),
-        ";": ("semicolons", f'{save} (pandas: read_csv(NAME, sep=";", decimal=",")).'),
-        "|": ("bars", f"{save}."),
+        ";": ("semicolons", by_pandas(path, sep=";", decimal=",")),
+        "|": ("bars", by_pandas(path, sep="|")),
+        " ": ("spaces", by_pandas(path, sep=r"\s+")),
     }
     for other, (name, remedy) in advice.items():
         if other in header:
@@ -253,7 +262,8 @@ def _rows(path: Path) -> Iterator[Row]:
         # A header such as "source, target" shows that the space after a delimiter does not belong to the cell.
         header = file.readline()
         if "\0" in header:
-            raise InputError(place(path, 1), "UTF-8", "NUL characters, as UTF-16 has them", _UTF8)
+            remedy = f"Save the file as UTF-8. {by_pandas(path, sep=delimiter, encoding='utf-16')}"
+            raise InputError(place(path, 1), "UTF-8", "NUL characters, as UTF-16 has them", remedy)
         spaced = f"{delimiter} " in _QUOTED.sub("", header)
         file.seek(0)
         reader = csv.reader(file, delimiter=delimiter, skipinitialspace=spaced, strict=True)
@@ -285,7 +295,11 @@ def opened(path: Path) -> Iterator[TextIO]:
     except OSError as error:
         raise InputError(str(path), "a file that can be read", error.strerror or str(error)) from error
     except UnicodeDecodeError:
-        raise InputError(place(path, _undecodable(path)), "UTF-8", "other bytes", _UTF8) from None
+        sep = DELIMITERS.get(extension(path), ",")
+        with opened_packed(path, "rb") as file:
+            encoding = "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
+        remedy = f"Save the file as UTF-8. {by_pandas(path, sep=sep, encoding=encoding)}"
+        raise InputError(place(path, _undecodable(path)), "UTF-8", "other bytes", remedy) from None
 
 
 def _undecodable(path: Path) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, meant, shorten
 from infomax.io import text
-from infomax.io.columns import LABEL, MATRICES, Columns, apart, listed
+from infomax.io.columns import COUNT, LABEL, MATRICES, Columns, apart, listed
 from infomax.io.refusals import id_unknown
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.unite import Ends, check_names
@@ -124,7 +124,9 @@ def of_sources(
     matrices: Mapping[str, Path] | None = None,
 ) -> Tables:
     """Node tables by type and edge tables by relation; a column that is named need only be in one of them."""
-    _refuse_missing(columns, {kind: source.names for kind, source in nodes.items()}, edges.values())
+    headers = {kind: source.names for kind, source in nodes.items()}
+    headers |= {ends[1]: source.names for ends, source in edges.items() if ends[1] == columns.edges_as}
+    _refuse_missing(columns, headers, edges.values())
     if columns.edges_as and columns.edges_as not in (names := sorted(ends[1] for ends in edges)):
         raise InputError("edges_as", f"a relation of that name ({', '.join(names)})", columns.edges_as)
     of_nodes = dict(nodes)
@@ -205,7 +207,8 @@ def _refuse_missing(columns: Columns, nodes: Mapping[str, list[str]], edges: Ite
         for word in words:
             given = getattr(columns, word) or ()
             for name in apart(given) if isinstance(given, str) else given:
-                if name not in there and not (word == "features" and columns.made):
+                counted = word == "weight" and name == COUNT
+                if name not in there and not counted and not (word == "features" and columns.made):
                     where, remedy = "columns" if word == "kinds" else word, meant(name, sorted(there))
                     expected = f"a column {shorten(name)} in one of the tables"
                     raise InputError(where, expected, f"none in {read}", remedy)

@@ -118,5 +118,5 @@ def _find_files(name: str) -> list[Path]:
         raise InputError(name, f"tables ({', '.join(EXTENSIONS)})" if path.is_dir() else "a file", found)
     for file in files:
         if text.extension(file) not in EXTENSIONS:
-            raise other_extension(file, EXTENSIONS)
+            raise other_extension(file, EXTENSIONS, text.by_pandas(file, sep=None, engine="python"))
     return files
