@@ -427,7 +427,7 @@ def test_columns_that_look_wrong_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
     assert "99 %" in notes["rare"]
     assert "label" in notes["kind_code"]
     assert notes["good"] == ""
-    monkeypatch.setattr(survey, "DISTINCT", 50)
+    monkeypatch.setattr("infomax.io.encoding.column_statistics.DISTINCT", 50)
     found = fitted(
         pa.table({"code": [f"c{row}" for row in range(n)], "pair": [f"c{row // 2}" for row in range(n)]}), step=9
     )
@@ -487,7 +487,7 @@ def test_a_hashed_column_is_told_by_its_most_frequent_word() -> None:
 
 
 def test_a_text_of_too_many_words_has_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "WORDS", 8)
+    monkeypatch.setattr("infomax.io.encoding.column_statistics.WORDS", 8)
     texts = [f"one two three four five six{row}" for row in range(4)]
     assert len(fitted(pa.table({"notes": texts[:3]})).columns[0].learnt["words"]) == WIDTH
     encoding = fitted(pa.table({"notes": texts}), step=1)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from infomax.arrays.made import Kind, asked
 from infomax.errors import InputError, meant, place, shorten, warn
-from infomax.io.encoding.cells import MISSING
 from infomax.io.encoding.encoding import CHOICES, FEATURES, Encoding
+from infomax.io.encoding.keys import keys
 
 LABEL, SPLIT, GROUPS, NAME = "label:", "split:", "graph:name", "node:name"
 """Columns and attributes of nodes whose names begin so are labels and splits; others name the graph and the node."""
@@ -22,8 +22,6 @@ MATRICES = (".npy", ".npz")
 """Files that hold features."""
 TYPES = ("types", "edge_type", "node_type", "edges_as")
 """Choices that make a graph of several types of nodes."""
-
-_KEY = re.compile(r"[\W_](id|ID|Id)$|[a-z](Id|ID)$")
 
 
 class EdgeColumns(NamedTuple):
@@ -153,11 +151,7 @@ class Columns:
 
         They are such as circuit_id and circuitId; of a type ``circuit`` also circuitid and circuit.
         """
-        types = {_plain(kind).rstrip("s") for kind in self.among}
-        if self.features is not None:
-            return []
-        called = ((name, _plain(name).removesuffix("id").removesuffix("key").rstrip("s")) for name in names)
-        return [name for name, word in called if word in types or _KEY.search(name)]
+        return keys(names, self.among) if self.features is None else []
 
     @property
     def made(self) -> Kind | None:
@@ -344,11 +338,6 @@ def apart(word: str) -> list[str]:
     return words if all("." in name for name in words) else [word]
 
 
-def _plain(name: str) -> str:
-    """Letters and digits of a name in lower case."""
-    return re.sub(r"[\W_]", "", name.lower())
-
-
 def _several(names: str | Path | Iterable[str]) -> tuple[str, ...]:
     return (str(names),) if isinstance(names, str | Path) else tuple(map(str, names))
 
@@ -373,12 +362,6 @@ def listed(names: Sequence[str], limit: int = 12) -> str:
     """Some names in quotes, for a message."""
     shown = ", ".join(map(shorten, names[:limit]))
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "none"
-
-
-def warn_missing(where: str, words: Container[str], what: str, remedy: str) -> None:
-    """Name the ids or labels that are words for nothing: NA, NULL and the like."""
-    if found := [word for word in MISSING[1:] if word in words]:
-        warn(f"{where}: {what} {listed(found)}. If it means nothing: {remedy}.")
 
 
 def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> None:

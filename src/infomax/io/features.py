@@ -13,7 +13,6 @@ from scipy import sparse
 from infomax.arrays.checks import MOST_FEATURES, all_finite
 from infomax.arrays.folder import map_array
 from infomax.errors import InputError, place, warn
-from infomax.io.archive import read_arrays
 from infomax.io.columns import listed
 from infomax.io.encoding.cells import id_note
 
@@ -40,23 +39,18 @@ def read_matrix(path: Path) -> Any:
 
 def _read_sparse(path: Path) -> sparse.csr_array:
     """The matrix of a file that `scipy.sparse.save_npz` wrote; nothing is unpickled."""
-    arrays = read_arrays(existing(path))
     try:
-        kind = bytes(arrays["format"].item()).decode() if arrays["format"].dtype.kind == "S" else str(arrays["format"])
-        shape = tuple(arrays["shape"].tolist())
-        if len(shape) != 2 or not 0 < shape[1] <= MOST_FEATURES:
-            raise ValueError(f"shape {list(shape)}, where 1 to {MOST_FEATURES:,} columns are possible")
-        data: Any = arrays["data"]
-        if data.dtype.kind not in "biuf":
-            raise TypeError(f"dtype {data.dtype}")
-        if kind == "coo":
-            ends = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
-            return sparse.csr_array(sparse.coo_array((data, tuple(ends)), shape=shape))
-        made = {"csr": sparse.csr_array, "csc": sparse.csc_array}[kind]
-        matrix = made((data, arrays["indices"], arrays["indptr"]), shape=shape)
-        matrix.check_format(full_check=True)
+        matrix = sparse.load_npz(existing(path))
+        if matrix.ndim != 2 or not 0 < matrix.shape[1] <= MOST_FEATURES:
+            raise ValueError(f"shape {list(matrix.shape)}, where 1 to {MOST_FEATURES:,} columns are possible")
+        if matrix.dtype.kind not in "biuf":
+            raise TypeError(f"dtype {matrix.dtype}")
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
         return sparse.csr_array(matrix)
-    except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file makes numpy and scipy raise almost anything
         expected = "a CSR, CSC or COO matrix of numbers, as scipy.sparse.save_npz writes it"
         raise InputError(str(path), expected, str(error), "An array goes into an .npy file.") from error
 

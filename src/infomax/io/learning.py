@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from infomax.errors import InputError, place, shorten, warn
-from infomax.io.columns import Columns, listed, warn_missing
+from infomax.io.columns import Columns, listed
 from infomax.io.encoding.cells import MISSING
+from infomax.io.encoding.column_statistics import Fault, tells_label
 from infomax.io.encoding.encoding import EXPECTED
-from infomax.io.encoding.survey import Fault, Survey, tells_label
+from infomax.io.encoding.survey import Survey
 
 Read = TypeVar("Read")
 
@@ -83,6 +84,12 @@ def warn_of_labels(path: Path, names: Sequence[str], labels: Sequence[str]) -> N
         remedy = "If so: --column NAME=label, or NAME=ignore (in Python: columns={NAME: 'label'})."
         message = f"{path}: features that by their names may tell a label: {listed(told)}. {remedy}"
         warn(message)
+
+
+def warn_missing(where: str, words: Container[str], what: str, remedy: str) -> None:
+    """Name the ids or labels that are words for nothing: NA, NULL and the like."""
+    if found := [word for word in MISSING[1:] if word in words]:
+        warn(f"{where}: {what} {listed(found)}. If it means nothing: {remedy}.")
 
 
 CLASSES = 10_000

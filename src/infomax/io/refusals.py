@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 from infomax.errors import InputError, place, shorten
-from infomax.io.columns import warn_missing
+from infomax.io.learning import warn_missing
 from infomax.io.sources import FILE, Source
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, meant, shorten
 from infomax.io import text
 from infomax.io.columns import COUNT, LABEL, MATRICES, Columns, apart, listed
+from infomax.io.encoding.keys import plain, spellings
 from infomax.io.refusals import id_unknown
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.unite import Ends, check_names
@@ -277,6 +277,4 @@ def _called(kind: str, header: Sequence[str]) -> str | None:
     """The column that is called as a type is: driver, else driver_id, driverId, driverid or id_driver."""
     if kind in header:
         return kind
-    plain = {name: re.sub("[^a-z0-9]", "", name.lower()) for name in header}
-    word = re.sub("[^a-z0-9]", "", kind.lower())
-    return next((name for own in (f"{word}id", f"id{word}", word) for name in header if plain[name] == own), None)
+    return next((name for own in spellings(kind) for name in header if plain(name) == own), None)

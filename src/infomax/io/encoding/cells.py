@@ -18,7 +18,7 @@ PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
 LARGEST = float(np.finfo(np.float32).max) * (1 + 2.0**-25)
 """Numbers from this on are infinite as float32."""
 READABLE = "text, numbers, booleans, dates, times or lists"
-SPACES = b" \t\n,"
+SPACES = b" ,"
 """What is between words; not in codes and addresses."""
 _LONGEST = 1 + max(map(len, MISSING))
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
