@@ -1,19 +1,32 @@
-# make demo: set up, train on the embedded data set, show what was learnt.  make test: set up, run every check.
+# make demo: set up, train on the embedded data set, show what was learnt.
+# make check: set up, then lint, types and the fast laws, within a minute.  make test: lint, types and all tests but slow ones.
 # make docs: build the site from docs/ into site/.  make notebooks: run the notebooks in docs/ again.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs notebooks check clean
+# One process per core; a file of tests runs in one of them, so that what its tests share is made once.
+WORKERS ?= logical
+PARALLEL := -n $(WORKERS) --maxprocesses 8 --dist loadfile
+
+.PHONY: demo check lint laws test docs notebooks clean
 
 demo: .venv/demo
 	$(BIN)/infomax demo
 
-test: .venv/dev
+check: .venv/dev
+	$(MAKE) -j2 lint laws
+
+lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+
+laws: .venv/dev
+	$(BIN)/pytest tests/laws tests/graphs tests/parts
+
+test: lint
+	$(BIN)/pytest $(PARALLEL)
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

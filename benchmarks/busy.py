@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--busy", type=int, default=3, help="processes that are always busy  [3]")
     options.add_argument("--before", type=Path, metavar="SRC", help="the folder src of an earlier build")
     options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--trainings", type=int, default=len(TRAININGS), help="only the first so many")
     settings = options.parse_args(arguments)
     builds = [("now", settings.threads)]
     if settings.before:
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for turn in range(settings.repeats):
             torch_s = timed([[sys.executable, "-c", "import torch"]], settings.threads)[1]
             found.setdefault(("torch",), []).append(torch_s)
-            for nodes, epochs, dim in TRAININGS:
+            for nodes, epochs, dim in TRAININGS[: settings.trainings]:
                 for build, threads in builds:
                     out = str(Path(folder) / f"{nodes}-{dim}-{build}-{threads}-{turn}")
                     # A build is found by the folder that holds it; env(1) keeps ours for the other processes.

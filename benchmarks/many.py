@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -16,7 +18,7 @@ from infomax.datasets import load_dataset
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
-from infomax.presets import PRESETS
+from infomax.presets import PRESETS, Preset
 from infomax.training.loop import Training
 from infomax.views.propagation import Propagation
 
@@ -26,14 +28,14 @@ PRESET = PRESETS["many-graphs"]
 class Ours:
     """The many-graphs preset, without an end."""
 
-    def __init__(self, graph: Graph, device: torch.device) -> None:
-        model = build(PRESET, graph.num_features, torch.Generator().manual_seed(0)).to(device)
-        backend = Backend.of_training(device, PRESET.work(graph.num_nodes))
+    def __init__(self, graph: Graph, preset: Preset, device: torch.device) -> None:
+        model = build(preset, graph.num_features, torch.Generator().manual_seed(0)).to(device)
+        backend = Backend.of_training(device, preset.work(graph.num_nodes))
         self.training = Training(
             model,
-            PRESET.views(graph, model.encoder.rule, PRESET.corruption, backend),
-            PRESET.objective,
-            lr=PRESET.lr,
+            preset.views(graph, model.encoder.rule, preset.corruption, backend),
+            preset.objective,
+            lr=preset.lr,
             epochs=FOREVER,
             patience=None,
             generator=torch.Generator(device).manual_seed(1),
@@ -49,12 +51,12 @@ class Ours:
 class Plain:
     """The paper's formulas in plain torch: autograd, sparse products, Adam."""
 
-    def __init__(self, graph: Graph, device: torch.device) -> None:
-        self.model = build(PRESET, graph.num_features, torch.Generator().manual_seed(0)).to(device)
+    def __init__(self, graph: Graph, preset: Preset, device: torch.device) -> None:
+        self.model = build(preset, graph.num_features, torch.Generator().manual_seed(0)).to(device)
         parts = [graph.part(graph.groups == group) for group in np.unique(graph.groups)]
         self.matrices = [Propagation.of(part, "mean", device).operand.matrix for part in parts]
         self.features = [torch.from_numpy(np.asarray(part.features)).to(device) for part in parts]
-        self.optimiser = torch.optim.Adam(self.model.parameters(), lr=PRESET.lr)
+        self.optimiser = torch.optim.Adam(self.model.parameters(), lr=preset.lr)
 
     def train(self, count: int) -> float:
         """Train ``count`` steps; returns the mean loss of the last epoch."""
@@ -93,16 +95,20 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure, print the table, write the JSON."""
     options = parser(__doc__)
     options.add_argument("--repeats", type=int, default=5, help="rounds; each gives every contender one turn")
-    options.add_argument("--epochs", type=int, default=4, help="epochs of 20 steps in a turn")
+    options.add_argument("--epochs", type=int, default=4, help="epochs, of a step per graph, in a turn")
+    options.add_argument("--graphs", type=int, help="only so many of PPI's training graphs")
+    options.add_argument("--dim", type=int, default=PRESET.dim)
     settings = options.parse_args(arguments)
     torch.set_num_threads(settings.threads)
     torch.set_float32_matmul_precision("high")  # as our training loop does on a GPU
-    graph = load_dataset("ppi").seen()
+    graph, preset = load_dataset("ppi").seen(), dataclasses.replace(PRESET, dim=settings.dim)
+    if settings.graphs is not None:
+        graph = graph.part(np.isin(graph.groups, np.unique(graph.groups)[: settings.graphs]))
     graph = graph.replace(features=Scaler.fit(graph.features, PRESET.scale).transform(graph.features))
     device = torch.device(settings.device)
-    contenders = {"ours": Ours(graph, device), "plain torch": Plain(graph, device)}
+    contenders = {"ours": Ours(graph, preset, device), "plain torch": Plain(graph, preset, device)}
     rows = race(contenders, settings.repeats, settings.epochs * contenders["ours"].training.views.steps)
-    report(settings, "A step on many graphs: ppi, d = 512", rows, COLUMNS)
+    report(settings, f"A step on many graphs: ppi, d = {settings.dim}", rows, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from typing import Any
 from unittest import mock
 
 import torch
@@ -80,10 +81,13 @@ class OurPatchesInFull(OurPatches):
 
 
 class _Stretch:
-    """The regime of a patch problem, with a given number of steps per epoch."""
+    """The regime of a patch problem, with a given number of steps per epoch; all else is the regime's own."""
 
     def __init__(self, problem: PatchProblem, steps: int) -> None:
-        self.problem, self.pair, self.uniform, self.steps = problem, problem.views.pair, problem.views.uniform, steps
+        self.problem, self.steps = problem, steps
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.problem.views, name)
 
     def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
         return self.problem.batches(self.steps, generator)

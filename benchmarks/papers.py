@@ -1,6 +1,6 @@
 """The shape of ogbn-papers100M on one GPU: from a graph folder on disk to weights, and to vectors on disk.
 
-    python -m benchmarks.papers --folder FOLDER [--nodes 111e6 --degree 29]
+    python -m benchmarks.papers --folder FOLDER [--nodes 111e6 --degree 29 --device cuda]
 
 The graph is generated on the GPU: random edges, of which one end in two prefers nodes with low numbers (so there are
 hubs), and features of 128 numbers around one of 50 centres, in half precision. A graph of this shape takes 43 GB on
@@ -28,24 +28,29 @@ FEATURES, CENTRES, RANGES = 128, 50, 64
 ROWS = 1 << 20
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     """Generate the folder if there is none, then train and embed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--nodes", type=float, default=111e6)
     parser.add_argument("--degree", type=float, default=28.8, help="Mean number of neighbours.")
     parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
+    parser.add_argument("--steps", type=int, help="Steps of the trainings; default: the preset's.")
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_args(words)
+    width = ["--dim", options.dim, "--device", options.device]
+    if options.steps is not None:
+        width += ["--steps", options.steps]
     graph, run, vectors = (options.folder / name for name in ("papers.graph", "run", "vectors"))
     began = time.perf_counter()
     if not (graph / layout.ABOUT).exists():
-        generate(graph, int(options.nodes), int(options.nodes * options.degree / 2))
+        generate(graph, int(options.nodes), int(options.nodes * options.degree / 2), options.device)
     print(f"generated in {time.perf_counter() - began:.0f} s, {_bytes(graph) / 1e9:.1f} GB", flush=True)
     stages = {
-        "train": ["train", graph, "--out", run, "--dim", options.dim],
+        "train": ["train", graph, "--out", run, *width],
         "embed": ["embed", run, "--out", f"{vectors}/", "--half"],
-        "train, files in memory": ["train", graph, "--out", options.folder / "again", "--dim", options.dim],
+        "train, files in memory": ["train", graph, "--out", options.folder / "again", *width],
     }
     rows = []
     for name, command in stages.items():
@@ -63,21 +68,21 @@ def main() -> None:
         options.json.write_text(json.dumps({"nodes": int(options.nodes), "rows": rows}, indent=2) + "\n")
 
 
-def generate(folder: Path, n: int, edges: int, seed: int = 0) -> None:
+def generate(folder: Path, n: int, edges: int, device: str = "cuda", seed: int = 0) -> None:
     """Write a graph folder of n nodes; duplicate edges and self-loops are dropped."""
     import pyarrow as pa
     from pyarrow import parquet
 
     folder.mkdir(parents=True)
-    gpu = torch.device("cuda")
-    generator = torch.Generator(gpu).manual_seed(seed)
-    source = torch.randint(n, (edges,), generator=generator, device=gpu, dtype=torch.int32)
+    place = torch.device(device)
+    generator = torch.Generator(place).manual_seed(seed)
+    source = torch.randint(n, (edges,), generator=generator, device=place, dtype=torch.int32)
     target = torch.empty_like(source)
     for part, fro in zip(target.split(ROWS << 4), source.split(ROWS << 4), strict=True):
-        drawn = torch.rand(len(part), generator=generator, device=gpu, dtype=torch.float64)
-        hub = torch.rand(len(part), generator=generator, device=gpu) < 0.5
+        drawn = torch.rand(len(part), generator=generator, device=place, dtype=torch.float64)
+        hub = torch.rand(len(part), generator=generator, device=place) < 0.5
         other = (torch.where(hub, drawn**2, drawn) * n).long().clamp_(max=n - 1)
-        near = torch.rand(len(part), generator=generator, device=gpu) < 0.5  # of the same centre
+        near = torch.rand(len(part), generator=generator, device=place) < 0.5  # of the same centre
         part.copy_(torch.where(near, (other - other % CENTRES + fro % CENTRES).clamp_(max=n - 1), other))
     entries = 0
     with (
@@ -97,16 +102,16 @@ def generate(folder: Path, n: int, edges: int, seed: int = 0) -> None:
             starts.append((entries + counts.cumsum(0)).cpu().numpy())
             entries += len(key)
     del source, target
-    total = squares = torch.zeros(FEATURES, dtype=torch.float64, device=gpu)
-    centres = torch.randn(CENTRES, FEATURES, generator=generator, device=gpu)
+    total = squares = torch.zeros(FEATURES, dtype=torch.float64, device=place)
+    centres = torch.randn(CENTRES, FEATURES, generator=generator, device=place)
     schema = pa.schema([("id", pa.int64())])
     with (
         ArrayWriter(folder / layout.FEATURES, np.float16, FEATURES) as writer,
         parquet.ParquetWriter(folder / layout.NODES, schema, use_dictionary=False) as ids,
     ):
         for first in range(0, n, ROWS):
-            rows = torch.arange(first, min(first + ROWS, n), device=gpu)
-            x = centres[rows % CENTRES] + 2 * torch.randn(len(rows), FEATURES, generator=generator, device=gpu)
+            rows = torch.arange(first, min(first + ROWS, n), device=place)
+            x = centres[rows % CENTRES] + 2 * torch.randn(len(rows), FEATURES, generator=generator, device=place)
             x = x.half()
             total, squares = total + x.double().sum(0), squares + x.double().square().sum(0)
             writer.append(x.cpu().numpy())
@@ -121,10 +126,12 @@ def generate(folder: Path, n: int, edges: int, seed: int = 0) -> None:
         "labels": [],
         "splits": [],
         "edge_columns": None,
+        "table_columns": {},
     }
     about |= {"feature_names": [f"x{column}" for column in range(FEATURES)], "statistics": known.to_json()}
     finish(folder, about | {"dropped": {"self_loops": 0, "duplicates": edges - entries // 2, "zero_weights": 0}})
-    torch.cuda.empty_cache()
+    if device == "cuda":
+        torch.cuda.empty_cache()
 
 
 def _forget(folder: Path) -> None:

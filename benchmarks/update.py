@@ -31,7 +31,8 @@ def make(folder: Path, n: int, later: str, *, stored: bool) -> None:
     model = DGI(DIM, epochs=0, preset="batches" if stored else "whole-graph").fit(first)
     model.save(folder / "run")
     model.transform(model.graph_).save(folder / "vectors.parquet")
-    ends[:, :CHANGED] = draws.integers(0, n, (2, CHANGED))
+    changed = min(CHANGED, n // 10)
+    ends[:, :changed] = draws.integers(0, n, (2, changed))
     Graph.from_arrays(ends, features).save(folder / later)
 
 

@@ -1,4 +1,6 @@
-"""Is a classifier of yesterday's vectors of use today? python -m recipes.align prints the table of docs/new-nodes.md.
+"""Is a classifier of yesterday's vectors of use today? python recipes/align.py prints the table of docs/new-nodes.md.
+
+    python recipes/align.py [cora] [--runs 3] [--dim 512]
 
 Yesterday's graph lacks 5 % of today's edges. A logistic regression (C = 1, on vectors whose mean absolute entry is 1)
 is fitted to yesterday's vectors of the training nodes and scored on today's vectors of the test nodes; the mean and the
@@ -7,27 +9,32 @@ standard deviation are over encoders.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
-import sys
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from infomax import DGI, load_dataset
 
-RUNS, SHARE = 3, 0.05
+SHARE = 0.05
 
 
-def main(name: str = "cora") -> None:
+def main() -> None:
     """Train, update, train on, train anew, and print the accuracies in %."""
-    today = load_dataset(name)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", nargs="?", default="cora")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--dim", type=int, default=512)
+    options = parser.parse_args()
+    today = load_dataset(options.dataset)
     yesterday = dataclasses.replace(today.hold_out_edges(SHARE), held_out=None)
     labels, (train, test) = next(iter(today.labels.values())), (today.splits["train"], today.splits["test"])
     scores: dict[str, list[float]] = {}
-    for seed in range(RUNS):
-        model = DGI(512, seed=seed).fit(yesterday)
+    for seed in range(options.runs):
+        model = DGI(options.dim, seed=seed).fit(yesterday)
         before = model.transform(yesterday)
-        anew = DGI(512, seed=seed + 10).fit(today).transform(today)
+        anew = DGI(options.dim, seed=seed + 10).fit(today).transform(today)
         found = {
             "yesterday's vectors": before,
             "update": model.update(today, before).embeddings,
@@ -46,4 +53,4 @@ def main(name: str = "cora") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 
 from infomax.datasets import load_dataset
+from infomax.evaluation.probes import Score
+from infomax.evaluation.splits import known
 from infomax.reports.comparison import labelled
 from infomax_paper.baselines import BASELINES, gcn
-from infomax_paper.table import score_predictions
 
 ROWS = {"two-layer DGI encoder": lambda name: BASELINES["GCN"].runs[name], "Kipf and Welling": lambda name: gcn.gcn}
 
@@ -40,8 +41,9 @@ def main() -> None:
             runs = found[f"{name}, {row}"] = []
             for seed in range(options.runs):
                 predicted = method(name)(blind, hidden, seed, torch.device(options.device))
-                parts = {part: {"test": splits[part]} for part in ("test", "validation")}
-                runs.append({part: 100 * score_predictions(predicted, codes, s)[0] for part, s in parts.items()})
+                rows = {part: splits[part] & known(codes) for part in ("test", "validation")}
+                scores = {part: Score.of(predicted[these][None], codes[these]) for part, these in rows.items()}
+                runs.append({part: 100 * score.value for part, score in scores.items()})
                 if options.out:
                     options.out.write_text(json.dumps(found))
             columns = {part: np.array([run[part] for run in runs]) for part in runs[0]}

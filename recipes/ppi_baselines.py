@@ -31,7 +31,6 @@ from infomax.evaluation.metrics import micro_f1
 from infomax.evaluation.probes import paper_probe
 from infomax.graphs.graph import Graph
 from infomax_paper.baselines import average_pooling, fastgcn, graphsage
-from infomax_paper.baselines.shared import rescaled
 
 Scores = dict[str, float]
 PARTS = ("validation", "test")
@@ -41,7 +40,7 @@ PARTS = ("validation", "test")
 # weight by at most its learning rate per step, which makes 0.0035 and 0.00035 in total.
 GRAPHSAGE = [graphsage.SETTINGS, graphsage.Settings(steps=17_541, lr=2e-6)]
 CANDIDATES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
-    "Raw features": (lambda graph, *_: rescaled(graph, "columns").features, [None]),
+    "Raw features": (lambda graph, *_: graph.scaled(graph.scaler("columns")).features, [None]),
     **{name: (run, GRAPHSAGE) for name, run in graphsage.ROWS.items()},
     "FastGCN": (fastgcn.fastgcn, [fastgcn.REDDIT, fastgcn.PPI]),
     "Avg. pooling": (

@@ -15,13 +15,12 @@ import numpy as np
 import torch
 
 from infomax.datasets import load_dataset
-from infomax.evaluation.probes import paper_probe
-from infomax.evaluation.splits import Splits
+from infomax.evaluation.probes import Score, paper_probe
+from infomax.evaluation.splits import Splits, known
 from infomax.reports.comparison import labelled
 from infomax_paper.baselines.deepwalk import deepwalk
 from infomax_paper.baselines.label_propagation import label_propagation
 from infomax_paper.printed import PAPER
-from infomax_paper.table import score_predictions
 
 
 def draw(codes: np.ndarray, rng: np.random.Generator) -> Splits:
@@ -47,7 +46,8 @@ def main() -> None:
         found: dict[str, list[float]] = {"LP": [], "DeepWalk": []}
         for splits in (public, *(draw(codes, rng) for _ in range(options.splits))):
             predicted = label_propagation(graph.replace(splits=splits), codes, 0, device)
-            found["LP"].append(100 * score_predictions(predicted, codes, splits)[0])
+            test = splits["test"] & known(codes)
+            found["LP"].append(100 * Score.of(predicted[test][None], codes[test]).value)
             found["DeepWalk"].append(100 * paper_probe(vectors, codes, splits, device=device).value)
         for method, (ours, *others) in found.items():
             spread = f"{np.mean(others):.1f} +- {np.std(others, ddof=1):.1f}"

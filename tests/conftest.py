@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 
+if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 0)):  # they share the cores; read when torch is imported
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import pytest
 import torch
 from sample_graphs import random_graph

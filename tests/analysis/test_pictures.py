@@ -139,6 +139,7 @@ def test_colours_stay_apart_for_every_eye():
         assert gaps.min() > least
 
 
+@pytest.mark.slow
 def test_umap_keeps_clusters_apart_and_its_seed():
     pytest.importorskip("umap", reason="needs the extra umap")
     groups = np.repeat([0, 1, 2], 40)

@@ -204,6 +204,7 @@ def start(place: Path, options: list[object], hold: str, command: list[object]) 
     return subprocess.Popen(list(map(str, run)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+@pytest.mark.slow
 def test_killed_then_interrupted_then_resumed_ends_in_the_same_bytes(folder, outcomes, tmp_path):
     run, command = tmp_path / "run", words(folder, tmp_path / "run", "--resume")
     agent = start(tmp_path, ["--standalone", f"--nproc-per-node={RANKS}"], "hold", command)
@@ -224,6 +225,7 @@ def test_killed_then_interrupted_then_resumed_ends_in_the_same_bytes(folder, out
     assert (run / MODEL).read_bytes() == (outcomes[0] / "straight" / MODEL).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_rank_killed_on_the_second_of_two_hosts_ends_in_the_same_bytes(folder, outcomes, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))

@@ -1,0 +1,114 @@
+"""Run every benchmark, and every recipe that can, at toy size, so that none breaks unseen; no figure means anything.
+
+    python -m benchmarks --smoke [NAME ...] [--device cuda]
+
+Exits with 1 where one fails. What needs a data set is left out where the folder ``INFOMAX_DATA`` does not hold it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 600
+"""The most that one script may take."""
+
+
+class Toy(NamedTuple):
+    """A script at toy size."""
+
+    options: str
+    """Its words; FOLDER is an empty folder of its own."""
+    data: str = ""
+    """The folder of INFOMAX_DATA that it reads."""
+    device: bool = True
+    """Whether it takes --device."""
+
+
+TOYS = {
+    "benchmarks.protocol": Toy("--dataset cora --runs 1 --peer-runs 1 --peers=", "planetoid"),
+    "benchmarks.busy": Toy("--busy 1 --repeats 1 --trainings 1"),
+    "benchmarks.many": Toy("--graphs 2 --dim 8 --repeats 1 --epochs 1", "ppi"),
+    "benchmarks.felt": Toy("--dataset pages:200 --epochs 2 --repeats 1 --peers="),
+    "benchmarks.large": Toy("--nodes 1e4 --folder FOLDER --dim 8 --steps 2", device=False),
+    "benchmarks.faults": Toy(
+        "--trainings 1 --operations 1 --files 20 --tables 3 --vectors 5 --folders 1 --values 3", device=False
+    ),
+    "benchmarks.papers": Toy("--folder FOLDER --nodes 2e3 --dim 8 --steps 3"),
+    "benchmarks.ratings": Toy("--users 500 --items 50 --ratings 2e3 --folder FOLDER --dim 8 --steps 2", device=False),
+    "benchmarks.types": Toy("--dim 8 --repeats 1 --peers=pyg", "heco"),
+    "benchmarks.epoch": Toy("--dataset generated:60 --dim 8 --repeats 1"),
+    "benchmarks.memory": Toy("--dataset generated:60 --dim 8 --peers=plain"),
+    "benchmarks.batches": Toy("--scale 0.005 --dim 8 --batch 256 --steps 2 --repeats 1"),
+    "benchmarks.patches": Toy("--scale 0.005 --dim 8 --fan-out 3,2 --steps 2 --repeats 1"),
+    "benchmarks.embed": Toy("--scale 0.005 --dim 8 --repeats 1"),
+    "benchmarks.neighbours": Toy("--nodes 2e3 --width 8"),
+    "benchmarks.update": Toy("--nodes 2e3 --folder FOLDER", device=False),
+    "benchmarks.together": Toy("--nodes 200 --epochs 2 --repeats 1"),
+    "benchmarks.growth": Toy("--nodes 50,100 --fixed 60"),
+    "benchmarks.largest": Toy("--nodes 1e3 --features 5 --degree 4 --dim 4 --steps 2"),
+    "benchmarks.ranks": Toy("--scale 0.005 --ranks 1 --dim 8 --batch 256 --steps 1 --repeats 1"),
+    "benchmarks.columns": Toy("--nodes 1e3 --folder FOLDER --rounds 1", device=False),
+    "benchmarks.serve": Toy("--nodes 1000 --dim 8 --requests 20 --malformed 20", device=False),
+    "recipes.batches": Toy("--growth 1e3 --runs 1"),
+    "recipes.ppi_baselines": Toy("FOLDER --seeds 1 --tiny", "ppi"),
+    "recipes.gcn": Toy("cora --runs 1", "planetoid"),
+    "recipes.positions": Toy("cora --runs 1 --dim 8", "planetoid"),
+    "recipes.defaults": Toy("cora --runs 1 --dim 8", "planetoid"),
+    "recipes.align": Toy("cora --runs 1 --dim 8", "planetoid", device=False),
+    # They take minutes at any size: whether all that they import is there.
+    **{f"recipes.{name}": Toy("--help", device=False) for name in ("deepwalk", "figures", "splits", "serve", "table")},
+}
+"""Those that take long first."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the scripts, as many at once as there are cores; returns how many fail."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--smoke", action="store_true", required=True, help="run them all at toy size")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="some of them, as benchmarks.epoch or recipes.gcn")
+    settings = parser.parse_args(arguments)
+    if unknown := set(settings.names) - set(TOYS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(TOYS)}")
+    names = settings.names or list(TOYS)
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        return sum(pool.map(lambda name: not passes(name, settings.device), names))
+
+
+def passes(name: str, device: str) -> bool:
+    """Run one script, in a process of its own, and print how it ended; whether it did so without an error."""
+    toy, data = TOYS[name], os.environ.get("INFOMAX_DATA")
+    if toy.data and not (data and (Path(data) / toy.data).is_dir()):
+        print(f"left out: {name}: no {toy.data} in INFOMAX_DATA", flush=True)
+        return True
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    if device == "cpu":
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        words = [folder if word == "FOLDER" else word for word in toy.options.split()]
+        command = [sys.executable, "-m", name, *words, *(["--device", device] if toy.device else [])]
+        try:
+            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS)
+            failed, said = bool(done.returncode), done.stdout + done.stderr
+        except subprocess.TimeoutExpired:
+            failed, said = True, f"not done after {SECONDS} s\n"
+    print(f"{'FAILED' if failed else 'ok'} {name} {time.monotonic() - began:.0f} s", flush=True)
+    if failed:
+        print(" ".join(command), said[-3000:], sep="\n", flush=True)
+    return not failed
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)
