@@ -1,5 +1,5 @@
 # make demo: set up, train on the embedded data set, show what was learnt.
-# make check: set up, then lint, types and the fast laws, within a minute.  make test: lint, types and all tests but slow ones.
+# make check: set up, then lint, types and the laws.  make test: lint, types and all tests but the slow ones.  make slow: those.
 # make docs: build the site from docs/ into site/.  make notebooks: run the notebooks in docs/ again.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,7 +8,7 @@ BIN := .venv/bin
 WORKERS ?= logical
 PARALLEL := -n $(WORKERS) --maxprocesses 8 --dist loadfile
 
-.PHONY: demo check lint laws test docs notebooks clean
+.PHONY: demo check lint laws test slow docs notebooks clean
 
 demo: .venv/demo
 	$(BIN)/infomax demo
@@ -23,10 +23,13 @@ lint: .venv/dev
 	$(BIN)/lint-imports
 
 laws: .venv/dev
-	$(BIN)/pytest tests/laws tests/graphs tests/parts
+	$(BIN)/pytest tests/laws tests/graphs
 
 test: lint
 	$(BIN)/pytest $(PARALLEL)
+
+slow: .venv/dev
+	$(BIN)/pytest -m slow $(PARALLEL)
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict
