@@ -50,7 +50,8 @@ def run(folder, tmp_path_factory):
 
 
 def test_every_type_has_a_run(run):
-    assert sorted(path.name for path in run.iterdir()) == ["author", "paper", "venue"]
+    assert sorted(path.name for path in run.iterdir() if path.is_dir()) == ["author", "paper", "venue"]
+    assert json.loads((run / "runs.json").read_text()) == {"runs": ["author", "paper", "venue"]}
     model = DGI.load(run / "author")
     assert model.graph_.kind == "author"
     assert list(model.preset_.paths) == ["author-paper"]
@@ -266,7 +267,7 @@ def test_one_type_alone(folder, tmp_path):
     paths = "paper-author-paper"
     infomax("train", str(folder), "--out", str(tmp_path), "--epochs", "2", "--type", "paper", "--paths", paths,
             "--labels", "topic")  # fmt: skip
-    assert [path.name for path in tmp_path.iterdir()] == ["paper"]
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["paper"]
     assert list(DGI.load(tmp_path / "paper").preset_.paths) == [paths]
 
 

@@ -116,7 +116,7 @@ def test_an_interrupted_training_that_goes_on_is_resumed_by_update_alone(run, to
     monkeypatch.setattr(model_file, "finish", killed)
     infomax(*words, tmp_path / "run2")
     monkeypatch.undo()
-    refused(infomax(*words[:-2], "--out", tmp_path / "run2", "--resume"), "--resume", "--train as well")
+    refused(infomax(*words[:-2], "--out", tmp_path / "run2", "--resume"), "an unfinished training")
     training = ("train", tomorrow, "--labels", "kind", "--dim", DIM, "--epochs", 20, "--resume", "--out")
     refused(infomax(*training, tmp_path / "run2"), "weights to start from none")
     assert infomax(*words, tmp_path / "run2", "--resume").code == 0

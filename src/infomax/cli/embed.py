@@ -120,6 +120,9 @@ def embed(
     if half:
         raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
     rows = np.flatnonzero(source.splits["new"]) if attach else None
+    if rows is not None and not len(rows) and source.kind:
+        show.out.print(f"{graph} has no new nodes of type {source.kind}: nothing to write")
+        return
     with show.Steps("embed", source.num_nodes if rows is None else len(rows)) as steps:
         steps.at(0, "vectors")
         embeddings = model.transform(source, smooth=smooth, own=own, rows=rows)
@@ -152,16 +155,27 @@ def open_run(
     elif graph is not None:
         try:
             source = open_graph(graph, labels, source.directed, columns, nodes=nodes, like=source)
+            source = source.target(model.graph_.kind) if model.graph_.kind else source
+            model._check_features(source)
         except InputError as error:
-            known = source.ids.tolist() if not source.table.mapped else []
-            if error.found in map(shorten, known):  # an edge to a node of the run's graph
-                remedy = f"{error.remedy} If it has only new nodes: infomax embed {run} {graph} --attach."
-                raise InputError(error.where, error.expected, error.found, remedy) from error
+            if _only_new(model.graph_, source, error):
+                remedy = f"It must be the whole graph. If it has only new nodes: infomax embed {run} {graph} --attach."
+                raise InputError(f"{graph}: {error.where}", error.expected, error.found, remedy) from error
             raise
-        source = source.target(model.graph_.kind) if model.graph_.kind else source
         if made(model.feature_names_) == "positions":
             show.log.print("Positions in this graph resemble those in the training graph as far as both share ids.")
         if model.graph_.weighted and not source.weighted:
             told = "The edges of the training graph have weights, these have none: each counts as 1."
             show.log.print(f"{told} Where a column holds them: --weight COLUMN.")
     return model, source
+
+
+def _only_new(before: Graph, later: Graph, error: InputError) -> bool:
+    """Whether a later graph was refused because it has only new nodes: the table of others, or these, are missing."""
+    from infomax.arrays.made import made
+
+    known = {kind: before.target(kind) for kind in before.types} or {"": before}
+    if later is before:  # it could not be read: is it an edge to a node of the run's graph?
+        return any(error.found in map(shorten, one.ids.tolist()) for one in known.values() if not one.table.mapped)
+    bare = (later.target(kind) for kind in known if not made(known[kind].feature_names))
+    return any(made(one.feature_names) for one in bare)

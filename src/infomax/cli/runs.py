@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -55,6 +56,7 @@ def _of_type(context: typer.Context, run: Path) -> Path:
 
 def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
     from infomax.io.parts import has_parts
+    from infomax.training import runs
 
     if not source.exists():
         raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
@@ -65,11 +67,16 @@ def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
             raise InputError(str(source), f"--type TYPE, one of {', '.join(kinds)}", kind)
         return source / kind
     source = _of_type(context, source)
-    return source if source.is_file() or has_parts(source) else _all_finished(source)
+    if not (source.is_file() or has_parts(source)):
+        runs.check_all(source)
+    return source
 
 
 def per_run(
-    command: Callable[..., Any], *, has: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = lambda *_: True
+    command: Callable[..., Any],
+    *,
+    has: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = lambda *_: True,
+    writes_runs: bool = False,
 ) -> Callable[..., None]:
     """Let a command on a run take a folder of runs, of several types or seeds, too: it is called for each.
 
@@ -89,15 +96,16 @@ def per_run(
         if not names:
             command(**given)
         scored: dict[Path, list[Any]] = {}  # by type
-        for name in names:
-            described = runs.check(folder / name)["graph"]
-            if described.get("type") and not has(described, given):
-                continue
-            written = {
-                option: _of_run(path, name) for option in ("out", "json", "vectors") if (path := given.get(option))
-            }
-            show.log.print(f"{name}:")
-            scored.setdefault(name.parent, []).append(command(**{**given, **written, first: folder / name}))
+        with runs.listing(given["out"], names) if names and writes_runs else nullcontext():
+            for name in names:
+                described = runs.check(folder / name)["graph"]
+                if described.get("type") and not has(described, given):
+                    continue
+                written = {
+                    option: _of_run(path, name) for option in ("out", "json", "vectors") if (path := given.get(option))
+                }
+                show.log.print(f"{name}:")
+                scored.setdefault(name.parent, []).append(command(**{**given, **written, first: folder / name}))
         if names and not scored:
             remedy = "Train with --labels COLUMN, or score one type: --type TYPE --labels nodes.csv:COLUMN."
             wanted = f"the labels {', '.join(given['labels'])}" if given["labels"] else "labels"
@@ -121,14 +129,10 @@ def _of_run(path: Path, name: Path) -> Path:
 
 def _finished_runs(context: typer.Context, run: Path) -> Path:
     """As `_finished`, of a run or a folder of runs."""
-    return _all_finished(_of_type(context, run))
-
-
-def _all_finished(run: Path) -> Path:
     from infomax.training import runs
 
-    for name in runs.runs_in(run) or [Path()]:
-        runs.check(run / name)
+    run = _of_type(context, run)
+    runs.check_all(run)
     return run
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -158,13 +160,15 @@ def train(
     columns: dict[str, Any],
 ) -> None:
     """Train on a graph; writes a run folder. Of several types of nodes, each is trained, into a folder of its own."""
-    from infomax.arrays import made
     from infomax.cli.torchrun import joined
-    from infomax.kernels.device import choose_device
+    from infomax.training import runs
+
+    def model(kind: str = "") -> DGI:
+        return _model(dim, epochs, method, schedule, device, kind)
 
     with joined(device) as ranks:
         with ranks.together():
-            model = _model(dim, epochs, method, schedule, device)
+            model()
             for folder in [out, *(out / kind for kind in method.type or ())]:
                 _refuse(folder, ranks.rank, resume)
             source = open_graph(graph, labels, directed, columns, nodes=nodes)
@@ -172,59 +176,80 @@ def train(
             show.log.print(f"{source!r}, labels: {', '.join(known) or 'none'}")
             if source.edge_columns:
                 show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
-            if not source.kind and (method.type or method.paths or method.hops):
-                raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
-            if (kind := columns.get("target")) in source.types and not columns.get("source"):
-                remedy = f"To train this type alone: --type {kind}."
-                raise InputError("--target", "a column of the edge tables", f"the type {kind}", remedy)
-            targets = {kind: source.target(kind) for kind in method.type or source.types} or {"": source}
+            targets = _targets(source, method, columns)
             for kind, one in targets.items() if source.kind else ():
                 _refuse(out / kind, ranks.rank, resume)
-                _model(dim, epochs, method, schedule, device, kind).choose(one)  # refuses what does not fit the type
-            begun = [path for path in settings.words(method.paths) if path.split("-")[0] not in targets]
-            if begun:
-                raise InputError("--paths", f"paths that begin at {' or '.join(targets)}", shorten(begun[0]))
-        for kind, one in targets.items():
-            if features := made.told(one.feature_names):
-                show.log.print(f"{kind and f'{kind}: '}{features}")
-            if hold_out_edges is not None:
-                everything, one = one.num_edges, one.hold_out_edges(hold_out_edges, schedule.seed)
-                told = f"held out {everything - one.num_edges:,} of {everything:,} edges"
-                show.log.print(f"{told}; to score on them: infomax evaluate {out} --edges")
-            if kind:
-                model = _model(dim, epochs, method, schedule, device, kind)
-            if method.preset == "auto" and schedule.of_batches:
-                show.log.print(f"preset {model.preset}: {schedule.of_batches} was given")
-            models = _runs(model, out / kind, schedule.runs)
-            if len(models) > 1 and choose_device(device).type == "cuda" and ranks.count == 1 and not resume:
-                _train_together(models, one)
-                continue
-            for place, again in models.items():
-                _train(again, one, place, resume, ranks)
+                model(kind).choose(one)  # refuses what does not fit the type
+            names = [Path(kind, name) for kind in targets for name in _seeds(schedule)]
+            runs.refuse_hidden(out, names)
+        several = ranks.rank == 0 and names != [Path()]
+        with runs.listing(out, names) if several else nullcontext():
+            for kind, one in targets.items():
+                _tell_features(one)
+                if hold_out_edges is not None:
+                    everything, one = one.num_edges, one.hold_out_edges(hold_out_edges, schedule.seed)
+                    told = f"held out {everything - one.num_edges:,} of {everything:,} edges"
+                    show.log.print(f"{told}; to score on them: infomax evaluate {out} --edges")
+                if method.preset == "auto" and schedule.of_batches:
+                    show.log.print(f"preset {model(kind).preset}: {schedule.of_batches} was given")
+                models = {out / kind / name: model(kind).set_params(seed=n) for name, n in _seeds(schedule).items()}
+                _train_models(models, one, resume, ranks)
 
 
-def _train_together(models: dict[Path, DGI], graph: Graph) -> None:
+def _targets(source: Graph, method: Method, columns: Mapping[str, Any]) -> dict[str, Graph]:
+    """The graph as seen from each type to train, or by "" the graph of one type; refuse options that do not fit it."""
+    if not source.kind and (method.type or method.paths or method.hops):
+        raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
+    if (kind := columns.get("target")) in source.types and not columns.get("source"):
+        remedy = f"To train this type alone: --type {kind}."
+        raise InputError("--target", "a column of the edge tables", f"the type {kind}", remedy)
+    targets = {kind: source.target(kind) for kind in method.type or source.types} or {"": source}
+    begun = [path for path in settings.words(method.paths) if path.split("-")[0] not in targets]
+    if begun:
+        raise InputError("--paths", f"paths that begin at {' or '.join(targets)}", shorten(begun[0]))
+    return targets
+
+
+def _seeds(schedule: Schedule) -> dict[str, int]:
+    """The name below the run folder and the seed of each encoder to train; one alone has no name."""
+    seeds = range(schedule.seed, schedule.seed + schedule.runs)
+    return {f"seed-{seed}" if schedule.runs > 1 else "": seed for seed in seeds}
+
+
+def _tell_features(graph: Graph) -> None:
+    """Print what was made features where a type has none, and how many nodes are isolated."""
+    from infomax.arrays import made
+
+    if features := made.told(graph.feature_names):
+        show.log.print(f"{graph.kind and f'{graph.kind}: '}{features}")
+
+
+def _train_models(models: Mapping[Path, DGI], graph: Graph, resume: bool, ranks: Ranks) -> None:
+    """Train encoders of one graph, which differ in their seeds; on a GPU side by side."""
+    from infomax.kernels.device import choose_device
+
+    device = next(iter(models.values())).device
+    if len(models) > 1 and choose_device(device).type == "cuda" and ranks.count == 1 and not resume:
+        _train_together(models, graph)
+        return
+    for folder, model in models.items():
+        _train(model, graph, folder, resume, ranks)
+
+
+def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
     """Train several encoders side by side on a GPU; write a run folder for each."""
     from infomax.estimator.together import fit_together
 
     began = time.monotonic()
-    for place in models:
-        _refuse(place, 0, resume=False)
+    for folder in models:
+        _refuse(folder, 0, resume=False)
     with show.Steps("train", len(models)) as steps:
         fit_together(list(models.values()), graph)
-        for done, (place, model) in enumerate(models.items(), start=1):
-            model.save(place)
+        for done, (folder, model) in enumerate(models.items(), start=1):
+            model.save(folder)
             steps.at(done, f"loss {model.health_['loss']:.4f}" if "loss" in model.health_ else "")
     verdicts = {model.health_["verdict"]["verdict"] for model in models.values()}
     show.wrote(f"{len(models)} runs, {next(iter(models))}/ and on; verdicts: {', '.join(sorted(verdicts))}", began)
-
-
-def _runs(model: DGI, out: Path, runs: int) -> dict[Path, DGI]:
-    """The run folder and the model of each encoder; several have seeds from that of the model on."""
-    from infomax.estimator import DGI
-
-    seeds = range(model.seed, model.seed + runs)
-    return {out / f"seed-{seed}" if runs > 1 else out: DGI(**{**model.get_params(), "seed": seed}) for seed in seeds}
 
 
 def _refuse(out: Path, rank: int, resume: bool) -> None:
@@ -234,7 +259,7 @@ def _refuse(out: Path, rank: int, resume: bool) -> None:
     if rank == 0:
         runs.refuse_busy(out)
     if not resume:
-        runs.refuse_model(out)
+        runs.refuse_model(out, runs_below=False)
 
 
 def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> None:

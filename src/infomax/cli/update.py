@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from infomax.errors import InputError, number_of
 
 
 @app.command(cls=Grouped)
-@per_run
+@partial(per_run, writes_runs=True)
 @choosing(KNOWN_FEATURES)
 def update(
     run: RunOrRuns,
@@ -38,7 +39,7 @@ def update(
         ),
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where --train was interrupted; start where there is none.")
+        bool, typer.Option("--resume", help="Go on where an update was interrupted; start where there is none.")
     ] = False,
     labels: Labels = None,
     device: Device = "auto",
@@ -51,11 +52,13 @@ def update(
     """
     from infomax.embeddings import Embeddings
     from infomax.training import runs
+    from infomax.training.resuming import refuse_other_run
 
     began = time.monotonic()
-    if resume and not train:
-        raise InputError("--resume", "--train as well: only a training is resumed", "no --train")
-    if not resume:
+    finished = resume and (out / runs.MODEL).exists()
+    if finished and train == ("trained_on" in runs.check(out)):  # which only an update without a training writes
+        finished = resume = False
+    if not resume or not (train or finished):
         runs.refuse_model(out)
     if vectors is not None and vectors.suffix.lower() == ".npy":
         raise InputError(str(vectors), "vectors with their ids", "an .npy, which holds none", "Embed to .parquet.")
@@ -67,6 +70,10 @@ def update(
         model.device = device
         if lost := [name for name in model.graph_.labels if not labels and name not in later.labels]:
             show.log.print(f"Its labels are not taken along: --labels {' --labels '.join(lost)} takes them.")
+        if finished:
+            refuse_other_run(out, later, model.preset_.describe(), model.seed_)
+            show.out.print(f"{out} holds a finished run already: nothing to resume.")
+            return
         if before is None and not train:
             show.log.print(f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote.")
         if not train:

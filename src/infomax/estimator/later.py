@@ -95,6 +95,8 @@ class Later(Fitted):
         """
         self._check_fitted()
         check_graph(graph)
+        if self.graph_.kind in graph.types and not graph.kind_chosen:
+            graph = graph.target(self.graph_.kind)
         self._check_features(graph)
         if align and not train:
             raise InputError("align", "train as well: then all vectors change", "weights that stay as they are")

@@ -84,7 +84,11 @@ class Fitted:
     def _recipe(self, smooth: int | None = None, own: int | None = None) -> Recipe:
         """What makes vectors, smoothed and with an own part as asked for; None: as the model's settings say."""
         hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        turn = self._turn if own is None else None  # it is that of the model's own settings
+        turn = self._turn
+        if turn is not None and own is not None and own != self.preset_.own:
+            told = f"own {own}: the rotation of this run is for vectors with own {self.preset_.own}"
+            warn(f"{told}: these are not rotated, and not comparable with those of the run before.")
+            turn = None
         return Recipe(self.model_.encoder, self.scaler_, hops, self._own_part(own, hops), turn)
 
     def _check_features(self, graph: Graph) -> None:
@@ -122,7 +126,9 @@ class Fitted:
         if count and (count, hops) not in self._own:
             seen = self.graph_.seen()
             nodes = spread(seen.num_nodes, FITTED)
-            vectors = self.transform(seen, smooth=hops, own=0, rows=nodes).vectors
+            numbers = math.inf if self.one_of_many else None
+            encoder_only = Recipe(self.model_.encoder, self.scaler_, hops)
+            vectors = embedder(encoder_only, seen, self.device, rows=nodes, numbers=numbers).of(nodes)
             alike, table = self._resemblance(self.graph_, self.scaler_), seen.table.scaled(self.scaler_)
             length = LONG if not seen.kind and unlike(alike, seen.edges) else LENGTH
             self._own[count, hops] = Own.fit(count, length, vectors, table, nodes, self.seed_)

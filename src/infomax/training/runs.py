@@ -11,6 +11,9 @@ checkpoint.safetensors  the state of an unfinished training
 neighbours.*            the index of `infomax neighbours`, made when it is first needed
 .lock                   held while a process writes the folder
 
+Runs of several types or seeds are folders of one folder, whose runs.json lists all of them, so that one that is
+missing after an interruption is known to be.
+
 The model holds a hash of the vectors, and one of the settings and of the description of the graph, which holds a hash
 of graph.npz. So a model is never used with the settings, the graph or the vectors of another.
 """
@@ -18,7 +21,7 @@ of graph.npz. So a model is never used with the settings, the graph or the vecto
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -43,7 +46,7 @@ from infomax.version import __version__
 FORMAT = 3
 CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
 VECTORS, HEALTH, CHECKPOINT, LOCK = "vectors.npy", "health.json", "checkpoint.safetensors", ".lock"
-METRICS = "metrics.jsonl"
+METRICS, RUNS = "metrics.jsonl", "runs.json"
 STORED = 50_000
 """Nodes up to which a run holds its vectors: at most 100 MB at the usual width."""
 
@@ -126,6 +129,8 @@ def check(folder: Path) -> dict[str, Any]:
     if not (folder / CONFIG).exists():
         found = "no config.json in it" if folder.exists() else "nothing of that name"
         remedy = "Make one: infomax train GRAPH --out RUN."
+        if Path() in _listed_in(folder):
+            raise InputError(str(folder), "a finished run", found, _GO_ON.format("RUN"))
         if types := types_of(folder):
             found = f"one for each type of nodes, which cannot be compared: {', '.join(types)}"
             remedy = f"Name one: {folder / types[0]}, or --type {types[0]}."
@@ -198,22 +203,79 @@ def _open_graph_folder(config: Path, path: Path, described: Any) -> Graph:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """The runs in a folder of runs, by type of nodes, seed, or both, as paths below it; none for other folders."""
+    """The runs in a folder of runs, by type of nodes, seed, or both, as paths below it; none for other folders.
+
+    Those that its runs.json lists are among them, also where they are missing.
+    """
     if (folder / CONFIG).exists() or not folder.is_dir():
         return []
-    found = [*folder.glob(f"*/{CONFIG}"), *folder.glob(f"*/*/{CONFIG}")]
-    return sorted(path.parent.relative_to(folder) for path in found)
+    return sorted({*_begun_in(folder), *_listed_in(folder)} - {Path()})
 
 
 def first_in(folder: Path) -> Path:
-    """The first run in a folder of runs; a run, or any other folder, itself."""
-    return next((folder / name for name in runs_in(folder)), folder)
+    """The first run in a folder of runs that is there; a run, or any other folder, itself."""
+    begun = [] if (folder / CONFIG).exists() else sorted(_begun_in(folder))
+    return folder / begun[0] if begun else folder
 
 
 def types_of(folder: Path) -> list[str]:
     """The types of a run on a graph of several types, as its runs say; none for other folders."""
-    found = {name.parts[0]: read_json(folder / name / CONFIG).get("graph", {}) for name in runs_in(folder)}
-    return sorted(kind for kind, graph in found.items() if graph.get("type") == kind)
+    names = runs_in(folder)
+    configs = [(name.parts[0], folder / name / CONFIG) for name in names if (folder / name / CONFIG).exists()]
+    typed = any(read_json(path).get("graph", {}).get("type") == kind for kind, path in configs)
+    return sorted({name.parts[0] for name in names}) if typed else []
+
+
+def check_all(folder: Path) -> list[Path]:
+    """The runs in a folder of runs; raise InputError if one of them, or the folder that is a run, is not finished."""
+    names = runs_in(folder)
+    if missing := [str(name) for name in names if not (folder / name / MODEL).exists()]:
+        expected = f"finished runs of {', '.join(map(str, names))}"
+        raise InputError(str(folder), expected, f"no model of {', '.join(missing)}", _GO_ON.format(folder))
+    for name in names or [Path()]:
+        check(folder / name)
+    return names
+
+
+@contextmanager
+def listing(folder: Path, names: Collection[Path]) -> Iterator[None]:
+    """List the runs that are about to be written below a folder in its runs.json, beside those that are listed.
+
+    Where none of them was begun when the context ends by an exception, the list is as before.
+    """
+    path = folder / RUNS
+    before = path.read_bytes() if path.exists() else None
+    created = [one for one in (folder, *folder.parents) if not one.exists()]
+    make_folder(folder)
+    write_json(path, {"runs": sorted(map(str, {*names, *_listed_in(folder)}))})
+    try:
+        yield
+    except BaseException:
+        if not any((folder / name).exists() for name in names):
+            with suppress(OSError):  # the folder is not empty
+                path.unlink() if before is None else path.write_bytes(before)
+                for one in created:
+                    one.rmdir()
+        raise
+
+
+_GO_ON = "Go on with the command that began them, and --resume: infomax train GRAPH --out {} --resume."
+
+
+def _begun_in(folder: Path) -> set[Path]:
+    found = [*folder.glob(f"*/{CONFIG}"), *folder.glob(f"*/*/{CONFIG}")]
+    return {path.parent.relative_to(folder) for path in found}
+
+
+def _listed_in(folder: Path) -> set[Path]:
+    """The runs below a folder that its runs.json lists, or that of the folder above; ``.`` is the folder itself."""
+    found = set()
+    here = folder.absolute()
+    for path in (here, *here.parents[:2]):
+        if (path / RUNS).exists():
+            listed = read_json(path / RUNS).get("runs", [])
+            found |= {path / str(name) for name in listed if (path / str(name)).is_relative_to(here)}
+    return {name.relative_to(here) for name in found}
 
 
 def refuse_busy(folder: Path) -> None:
@@ -223,8 +285,8 @@ def refuse_busy(folder: Path) -> None:
             pass
 
 
-def refuse_model(folder: Path) -> None:
-    """Raise InputError if the folder holds a model or an unfinished training."""
+def refuse_model(folder: Path, *, runs_below: bool = True) -> None:
+    """Raise InputError if the folder holds a model, an unfinished training, or runs, which another would hide."""
     choices = "Choose another folder, or remove this one"
     for name, what, remedy in (
         (MODEL, "a trained model", f"{choices}."),
@@ -232,6 +294,18 @@ def refuse_model(folder: Path) -> None:
     ):
         if (folder / name).exists():
             raise InputError(str(folder), "a folder without a run", what, remedy)
+    if runs_below and (names := runs_in(folder)):
+        raise InputError(str(folder), "a folder without a run", f"runs of {', '.join(map(str, names))}", f"{choices}.")
+
+
+def refuse_hidden(folder: Path, names: Collection[Path]) -> None:
+    """Raise InputError where runs of these names below a folder would hide others there, or be hidden by them."""
+    for name in names:
+        for above in (folder / parent for parent in name.parents):
+            if (above / CONFIG).exists():
+                raise InputError(str(above), "a folder of runs", "a run", "Choose another folder, or remove this one.")
+        if runs_in(folder / name):
+            refuse_model(folder / name)
 
 
 def config_hash(config: dict[str, Any]) -> str:
