@@ -130,3 +130,10 @@ def test_mistakes_are_named(known: Graph, neighbours: Any, words: str) -> None:
     model = DGI(4, epochs=1).fit(known.target("author"))
     with pytest.raises(InputError, match=words):
         model.vector(None, neighbours)
+
+
+def test_an_edge_of_weight_zero_is_none(known: Graph) -> None:
+    model = DGI(8, epochs=2).fit(known.target("author"))
+    expected = model.vectors(None, [{"writes": {3: 1}, "reads": {7: 2}}, {"writes": {5: 1}}])
+    found = model.vectors(None, [{"writes": {3: 1, 5: 0}, "reads": {7: 2}}, {"writes": {5: 1}, "reads": {1: 0}}])
+    np.testing.assert_array_equal(found, expected)

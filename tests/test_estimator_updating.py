@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 
 import numpy as np
@@ -216,3 +217,26 @@ def test_a_graph_folder_with_sparse_features_is_a_later_graph(tmp_path):
     assert later.table.by_rows() is later.table
     found = model.update(later, before)
     np.testing.assert_allclose(found.embeddings.vectors, model.transform(later).vectors, atol=1e-5)
+
+
+def test_vectors_that_a_file_lacks_are_computed_though_no_change_reaches_them():
+    graph = line()
+    model = DGI(8, epochs=2).fit(graph)
+    whole = model.transform(graph)
+    some = np.arange(N) % 3 > 0
+    few = dataclasses.replace(whole, vectors=whole.vectors[some], ids=whole.ids[some])
+    found = model.update(graph, few)
+    assert found.computed == N - some.sum()
+    assert found.embeddings.ids.tolist() == graph.ids.tolist()
+    np.testing.assert_array_equal(found.embeddings.vectors[some], few.vectors)
+    np.testing.assert_allclose(found.embeddings.vectors, whole.vectors, rtol=1e-4, atol=1e-6)
+
+
+def test_an_aligned_model_keeps_its_rotation_where_its_own_settings_are_named():
+    graph = line()
+    model = DGI(8, epochs=2).fit(graph)
+    aligned = model.update(tomorrow(graph), model.transform(graph), train=True, align=True)
+    expected = aligned.embeddings.vectors
+    np.testing.assert_allclose(aligned.model.transform(aligned.model.graph_, own=0).vectors, expected, atol=1e-6)
+    with pytest.warns(UserWarning, match="these are not rotated"):
+        aligned.model.transform(aligned.model.graph_, own=2)

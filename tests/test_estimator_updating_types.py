@@ -137,3 +137,27 @@ def test_other_features_of_another_type_are_refused():
     wider = features | {"author": np.concatenate([features["author"]] * 2, axis=1)}
     with pytest.raises(InputError, match="features of nodes of type author"):
         model.update(world(wider, matrices))
+
+
+def test_vectors_that_a_file_lacks_are_computed_of_a_type_too():
+    graph = world(*draw())
+    model = DGI(dim=8, epochs=2).fit(graph)
+    whole = model.transform(graph)
+    few = dataclasses.replace(whole, vectors=whole.vectors[7:], ids=whole.ids[7:])
+    found = model.update(graph, few)
+    assert found.computed == 7
+    np.testing.assert_allclose(found.embeddings.vectors, whole.vectors, rtol=1e-4, atol=1e-6)
+
+
+def test_a_type_is_chosen_by_the_user_or_the_model_not_by_the_alphabet():
+    graph = world(*draw())
+    found = dataclasses.replace(graph.target("author"), kind_chosen=False)  # as a file is read
+    for fit in (DGI(dim=8, epochs=1).fit, DGI(dim=8, epochs=1).fit_transform):
+        with pytest.raises(InputError, match=r"found types author, paper, subject\. .* graph\.target\('author'\)"):
+            fit(found)
+    assert DGI(dim=8, epochs=1).fit(found.target("author")).graph_.kind == "author"
+    assert DGI(dim=8, epochs=1).fit(found.target("paper").part(np.ones(120, bool))).graph_.kind == "paper"
+    model = DGI(dim=8, epochs=1).fit(graph)
+    assert model.update(found).model.graph_.kind == "paper"
+    with pytest.raises(InputError, match="nodes of type paper, found nodes of type author"):
+        model.update(found.target("author"))

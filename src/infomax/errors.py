@@ -107,8 +107,9 @@ def library(name: str, extra: str, where: str, use: str = "", otherwise: str = "
         raise InputError(where, expected, "none installed", remedy) from None
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """The value as a plain int; refused unless it is a whole number and not below ``least``."""
-    if not isinstance(value, Integral) or int(value) < least:
-        raise InputError(name, f"a whole number from {least}", repr(value))
+def whole(name: str, value: Any, least: int, most: int = 2**63 - 1) -> int:
+    """The value as a plain int; refused unless it is a whole number from ``least`` to ``most``."""
+    if not isinstance(value, Integral) or not least <= int(value) <= most:
+        large = isinstance(value, Integral) and int(value) > most
+        raise InputError(name, f"a whole number from {least}{f' to {most}' if large else ''}", repr(value))
     return int(value)

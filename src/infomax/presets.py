@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
@@ -34,6 +35,8 @@ Part = Callable[..., Any]
 
 HOPS = 5
 """Hops over which vectors are smoothed where that is advised."""
+MOST_DIMENSIONS = 2**24
+"""The largest width that is taken seriously: one vector of it has 67 MB."""
 USUAL = 500
 """Epochs that a training with patience usually takes at most."""
 
@@ -77,8 +80,9 @@ class Preset:
 
     def bytes(self, graph: Graph, device: torch.device) -> int:
         """Estimate the peak bytes of a training on a device."""
-        ours = partial(self.encoder).func in PARTS.values()  # of one feature, which takes no time, to ask for its sizes
-        encoder = self.build_encoder(1 if ours else graph.num_features, torch.Generator())
+        ours = partial(self.encoder).func in PARTS.values()
+        with torch.device("meta") if ours else nullcontext():  # without memory, to ask for its sizes
+            encoder = self.build_encoder(1 if ours else graph.num_features, torch.Generator("cpu"))
         sizes = Sizes(self.dim, len(getattr(encoder, "paths", ())) or encoder.depth, encoder.out_dim)
         return self.regime.bytes(graph, sizes, device, **partial(self.views).keywords)
 
@@ -163,7 +167,7 @@ class Preset:
         return dataclasses.replace(
             self,
             scale=check_scale(self.scale),
-            dim=whole("dim", self.dim, 1),
+            dim=whole("dim", self.dim, 1, MOST_DIMENSIONS),
             lr=float(lr),
             epochs=whole("epochs", self.epochs, 0),
             patience=None if self.patience is None else whole("patience", self.patience, 1),

@@ -199,3 +199,31 @@ def test_a_signal_stops_at_the_end_of_an_epoch_unless_it_was_the_last(name, caps
     assert number == signal.SIGINT or ended.value.code == 128 + number
     assert capsys.readouterr().err == "infomax: stopped after epoch 7. Go on.\n"
     assert signal.getsignal(number) == before
+
+
+DROPPED = """
+import ctypes, os, signal, time
+from infomax.cli import end_on_signals
+
+end_on_signals()
+values, sent = (ctypes.c_int * 5)(3, 1, 2, 5, 4), []
+
+
+def compare(a, b):
+    if not sent:
+        sent.append(True)
+        os.kill(os.getpid(), signal.SIGTERM)
+    return a[0] - b[0]
+
+
+pointer = ctypes.POINTER(ctypes.c_int)
+ctypes.CDLL(None).qsort(values, 5, 4, ctypes.CFUNCTYPE(ctypes.c_int, pointer, pointer)(compare))
+print("sorted", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_signal_that_comes_in_a_callback_of_compiled_code_is_not_lost():
+    ended = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, timeout=50, check=False)
+    assert (ended.returncode, ended.stdout) == (128 + signal.SIGTERM, "sorted\n"), ended.stderr

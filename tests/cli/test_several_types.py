@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from shell import infomax
 
-from infomax import DGI, Embeddings
+from infomax import DGI, Embeddings, InputError
 from infomax.embeddings import StoredEmbeddings
 from infomax.errors import number_of
+from infomax.training import model_file
 
 
 def said(outcome) -> str:
@@ -281,6 +282,104 @@ def test_an_interrupted_run_goes_on_with_the_types_that_lack(folder, tmp_path, r
     for kind in ("author", "paper", "venue"):
         there, anew = (DGI.load(place / kind).model_.state_dict() for place in (run, tmp_path))
         assert all(bool((there[name] == anew[name]).all()) for name in there)
+
+
+@pytest.fixture
+def killed(folder, run, tmp_path, monkeypatch):
+    """A function that begins a command which writes runs, and ends it when the first of them is written."""
+    finish = model_file.finish
+
+    def end(run, *rest):
+        finish(run, *rest)
+        raise SystemExit(143)
+
+    def begin(*words):
+        with monkeypatch.context() as patched:
+            patched.setattr(model_file, "finish", end)
+            assert infomax(*words).code == 143
+
+    return begin
+
+
+def test_runs_that_are_missing_after_a_kill_are_told_by_every_command(folder, run, tmp_path, killed):
+    out = tmp_path / "run"
+    words = ["train", folder, "--out", out, "--epochs", "5", "--dim", "8", "--labels", "topic"]
+    killed(*words)
+    assert (out / "author" / "model.safetensors").exists()
+    for command in (["embed", out], ["update", out, folder], ["evaluate", out], ["map", out], ["cluster", out]):
+        name = tmp_path / ("x.html" if command[0] == "map" else "x.csv")
+        outcome = infomax(*command, *(["--out", name] if command[0] != "evaluate" else []))
+        assert outcome.code == 2, command
+        assert "paper" in outcome.err
+        assert "--resume" in outcome.err
+    missing = infomax("embed", out, "--out", tmp_path / "v.csv").err
+    assert "expected finished runs of author, paper, venue, found no model of paper, venue." in missing
+    assert "--resume" in infomax("embed", out, "--type", "paper", "--out", tmp_path / "v.csv").err
+    assert infomax("embed", out / "author", "--out", tmp_path / "v.csv").code == 0
+    assert infomax(*words, "--resume").code == 0
+    assert infomax("embed", out, "--out", tmp_path / "v.csv").code == 0
+
+
+def test_seeds_that_are_missing_after_a_kill_are_told(folder, tmp_path, killed):
+    out = tmp_path / "run"
+    killed("train", folder, "--out", out, "--epochs", "2", "--dim", "4", "--type", "paper", "--runs", 2)
+    for path in (out, out / "paper"):
+        outcome = infomax("embed", path, "--out", tmp_path / "v.csv")
+        assert outcome.code == 2
+        assert "seed-1" in outcome.err
+        assert "--resume" in outcome.err
+
+
+def test_an_update_goes_on_with_the_types_that_lack(folder, run, tmp_path, killed):
+    for train in ([], ["--train"]):
+        out = tmp_path / f"run2{len(train)}"
+        words = ["update", run, folder, "--labels", "topic", "--out", out, *train]
+        killed(*words)
+        outcome = infomax("embed", out, "--out", tmp_path / "v.csv")
+        assert "found no model of paper, venue" in outcome.err
+        resumed = infomax(*words, "--resume")
+        assert resumed.code == 0, resumed.err
+        assert "author holds a finished run already" in resumed.out
+        assert infomax("embed", out, "--out", tmp_path / "v.csv").code == 0
+    outcome = infomax(*words[:-1], "--resume")  # that without a training is another
+    assert "a trained model" in outcome.err
+
+
+def test_a_run_does_not_hide_others_nor_is_hidden(folder, run, tmp_path):
+    outcome = infomax("train", "debian", "--dim", 4, "--epochs", 1, "--out", run)
+    assert outcome.code == 2
+    assert "expected a folder without a run, found runs of author, paper, venue" in outcome.err
+    for words in (["--runs", 2], ["--resume", "--runs", 2]):
+        outcome = infomax("train", folder, "--out", run, "--dim", 8, "--epochs", 5, *words)
+        assert outcome.code == 2, outcome.err
+    with pytest.raises(InputError, match="runs of author, paper, venue"):
+        DGI.load(run / "paper").save(run)
+    one = tmp_path / "one"
+    assert infomax("train", folder, "--type", "paper", "--out", tmp_path, "--dim", 4, "--epochs", 1).code == 0
+    (tmp_path / "paper").rename(one)
+    outcome = infomax("train", folder, "--out", one, "--dim", 4, "--epochs", 1, "--resume")
+    assert "expected a folder of runs, found a run" in outcome.err
+
+
+def test_nothing_is_left_of_a_training_that_is_refused(folder, tmp_path):
+    outcome = infomax("train", folder, "--out", tmp_path / "a" / "b", "--dim", 16_000_000, "--epochs", 1)
+    assert outcome.code == 2
+    assert "free for this graph at this width" in outcome.err
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_only_types_with_new_nodes_are_written_and_update_names_the_way(folder, run, tmp_path):
+    new = tmp_path / "new"
+    (new / "nodes").mkdir(parents=True)
+    (new / "edges").mkdir()
+    (new / "nodes/author.csv").write_text("id\nada\n")
+    (new / "edges/paper.by.author.csv").write_text("source,target\n3,ada\n5,ada\n")
+    assert infomax("embed", run, new, "--attach", "--out", tmp_path / "new.csv").code == 0
+    assert sorted(path.name for path in tmp_path.glob("new.*")) == ["new.author.csv"]
+    outcome = infomax("update", run / "paper", new, "--out", tmp_path / "run2")
+    assert outcome.code == 2
+    assert "It must be the whole graph. If it has only new nodes: infomax embed" in outcome.err
+    assert "--attach" in outcome.err
 
 
 def test_a_type_named_as_a_target_is_told_the_option(folder, tmp_path):

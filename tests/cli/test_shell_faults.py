@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pytest
+import torch
 from pyarrow import parquet
 from shell import infomax, refused, write_graph, write_table
 
+from infomax import DGI, read_graph
 from infomax.kernels import room
 
 EDGES = "source,target\na,b\nb,c\n"
@@ -113,6 +115,10 @@ def train(folder, run, *words, epochs=3):
         ("edges.csv,nowhere.csv", ["nowhere.csv", "nothing of that name"]),
         ("nodes.txt.gz", ["nodes.txt.gz"]),
         (". --labels sort", ["nodes.csv", 'a label column "sort"', '"kind"']),
+        (". --dim 99999999999999999999", ["dim: expected a whole number from 1 to 16777216, found 999"]),
+        (". --dim 1000000000", ["dim: expected a whole number from 1 to 16777216, found 1000000000"]),
+        (". --seed 99999999999999999999", ["seed: expected a whole number from 0 to 922"]),
+        (". --threads 100000", ["100000 is not in the range 1<=x<=1024"]),
         (". --labels kind --dim 0", ["dim: expected a whole number from 1, found 0"]),
         (". --labels kind --epochs -1", ["epochs: expected a whole number from 0, found -1"]),
         (". --labels kind --patience -1", ["patience: expected a whole number from 1, found -1"]),
@@ -366,3 +372,10 @@ def test_a_flipped_byte_in_a_run_is_refused_or_harmless(run, tmp_path, name):
             np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), expected)
         (run / name).write_bytes(original)
     assert refusals == len(places) if name == "model.safetensors" else refusals > len(places) // 4
+
+
+def test_a_wide_encoder_is_estimated_without_memory_for_it(folder, tmp_path):
+    """Only the estimate is made: weights of this width would take 1 TB."""
+    graph = read_graph(folder, labels="kind")
+    for preset in ("whole-graph", "patches", "many-graphs"):
+        assert DGI(500_000, preset=preset).settings().bytes(graph, torch.device("cpu")) > 10**12

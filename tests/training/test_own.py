@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
-from sample_graphs import random_graph
+from sample_graphs import random_graph, typed_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, read_graph
@@ -258,3 +260,18 @@ def test_many_graphs_have_it(tmp_path):
     np.testing.assert_array_equal(DGI.load(tmp_path).transform(both).vectors, vectors)
     alone = model.transform(Graph.from_arrays(graphs[1].adjacency.nonzero(), features[300:])).vectors
     np.testing.assert_allclose(alone, vectors[300:], atol=1e-4)
+
+
+def test_the_hash_of_a_model_is_another_with_other_scalers_of_other_types():
+    graph = typed_graph()
+    recipe = DGI(8, epochs=1, scale="columns").fit(graph)._recipe()
+    hashes = {recipe.hash}
+    for kind, scaler in recipe.scaler.others.items():
+        for name in ("mean", "deviation"):
+            other = dataclasses.replace(scaler, **{name: getattr(scaler, name) + 1})
+            others = {**recipe.scaler.others, kind: other}
+            changed = dataclasses.replace(recipe, scaler=dataclasses.replace(recipe.scaler, others=others))
+            hashes.add(changed.hash)
+    assert len(hashes) == 1 + 2 * len(recipe.scaler.others)
+    back = dict(reversed(recipe.scaler.others.items()))
+    assert dataclasses.replace(recipe, scaler=dataclasses.replace(recipe.scaler, others=back)).hash == recipe.hash

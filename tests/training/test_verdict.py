@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
+from sample_graphs import typed_graph
+from scipy import sparse
 
 from infomax import DGI, Graph
+from infomax.arrays.relations import Relation
+from infomax.io.nodes import Nodes
 from infomax.training.verdict import judge, words
 
 N = 120
@@ -37,6 +43,12 @@ WRONG = {
     "too slow": (EDGES, FEATURES, {"lr": 1e-12}, "The weights have hardly changed, in 60 steps with a"),
     "huge": (EDGES, 1e9 * FEATURES, {"scale": "none"}, "The features are large: the loss begins at"),
     "one node": (NONE, FEATURES[:1], {}, "There is only 1 node."),
+    "pairs": (
+        np.arange(4000).reshape(2, 2000),
+        np.random.default_rng(2).normal(size=(4000, 16)),
+        {},
+        "The graph falls",
+    ),
     "nodes as edges": (np.stack([np.arange(N), N + np.arange(N)]), None, {}, "There are no features, and the degrees"),
 }
 
@@ -143,3 +155,45 @@ def test_neighbours_that_differ_are_a_cause():
     assert found["next"] == ["Keep a node's own: --own 128."]
     kept = judge(report(stopped_early=True, resemblance=0.004, own=128), Graph.from_arrays(EDGES, FEATURES))
     assert kept["causes"] == ["The cause is not evident."]
+
+
+def test_isolated_nodes_are_told_whatever_the_verdict_is():
+    edges, features = communities(300, 5, 6)
+    apart = np.random.default_rng(0).normal(size=(30, 16))
+    found = verdict_of(Graph.from_arrays(edges, np.concatenate([features, apart])))
+    assert found["verdict"] == "good"
+    assert found["causes"] == ["30 of 330 nodes are isolated: their vectors are of their own features alone."]
+    apart = np.random.default_rng(0).normal(size=(400, 16))
+    found = verdict_of(Graph.from_arrays(edges, np.concatenate([features, apart])))
+    assert found["verdict"] == "weak"
+    assert found["causes"][-1].startswith("400 of 700 nodes are isolated")
+
+
+def test_isolated_nodes_of_a_type_have_one_vector_and_that_is_told():
+    graph = typed_graph()
+    few = dataclasses.replace(graph, relations=tuple(one for one in graph.relations if one.name == "by"))
+    alone = np.flatnonzero(few.degrees() == 0)
+    assert len(alone) > 3
+    model = DGI(8, epochs=2).fit(few)
+    assert np.ptp(model.transform(few).vectors[alone], axis=0).max() == 0
+    told = model.health_["verdict"]["causes"][-1]
+    assert told == f"{len(alone)} of 40 nodes of type paper are isolated: all of them have one vector."
+
+
+def test_pairs_of_two_types_are_no_graph():
+    pair = Relation.of("a", "of", "b", sparse.csr_array(np.eye(60, dtype=np.float32)))
+    draws = np.random.default_rng(0)
+    nodes = {kind: Nodes.of(60, draws.normal(size=(60, 8))) for kind in "ab"}
+    graph = Graph(nodes, (pair,), "a", kind_chosen=True)
+    found = verdict_of(graph)
+    assert found["verdict"] != "good"
+    assert found["causes"][0] == "No node has two edges, so the graph is separate pairs."
+
+
+def test_vectors_on_a_line_are_told():
+    graph = Graph.from_arrays(EDGES, FEATURES)
+    report = DGI(16, epochs=60).fit(graph).health_
+    assert judge(report, graph)["verdict"] == "good"
+    found = judge(report | {"effective_rank": 1.1}, graph)
+    assert found["verdict"] == "weak"
+    assert "The vectors lie nearly on one line: their effective rank is 1.1." in found["causes"]

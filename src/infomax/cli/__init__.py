@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 import warnings
 from contextlib import suppress
@@ -50,6 +51,10 @@ GRACE = 5.0
 """Seconds for which a process that prints nothing waits before it fails: torchrun ends all when one has ended."""
 
 
+AGAIN = 0.02
+"""Seconds after which a signal that a compiled library has dropped is sent again."""
+
+
 NEW_OBJECTS = 1_000_000
 """New objects after which Python searches for garbage. At its own 700 it mostly searches what imports leave: 0.3 s."""
 
@@ -75,9 +80,7 @@ def run() -> None:
 def main() -> None:
     """Run the command line: a user's mistake is one message and exit code 2, never a traceback."""
     gc.set_threshold(NEW_OBJECTS)
-    for number in show.stops():
-        if number != signal.SIGINT:  # Python's own handler raises KeyboardInterrupt
-            signal.signal(number, _end)
+    end_on_signals()
     warnings.showwarning = show.warning
     if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr does: a result is not lost for a sign that cannot be shown
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -105,6 +108,29 @@ def main() -> None:
     if started() and show.log.quiet:
         time.sleep(GRACE)
     sys.exit(2)
+
+
+def end_on_signals() -> None:
+    """Let signals end the process by an exception, also where one comes in a callback of a compiled library.
+
+    There it is dropped, and Python reports an exception that nobody can catch: then the signal is sent again.
+    """
+    for number in show.stops():
+        if number != signal.SIGINT:  # Python's own handler raises KeyboardInterrupt
+            signal.signal(number, _end)
+
+    def send_again(dropped: Any) -> None:
+        if not isinstance(dropped.exc_value, SystemExit | KeyboardInterrupt):
+            sys.__unraisablehook__(dropped)
+            return
+        code = dropped.exc_value.code if isinstance(dropped.exc_value, SystemExit) else None
+        number = code - 128 if isinstance(code, int) and code > 128 else signal.SIGINT
+        send = getattr(signal, "pthread_kill", lambda _, number: signal.raise_signal(number))  # Windows has none
+        again = threading.Timer(AGAIN, send, (threading.main_thread().ident, number))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = send_again
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -64,6 +64,7 @@ THREADS = Annotated[
     typer.Option(
         metavar="N",
         min=1,
+        max=1024,  # libraries crash where the system cannot start so many
         callback=_use_threads,
         is_eager=True,
         help="Use at most so many CPU threads.  [default: OMP_NUM_THREADS, else one per core]",

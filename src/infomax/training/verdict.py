@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from infomax.arrays.made import made
 from infomax.arrays.resemblance import DIFFERENT, OWN
@@ -33,6 +34,9 @@ LINE = 2.0
 
 FEW = 10
 """Of fewer nodes there are too few shufflings to learn from."""
+
+ISOLATED = 0.01
+"""Share of nodes without edges from which on they are told."""
 
 HUB = 0.9
 """Share of the edges at one node from which on the table was joined wrongly; real hubs are far below."""
@@ -68,13 +72,16 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
         f"{100 * accuracy:.1f} % of the nodes; the vectors use {rank:.1f} of {dimensions} dimensions."
     )
     facts = list(_facts(report, graph))
+    isolated = 0 if graph.table.mapped else int((graph.degrees() == 0).sum())  # of a folder, all edges would be read
+    told = ISOLATED * graph.num_nodes <= isolated < graph.num_nodes
+    notes = [_isolated(graph, isolated)] if isolated and told else []
     if dead == dimensions or (fall < NO_FALL and accuracy < COIN):
         verdict = NOTHING
-    elif facts or fall < LITTLE_FALL or rank < LINE or 2 * dead > dimensions:
+    elif facts or fall < LITTLE_FALL or rank < LINE or 2 * dead > dimensions or 2 * isolated > graph.num_nodes:
         verdict = WEAK
     else:
-        return _told(GOOD, reason, [])
-    return _told(verdict, reason, facts or list(_guesses(report, graph)) or [_UNKNOWN])
+        return _told(GOOD, reason, notes)
+    return _told(verdict, reason, (facts or list(_guesses(report, graph)) or ([] if notes else [_UNKNOWN])) + notes)
 
 
 def words(verdict: dict[str, Any]) -> str:
@@ -115,6 +122,8 @@ def _facts(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
             "There are no features, and the degrees of all nodes are alike.",
             "Is it a table of edges, not of nodes? Name its columns (--source, --target), or give nodes a table.",
         )
+    elif separate := _separate_parts(graph):
+        yield separate, "See how the tables were read: infomax info GRAPH. Name their columns: --source, --target."
     elif report["effective_rank"] < LINE and (np.ptp(_rows(graph), axis=0) == 0).all():
         yield "The features are the same at every node.", "Leave them out (give the edges alone), or give others."
     elif not graph.table.mapped and edges > FEW:  # of a graph folder, all edges would be read
@@ -125,6 +134,26 @@ def _facts(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
                 f"{share:.0f} % of the edges are at node {graph.ids[hub]}: two tables may have been joined wrongly.",
                 "Name the columns of the edges: --source, --target.",
             )
+
+
+def _separate_parts(graph: Graph) -> str:
+    """What to say of a graph in memory that is none, since no ten of its nodes hang together; "" of others."""
+    if graph.table.mapped or graph.groups is not None:
+        return ""
+    if graph.kind:
+        pairs = all(graph.target(kind).degrees().max(initial=0) <= 1 for kind in graph.types)
+        return "No node has two edges, so the graph is separate pairs." if pairs else ""
+    largest = int(np.bincount(connected_components(graph.adjacency, directed=False)[1]).max())
+    return "" if largest >= FEW else f"The graph falls into parts of at most {number_of(largest, 'node')}."
+
+
+def _isolated(graph: Graph, count: int) -> Finding:
+    """What to know about nodes without edges."""
+    of_type, vectors = "", "their vectors are of their own features alone"
+    if graph.kind:
+        of_type, vectors = f" of type {graph.kind}", "all of them have one vector"
+    told = f"{count:,} of {number_of(graph.num_nodes, 'node')}{of_type} are isolated: {vectors}."
+    return told, "Give them edges, or leave them out of what you compare."
 
 
 def _are_alike(graph: Graph) -> bool:
@@ -158,6 +187,8 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
         )
     if not (hardly or report["stopped_early"]) and len(curve) - int(np.argmin(curve)) <= 1 + len(curve) // 10:
         yield f"The loss was falling when it ended, after {number_of(len(curve), 'epoch')}.", f"{longer}."
+    if (rank := report["effective_rank"]) < LINE:
+        yield f"The vectors lie nearly on one line: their effective rank is {rank:.2g}.", "Give nodes more features."
 
 
 def _rows(graph: Graph) -> NDArray[np.float32]:
