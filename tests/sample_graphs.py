@@ -57,8 +57,7 @@ def typed_graph(seed: int = 0, *, dense: bool = True, weighted: bool = False) ->
         relation("paper", "on", "subject", 0.3),
         relation("paper", "cites", "paper", 0.1),
     )
-    types = {kind: nodes(kind) for kind in ("author", "subject", "paper")}
-    return Graph(types, relations, "paper", kind_chosen=True)
+    return Graph({kind: nodes(kind) for kind in ("author", "subject", "paper")}, relations, "paper")
 
 
 def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.Tensor:

@@ -151,7 +151,7 @@ def test_vectors_that_a_file_lacks_are_computed_of_a_type_too():
 
 def test_a_type_is_chosen_by_the_user_or_the_model_not_by_the_alphabet():
     graph = world(*draw())
-    found = dataclasses.replace(graph.target("author"), kind_chosen=False)  # as a file is read
+    found = dataclasses.replace(graph.target("author"), kind_is_first=True)  # as a file is read
     for fit in (DGI(dim=8, epochs=1).fit, DGI(dim=8, epochs=1).fit_transform):
         with pytest.raises(InputError, match=r"found types author, paper, subject\. .* graph\.target\('author'\)"):
             fit(found)

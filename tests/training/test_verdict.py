@@ -184,7 +184,7 @@ def test_pairs_of_two_types_are_no_graph():
     pair = Relation.of("a", "of", "b", sparse.csr_array(np.eye(60, dtype=np.float32)))
     draws = np.random.default_rng(0)
     nodes = {kind: Nodes.of(60, draws.normal(size=(60, 8))) for kind in "ab"}
-    graph = Graph(nodes, (pair,), "a", kind_chosen=True)
+    graph = Graph(nodes, (pair,), "a")
     found = verdict_of(graph)
     assert found["verdict"] != "good"
     assert found["causes"][0] == "No node has two edges, so the graph is separate pairs."

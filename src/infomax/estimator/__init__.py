@@ -129,7 +129,7 @@ class DGI(Later, Parameters):
     def _train(self, graph: Graph, run: str | Path | None, progress: bool | Pause, start: Start | None = None) -> Self:
         """As `fit`, from initial weights or from those of another model."""
         check_graph(graph)
-        if len(graph.types) > 1 and not graph.kind_chosen:
+        if len(graph.types) > 1 and graph.kind_is_first:
             remedy = f"Choose the type to train: graph.target({graph.kind!r})."
             raise InputError("graph", "nodes of one type", f"types {', '.join(graph.types)}", remedy)
         ranks, folder = Ranks.current(), None if run is None else Path(run)

@@ -95,7 +95,7 @@ class Later(Fitted):
         """
         self._check_fitted()
         check_graph(graph)
-        if self.graph_.kind in graph.types and not graph.kind_chosen:
+        if self.graph_.kind in graph.types and graph.kind_is_first:
             graph = graph.target(self.graph_.kind)
         self._check_features(graph)
         if align and not train:

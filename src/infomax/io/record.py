@@ -50,8 +50,8 @@ class Record:
     """The columns used as source and target, where the edge table has no columns of these names."""
     table_columns: Mapping[str, str] = field(default_factory=dict)
     """The columns that were named when its tables were read, by "id", "source" and so on; see `Columns.named`."""
-    kind_chosen: bool = False
-    """Whether `target` has chosen the type that it is seen from; else it is the first in the alphabet."""
+    kind_is_first: bool = False
+    """Whether the type that it is seen from is but the first in the alphabet, since `target` has chosen none."""
     folder: Path | None = None
     """The graph folder whose arrays it maps, where it was opened from one; see `open`."""
 
@@ -171,8 +171,8 @@ class Record:
         """The same graph, seen from the nodes of another type."""
         if kind not in self.nodes:
             raise InputError("type of nodes", f"one of {', '.join(self.types) or 'no types'}", shorten(kind))
-        same = kind == self.kind and (self.kind_chosen or not kind)
-        return self if same else dataclasses.replace(self, kind=kind, kind_chosen=True)
+        same = kind == self.kind and not self.kind_is_first
+        return self if same else dataclasses.replace(self, kind=kind, kind_is_first=False)
 
     def by_type(self) -> dict[str, Self]:
         """The same graph, seen from each of its types."""

@@ -93,7 +93,7 @@ def open_types(path: Path) -> Record:
         edges = MappedAdjacency(sides["to_target"], len(sides) == 2, sides.get("to_source"))
         found.append(Relation(*ends, edges))
     first = min(nodes)
-    return Record(nodes, tuple(found), first, **folders[first][2] | {"folder": path.resolve()})
+    return Record(nodes, tuple(found), first, **folders[first][2] | {"folder": path.resolve(), "kind_is_first": True})
 
 
 def check_graph_folder(path: Path) -> None:

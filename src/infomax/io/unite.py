@@ -66,7 +66,7 @@ def unite(
     if bare or any(relation.edges.weighted for relation in relations):
         _make(columns, bare, relations, made or "positions")
     checked = {kind: _nodes(kind, own) for kind, own in columns.items()}
-    return Record(checked, tuple(relations), min(checked), dropped=dict(dropped))
+    return Record(checked, tuple(relations), min(checked), dropped=dict(dropped), kind_is_first=True)
 
 
 def relation_matrix(
