@@ -62,7 +62,7 @@ def test_a_batch_of_all_nodes_is_the_whole_graph(encoder, kind, generator):
     view, negative = batches_of(graph, model.encoder, batch=100).pair(torch.zeros(1), generator)
     whole = WholeView.of(graph, model.encoder.rule, CPU)
     shuffled = whole.shuffled(generator)
-    shuffled.rows.copy_(negative.permutation(torch.arange(40)))
+    shuffled.rows[""].copy_(negative.permutation(torch.arange(40)))
     found, expected = (
         evaluate_pair(model, binary_cross_entropy, *pair) for pair in ((view, negative), (whole, shuffled))
     )

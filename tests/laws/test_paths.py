@@ -23,10 +23,9 @@ from infomax.parts.readouts import SigmoidMean
 from infomax.training.embed import Embedder, OnDisk
 from infomax.training.own import Recipe
 from infomax.training.step import Model, evaluate_pair
-from infomax.views import Batches, WholeGraph, factors, paths
+from infomax.views import Batches, WholeGraph, WholeView, factors, whole
 from infomax.views.neighbourhoods import distinct
 from infomax.views.operands import SparseOperand
-from infomax.views.whole import whole_view
 
 CPU = torch.device("cpu")
 
@@ -111,7 +110,7 @@ def test_turning_to_another_type_and_back_is_the_same_graph():
 
 
 def test_the_whole_graph_and_blocks(graph, encoder, generator):
-    view = whole_view(graph, encoder.rule, CPU)
+    view = WholeView.of(graph, encoder.rule, CPU)
     torch.testing.assert_close(encoder(view)[0], by_hand(encoder, graph))
     torch.testing.assert_close(embed(encoder, view, block=7), by_hand(encoder, graph).detach())
     negative = shuffle_features(view, generator)
@@ -173,7 +172,7 @@ def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
     graph, encoder, generator, monkeypatch, compiled, first
 ):
     monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
-    monkeypatch.setattr(paths, "pooled_first", lambda chain, *_: min(first, len(chain)))
+    monkeypatch.setattr(whole, "pooled_first", lambda chain, *_: min(first, len(chain)))
     model = Model(encoder, SigmoidMean(6), Bilinear(6, generator=generator))
     views = WholeGraph(graph, encoder.rule, shuffle_features, CPU)
     for _ in range(2):  # the second step finds what the first one keeps
@@ -195,18 +194,18 @@ def test_features_are_pooled_first_where_that_is_less_work(monkeypatch, slower):
     few, many = (SparseOperand.of_rows(torch.arange(m + 1), torch.arange(m), torch.ones(m), 400) for m in (3, 300))
     weight = torch.ones(50, 32)
     for x in (torch.ones(400, 50), SparseOperand(torch.ones(400, 50).to_sparse_csr())):
-        assert paths.pooled_first([few], x, weight) == 1
-        assert paths.pooled_first([many, few], x, weight) == 1
-    assert paths.pooled_first([many], torch.ones(400, 50), weight) == 0
+        assert factors.pooled_first([few], x, weight) == 1
+        assert factors.pooled_first([many, few], x, weight) == 1
+    assert factors.pooled_first([many], torch.ones(400, 50), weight) == 0
     full = SparseOperand(torch.ones(30, 400).to_sparse_csr())
-    assert paths.pooled_first([full, many], torch.ones(400, 50), weight) == 2
+    assert factors.pooled_first([full, many], torch.ones(400, 50), weight) == 2
 
 
 def test_factors_are_merged_only_where_that_leaves_no_more_entries():
     to_few, to_many = sparse.random_array((90, 3), density=0.3, rng=0), sparse.random_array((3, 90), density=0.9, rng=1)
     single = sparse.eye_array(90, format="csr")
     chain = [single, to_few.tocsr(), to_many.tocsr(), single]
-    merged = paths.merged(chain)
+    merged = factors.merged(chain)
     assert [one.shape for one in merged] == [(90, 3), (3, 90)]
     assert sum(one.nnz for one in merged) <= sum(one.nnz for one in chain)
     whole, parts = chain[0] @ chain[1] @ chain[2] @ chain[3], merged[0] @ merged[1]
@@ -242,7 +241,7 @@ class Weighted(PathMean):
         self.shares, self.heat = torch.nn.Parameter(torch.zeros(len(self.paths))), heat
 
     def layer(self, k, view, h):
-        parts = (view.along(path, weight) for path, weight in zip(self.paths, self.weights, strict=True))
+        parts = (view.pooled(None, weight, path) for path, weight in zip(self.paths, self.weights, strict=True))
         active = (torch.prelu(y + b, a) for y, b, a in zip(parts, self.biases, self.slopes, strict=True))
         return sum(share * one for share, one in zip((self.shares / self.heat).softmax(0), active, strict=True))
 

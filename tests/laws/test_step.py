@@ -17,7 +17,6 @@ from infomax.training.step import Model, evaluate_pair, has_closed_form
 from infomax.views import WholeView
 from infomax.views.operands import operand
 from infomax.views.propagation import Propagation
-from infomax.views.whole import Products
 
 CPU = torch.device("cpu")
 
@@ -62,13 +61,13 @@ def test_equals_the_paper(layers, weighted, objective, generator):
             bias.normal_(generator=generator)
         model.discriminator.weight.normal_(generator=generator)
     double = torch.float64
-    view = WholeView(Products(operand(graph.features, CPU, double)), Propagation.of(graph, "symmetric", CPU, double))
+    view = WholeView.of_one_path(operand(graph.features, CPU, double), Propagation.of(graph, "symmetric", CPU, double))
     negative = shuffle_features(view, generator)
 
     assert has_closed_form(model, objective) == (objective is binary_cross_entropy)
     ours = evaluate_pair(model, objective, view, negative)[0]
     found = torch.autograd.grad(ours, list(model.parameters()))
-    papers = papers_loss(model, graph, negative.rows)
+    papers = papers_loss(model, graph, negative.rows[""])
     expected = torch.autograd.grad(papers, list(model.parameters()))
     torch.testing.assert_close(ours, papers)
     for a, b in zip(found, expected, strict=True):
@@ -83,7 +82,9 @@ def test_readouts_do_not_depend_on_the_order_of_nodes(readout, generator):
     moved = graph.replace(adjacency=graph.adjacency[order][:, order], features=graph.features[order])
     part = readout(8, generator=generator)
     h = torch.randn(graph.num_nodes, 8, generator=generator)
-    views = [WholeView(Products(operand(g.features, CPU)), Propagation.of(g, "symmetric", CPU)) for g in (graph, moved)]
+    views = [
+        WholeView.of_one_path(operand(g.features, CPU), Propagation.of(g, "symmetric", CPU)) for g in (graph, moved)
+    ]
     summary, again = part(h, views[0]), part(h[order], views[1])
     assert summary.shape == (8,)
     assert ((summary > 0) & (summary < 1)).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -100,7 +99,7 @@ def half_dropped(view, generator, *, directed=False, unsorted=False):
     if unsorted:
         kept = torch.arange(len(p.keys)).flip(0)
     fewer = Propagation(p.keys[kept], p.weights[kept], p.n, p.rule, p.backend, directed=directed)
-    return replace(view, propagation=fewer)
+    return view.with_propagation(fewer)
 
 
 def test_a_corruption_may_make_an_undirected_graph_directed():

@@ -26,8 +26,8 @@ from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.training import runs
 from infomax.training.loop import Training
-from infomax.views.paths import paths_of
 from infomax.views.propagation import Normalisation
+from infomax.views.steps import paths_of
 
 if TYPE_CHECKING:
     from infomax.estimator import DGI

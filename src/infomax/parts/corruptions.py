@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, TypeVar
@@ -43,11 +42,11 @@ def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> Wh
     graph = view.propagation
     if rho > DENSE_RATE:
         seed = torch.randint(2**62, (), generator=generator, device=generator.device)
-        return replace(view, propagation=DenseFlips(graph, rho, seed))
+        return view.with_propagation(DenseFlips(graph, rho, seed))
     flipped = _draw_pairs(graph.n, rho, graph.directed, generator)
     edges = _xor(graph.keys, graph.weights, flipped)
     flips = Propagation(*edges, graph.n, graph.rule, graph.backend, directed=graph.directed)
-    return replace(view, propagation=flips)
+    return view.with_propagation(flips)
 
 
 def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:

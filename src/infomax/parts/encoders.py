@@ -195,7 +195,7 @@ class PathMean(Encoder):
 
     def layer(self, k: int, view: Any, h: Tensor | None) -> Tensor:
         """The mean over the paths."""
-        parts = [view.along(path, weight) for path, weight in zip(self.paths, self.weights, strict=True)]
+        parts = [view.pooled(None, weight, path) for path, weight in zip(self.paths, self.weights, strict=True)]
         return view.backend.mean_prelu(self.biases, self.slopes, parts)  # type: ignore[no-any-return]
 
 

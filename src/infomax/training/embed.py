@@ -30,10 +30,9 @@ from infomax.training.own import Recipe
 from infomax.views import WholeView
 from infomax.views.batches import batch_source
 from infomax.views.new_nodes import NewNodes
-from infomax.views.paths import PathView, Rows
+from infomax.views.paths import Rows
 from infomax.views.stored import StoredTable, gather_rows
 from infomax.views.view import LayerView
-from infomax.views.whole import whole_view
 
 BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Nodes per block of a graph in memory: few fit into a CPU's cache, many keep a GPU busy."""
@@ -120,7 +119,7 @@ class Embedder:
 class InMemory:
     """A whole graph in memory, or new nodes, as an `Embedder` reads it. One product H Θ per layer serves all blocks."""
 
-    def __init__(self, view: WholeView | PathView | NewNodes, table: Table) -> None:
+    def __init__(self, view: WholeView | NewNodes, table: Table) -> None:
         self.view, self.n, self.device = view, view.n, view.backend.device
         self.table: Any = table  # the scaled features, for the own part
         self.block = BLOCK[self.device.type]
@@ -243,7 +242,7 @@ def embedder(
     room.require(memory.embedding_bytes(graph, recipe.width), where)
     scaled = graph.scaled(recipe.scaler)
     backend = Backend.of_embedding(where, numbers or graph.num_nodes * recipe.encoder.out_dim)
-    return Embedder(recipe, InMemory(whole_view(scaled, recipe.encoder.rule, backend), scaled.table))
+    return Embedder(recipe, InMemory(WholeView.of(scaled, recipe.encoder.rule, backend), scaled.table))
 
 
 def device_for_folder(graph: Graph, name: str) -> torch.device:

@@ -120,7 +120,7 @@ class BatchLayer:
         starts = torch.arange(len(nodes) + 1, device=nodes.device)
         return self._sparse(starts, nodes, weight.new_ones(len(nodes)), weight)
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
         """P H Θ of this hop."""
         if h is not None:
             return self.hops.matrix(self.level) @ (h @ weight)

@@ -11,7 +11,10 @@ from torch import Tensor
 
 from infomax.arrays.adjacency import Senders
 from infomax.views.operands import Operand, SparseOperand
+from infomax.views.propagation import Messages
 
+Factor = Messages | SparseOperand
+"""One step of a path as a matrix ``[N_1, N_2]``."""
 SPARSE = 10 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 4
 """How many times as long a product with a sparse matrix takes per entry as one with a dense matrix.
 
@@ -51,7 +54,7 @@ def pool_features(factors: Sequence[SparseOperand], x: Operand, dim: int, rows: 
     return through(others, torch.from_numpy((matrix @ x.scipy).toarray()))
 
 
-def through(factors: Sequence[SparseOperand], y: Tensor) -> Tensor:
+def through(factors: Sequence[Factor], y: Tensor) -> Tensor:
     """P Q Y."""
     for factor in reversed(factors):
         y = factor @ y

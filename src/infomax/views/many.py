@@ -18,7 +18,6 @@ from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.ranks import Portion
 from infomax.views.operands import multiply
-from infomax.views.paths import PathView
 from infomax.views.propagation import Propagation, Rule
 from infomax.views.view import AllNodes, Corruption, View, Views
 from infomax.views.whole import WholeGraph, WholeView
@@ -113,7 +112,7 @@ class PaddedView(AllNodes):
         """H Θ."""
         return multiply(self.features.flatten(0, 1), weight, self.backend) if h is None else h @ weight
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
         """P H Θ; features are pooled before the product, so that the gradient needs no P."""
         matrices = self.matrices[self.which]
         if h is None:
@@ -124,7 +123,7 @@ class PaddedView(AllNodes):
 
 def side_by_side(positive: View, negative: View) -> View | None:
     """Return one view of both graphs of a pair, which needs half as many operations; None where there is none."""
-    if isinstance(positive, PathView) and isinstance(negative, PathView):
+    if isinstance(positive, WholeView) and isinstance(negative, WholeView):
         return positive.beside(negative)
     if not (isinstance(positive, PaddedView) and isinstance(negative, PaddedView)):
         return None

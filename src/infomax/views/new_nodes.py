@@ -25,15 +25,15 @@ from infomax.io.attach import NewEdges
 from infomax.io.attach_types import standing
 from infomax.io.record import Record
 from infomax.kernels import Backend
-from infomax.views.paths import AlongPaths, paths_of
 from infomax.views.propagation import Rule
+from infomax.views.steps import no_path, paths_of
 from infomax.views.view import AllNodes
 
 _NONE: NewEdges = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 @dataclass(frozen=True, eq=False)
-class NewNodes(AllNodes, AlongPaths):
+class NewNodes(AllNodes):
     """The view of M new nodes, along paths.
 
     Shapes:
@@ -63,9 +63,13 @@ class NewNodes(AllNodes, AlongPaths):
         """H Θ."""
         return (self.features if h is None else h) @ weight
 
-    def along(self, path: str, weight: Tensor) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
         """The mean of means along a path of X Θ of the type at its end."""
         return self.means[path] @ weight
+
+    def pool(self, h: Tensor, start: int, stop: int) -> Tensor:
+        """Refuse: there is no way from a type to itself that all such graphs have."""
+        raise no_path()
 
 
 class Reached(NamedTuple):

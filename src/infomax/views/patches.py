@@ -83,7 +83,7 @@ class PatchLayer:
         """H Θ without the outermost level."""
         return self._side(0, h, weight)
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
+    def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
         """P H Θ without the outermost level; P is that of the sampled tree, or an estimate of the graph's."""
         return self._side(1, h, weight)
 

@@ -76,6 +76,10 @@ class Messages:
         """Propagate once, ``[N, D] -> [N, D]``."""
         raise NotImplementedError
 
+    def rows(self, start: int, stop: int) -> SparseOperand:
+        """Rows start to stop of P."""
+        raise NotImplementedError
+
 
 class Propagation(Messages):
     """Propagation as one sparse matrix ``[N, N]``."""
@@ -107,3 +111,7 @@ class Propagation(Messages):
     def __matmul__(self, y: Tensor) -> Tensor:
         """Propagate once, ``[N, D] -> [N, D]``."""
         return self.operand @ y
+
+    def rows(self, start: int, stop: int) -> SparseOperand:
+        """Rows start to stop of P."""
+        return self.operand.rows(start, stop)

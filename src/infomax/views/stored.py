@@ -177,6 +177,6 @@ class RowsView:
             gather_rows(self.features if h is None else h, self.nodes).to(weight.dtype), weight, self.backend
         )
 
-    def pooled(self, h: Tensor | StoredTable | None, weight: Tensor) -> Tensor:
+    def pooled(self, h: Tensor | StoredTable | None, weight: Tensor, path: str = "") -> Tensor:
         """P H Θ of these nodes."""
         return multiply(pool_rows(self.features if h is None else h, self.hoods, self.nodes), weight, self.backend)

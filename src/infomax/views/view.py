@@ -34,8 +34,11 @@ class LayerView(Protocol):
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ of those nodes, ``[m, d']``."""
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """P H Θ of those nodes, ``[m, d']``: pooled over their neighbourhoods; for P see `Normalisation`."""
+    def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
+        """P H Θ of those nodes, ``[m, d']``: pooled over their neighbourhoods; for P see `Normalisation`.
+
+        Between several types of nodes, along a path: the mean of means of X Θ of the type at its end.
+        """
 
 
 class AllNodes:

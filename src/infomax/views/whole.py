@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,67 +16,120 @@ from infomax.errors import InputError
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.plain import permute
-from infomax.views.operands import Operand, Products, multiply, to_multiply
-from infomax.views.paths import PathView
+from infomax.views.factors import Factor, mean_over, merged, pool_features, pooled_first, through
+from infomax.views.operands import Operand, Products, SparseOperand, multiply, operand, to_multiply
 from infomax.views.propagation import Messages, Propagation, Rule
+from infomax.views.steps import no_path, paths_of, tables_of
 from infomax.views.view import AllNodes, Corruption, View, Views
 
 
 @dataclass(frozen=True, eq=False)
 class WholeView(AllNodes):
-    """The view of a whole graph.
+    """The view of all nodes of a graph, or of those of one of its types.
+
+    Messages run along paths. The paper's graph has one, whose name is empty: one step, with the normalisation that the
+    encoder asks for. Between several types each step is the mean over the neighbours.
 
     Shapes:
-        features: ``[N, F]``
-        propagation: ``[N, N]``
-        rows: ``[N]``, a permutation: the row of the features for each node; None: its own
+        products: by type, with its features ``[N, F]``
+        chains: by path, its factors ``[N, N_1]``, ``[N_1, N_2]``...
+        rows: by type, a permutation: the row of the features for each node; none: its own
     """
 
-    products: Products
-    propagation: Messages
-    rows: Tensor | None = None
+    kind: str
+    products: Mapping[str, Products]
+    chains: Mapping[str, Sequence[Factor]]
+    ends: Mapping[str, str]
+    """By path, the type at its end."""
+    rows: Mapping[str, Tensor] = field(default_factory=dict)
+    known: dict[str, Tensor] = field(default_factory=dict)
+    """By path, its features pooled by the last factors, in their own order, which all steps share."""
+    both: bool = False
+    """Whether it stands for two views: all features in their own order, then shuffled; ``[2 N, d]``, not ``[N, d]``."""
+    passed: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False)
+    """By path, the last product that was passed on by all factors but the first, and the result."""
 
     @classmethod
     def of(cls, graph: Record, rule: Rule, place: Place) -> WholeView:
-        """Build the view of a graph on the device."""
+        """Build the view of a graph on the device; paths share their factors."""
         backend = Backend.of(place)
-        return cls(Products(to_multiply(graph.table, backend)), Propagation.of(graph, rule, backend))
+        if not graph.kind:
+            return cls.of_one_path(to_multiply(graph.table, backend), Propagation.of(graph, rule, backend))
+        paths = paths_of(graph, rule)
+        mean = cache(lambda step: mean_over(step.senders, graph.nodes[step.sender].num_nodes))
+        factors = cache(lambda steps: [cast(SparseOperand, operand(one, backend)) for one in merged(map(mean, steps))])
+        return cls(
+            graph.kind,
+            {kind: Products(to_multiply(table, backend)) for kind, table in tables_of(graph, paths).items()},
+            {name: factors(tuple(path)) for name, path in paths.items()},
+            {name: path[-1].sender for name, path in paths.items()},
+        )
+
+    @classmethod
+    def of_one_path(cls, features: Operand, propagation: Messages) -> WholeView:
+        """The view of the paper's graph, of features ``[N, F]``."""
+        return cls("", {"": Products(features)}, {"": [propagation]}, {"": ""})
 
     @property
     def backend(self) -> Backend:
         """What computes it."""
-        return self.propagation.backend
+        return next(iter(self.chains.values()))[0].backend
+
+    @property
+    def n(self) -> int:
+        """N."""
+        return self.features.shape[0]
 
     @property
     def features(self) -> Operand:
         """X, before any shuffle."""
-        return self.products.features
+        return self.products[self.kind].features
+
+    @property
+    def propagation(self) -> Messages:
+        """P of the paper's graph."""
+        return cast(Messages, self.chain("")[0])
 
     @property
     def edges(self) -> Tensor:
         """The senders and the receivers of messages, ``[2, E]``, without self-loops; an undirected edge is two."""
         return torch.stack([self.propagation.keys % self.n, self.propagation.keys // self.n])
 
+    def chain(self, path: str) -> Sequence[Factor]:
+        """The factors of a path; raise InputError where there is none of the name."""
+        if path not in self.chains:
+            raise no_path()
+        return self.chains[path]
+
     def fresh(self) -> WholeView:
         """The same view without cached products, for a step with other weights."""
-        return self.with_features(self.features)
+        products = {kind: Products(known.features) for kind, known in self.products.items()}
+        return dataclasses.replace(self, products=products)
 
     def with_features(self, features: Operand) -> WholeView:
         """The same graph with other features ``[N, F]``."""
         expected, found = (f"{one.dtype} features of shape {list(one.shape)}" for one in (self.features, features))
         if expected != found:
             raise InputError("corruption", expected, found)
-        return dataclasses.replace(self, products=Products(features))
+        return dataclasses.replace(self, products={**self.products, self.kind: Products(features)})
+
+    def with_propagation(self, propagation: Messages) -> WholeView:
+        """The same features with other edges."""
+        return dataclasses.replace(self, chains={"": [propagation]})
 
     def shuffled(self, generator: torch.Generator) -> WholeView:
-        """The same graph with the rows of X in random order."""
-        rows = self.backend.permutation(self.propagation.n, generator)
-        return dataclasses.replace(self, rows=rows if self.rows is None else self.rows[rows])
+        """The same graph with the rows of X in random order, within each type."""
+        rows = {
+            kind: self.backend.permutation(known.features.shape[0], generator) for kind, known in self.products.items()
+        }
+        return dataclasses.replace(
+            self, rows={kind: self.rows[kind][order] if kind in self.rows else order for kind, order in rows.items()}
+        )
 
-    @property
-    def n(self) -> int:
-        """N."""
-        return self.propagation.n
+    def beside(self, negative: WholeView) -> WholeView | None:
+        """Both views of several types as one, on a CPU; None if the negative is not this one with shuffled features."""
+        alike = negative.products is self.products and negative.rows and not self.rows and self.kind
+        return dataclasses.replace(negative, both=True) if alike and self.backend.device.type == "cpu" else None
 
     def blocks(self) -> Callable[[int, int], BlockView]:
         """A function of (start, stop) that returns the view of these nodes; all share their products."""
@@ -83,26 +137,58 @@ class WholeView(AllNodes):
 
     def pool(self, h: Tensor, start: int, stop: int) -> Tensor:
         """Rows start to stop of P H, of H ``[N, d]``."""
-        return cast(Propagation, self.propagation).operand.rows(start, stop) @ h
+        return self.chain("")[0].rows(start, stop) @ h
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ."""
-        if h is not None:
-            return h @ weight
-        y = self.products.of(None, weight, self.backend)
-        return y if self.rows is None else permute(y, self.rows)
+        return self._features(self.kind, weight) if h is None else h @ weight
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """P H Θ."""
-        return self.propagation @ self.own(h, weight)
+    def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
+        """P H Θ, or along a path the mean of means of X Θ of the type at its end."""
+        chain = self.chain(path)
+        if h is not None or not path:
+            return through(chain, self.own(h, weight))
+        end, factors = self.ends[path], cast(Sequence[SparseOperand], chain)
+        known, rows = self.products[end], self.rows.get(end)
+        if count := pooled_first(factors, known.features, weight) if self.backend.device.type == "cpu" else 0:
+            y = multiply(self._pooled(path, factors[-count:], weight.shape[1]), weight, self.backend)
+            y = y.unflatten(0, (2, -1)) if self.both else y
+        elif self.both and rows is not None:
+            count, y = 1, factors[-1].pair(known.of(None, weight, self.backend), rows)
+        else:
+            y = self._features(end, weight)
+        y = through(chain[: len(chain) - count], y)
+        return y.flatten(0, 1) if self.both else y
+
+    def before_first(self, path: str, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ, passed on by all factors of a path but the first, ``[N_1, d]``; computed once for all blocks."""
+        y = self.products[self.ends[path]].of(h, weight, self.backend)
+        if path not in self.passed or self.passed[path][0] is not y:
+            self.passed[path] = y, through(self.chain(path)[1:], y)
+        return self.passed[path][1]
+
+    def _pooled(self, path: str, factors: Sequence[SparseOperand], dim: int) -> Tensor:
+        """The features at the end of a path, pooled by its last factors."""
+        x, rows = self.products[self.ends[path]].features, self.rows.get(self.ends[path])
+        if path not in self.known and (self.both or rows is None):
+            self.known[path] = pool_features(factors, x, dim)
+        if rows is None:
+            return self.known[path]
+        shuffled = pool_features(factors, x, dim, rows)
+        # By NumPy: torch's threads would spin afterwards, on cores that those of our kernels need.
+        return torch.from_numpy(np.concatenate([self.known[path], shuffled])) if self.both else shuffled
+
+    def _features(self, kind: str, weight: Tensor) -> Tensor:
+        y = self.products[kind].of(None, weight, self.backend)
+        return permute(y, self.rows[kind]) if kind in self.rows else y
 
 
 def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | None:
     """Return propagation and permutation if the negative is only the positive with shuffled features, else None."""
-    if not (isinstance(positive, WholeView) and isinstance(negative, WholeView)):
+    if not (isinstance(positive, WholeView) and isinstance(negative, WholeView)) or positive.kind:
         return None
-    p, rows = positive.propagation, negative.rows
-    alike = negative.products is positive.products and negative.propagation is p and positive.rows is None
+    p, rows = positive.propagation, negative.rows.get("")
+    alike = negative.products is positive.products and negative.propagation is p and not positive.rows
     return (p, rows) if alike and rows is not None and isinstance(p, Propagation) else None
 
 
@@ -130,14 +216,10 @@ class BlockView:
         x = self.view.features
         return multiply(self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop), weight, self.backend)
 
-    def pooled(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """P H Θ of these nodes; H Θ is computed once for all blocks."""
-        return self.view.pool(self.view.products.of(h, weight, self.backend), self.start, self.stop)
-
-
-def whole_view(graph: Record, rule: Rule, place: Place) -> WholeView | PathView:
-    """Build the view of a graph, or of the nodes of one of its types, on the device."""
-    return PathView.of(graph, rule, place) if graph.kind else WholeView.of(graph, rule, place)
+    def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
+        """P H Θ of these nodes, or the mean of means along a path; H Θ is computed once for all blocks."""
+        first = self.view.chain(path)[0]
+        return first.rows(self.start, self.stop) @ self.view.before_first(path, h, weight)
 
 
 class WholeGraph(Views):
@@ -148,7 +230,8 @@ class WholeGraph(Views):
     corruptions = ("shuffle_features", "flip_edges", "flip_and_shuffle", "drop_features")
 
     def __init__(self, graph: Record, rule: Rule, corruption: Corruption, place: Place) -> None:
-        self.view, self.corruption = whole_view(graph, rule, place), corruption
+        self.view = WholeView.of(graph, rule, place)
+        self.corruption = corruption
         self.turn = torch.zeros(1, dtype=torch.int64, device=self.view.backend.device)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:

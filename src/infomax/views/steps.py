@@ -1,0 +1,31 @@
+"""The paths along which an encoder pools, and the tables that it reads at their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from infomax.arrays.relations import Step, named_path
+from infomax.arrays.table import Table
+from infomax.errors import InputError
+from infomax.io.record import Record
+from infomax.views.propagation import Rule
+
+Paths = Mapping[str, Sequence[Step]]
+
+
+def no_path() -> InputError:
+    """The error for several types of nodes and no path: it is not said over which neighbours to pool."""
+    return InputError("encoder", "one that pools along paths", "one that pools over all neighbours")
+
+
+def paths_of(graph: Record, rule: Rule) -> Paths:
+    """The paths that an encoder asks for; raise InputError if it asks for none, or the graph does not have them."""
+    if not isinstance(rule, tuple):
+        raise InputError("encoder", "PathMean, for a graph of several types of nodes", "one for a single type")
+    return {name: named_path(graph.relations, name) for name in rule}
+
+
+def tables_of(graph: Record, paths: Paths) -> dict[str, Table]:
+    """The features of the types at which paths end, and of the type of the graph."""
+    ends = sorted({path[-1].sender for path in paths.values()} | {graph.kind})
+    return {kind: graph.nodes[kind].table for kind in ends}
