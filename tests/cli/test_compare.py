@@ -11,7 +11,7 @@ from shell import infomax, refused
 @pytest.fixture(scope="module")
 def other(folder, tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "other"
-    words = ("--labels", "kind", "--dim", 8, "--epochs", 3, "--seed", 4, "--set", "layers=2")
+    words = ("--labels", "kind", "--dim", 8, "--epochs", 3, "--seed", 4, "--layers", 2)
     assert infomax("train", folder, *words, "--out", path).code == 0
     return path
 

@@ -101,7 +101,7 @@ def test_run_folder_tells_its_settings(run):
 
 
 def test_training_ends_with_its_verdict(folder, tmp_path):
-    trained = infomax("train", folder, "--labels", "kind", "--dim", 4, "--set", "lr=1e-12", "--out", tmp_path / "run")
+    trained = infomax("train", folder, "--labels", "kind", "--dim", 4, "--lr", "1e-12", "--out", tmp_path / "run")
     wrote, verdict, cause = trained.out.splitlines()[-3:]
     assert wrote.startswith("wrote ")
     assert verdict.startswith(("Verdict: learnt nothing. ", "Verdict: weak. "))
@@ -119,7 +119,7 @@ def test_a_log_tells_how_many_epochs_of_how_many(folder, tmp_path, monkeypatch):
 
 
 def test_epochs_with_patience_stop_early_or_at_the_limit(folder, tmp_path):
-    common = ("train", folder, "--labels", "kind", "--dim", 4, "--set", "lr=0.2", "--patience", 3)
+    common = ("train", folder, "--labels", "kind", "--dim", 4, "--lr", 0.2, "--patience", 3)
     assert infomax(*common, "--epochs", 500, "--out", tmp_path / "early").code == 0
     assert infomax(*common, "--epochs", 2, "--out", tmp_path / "limit").code == 0
     early, limit = (json.loads((tmp_path / name / "health.json").read_text()) for name in ("early", "limit"))
@@ -130,8 +130,21 @@ def test_epochs_with_patience_stop_early_or_at_the_limit(folder, tmp_path):
 
 def test_what_is_seldom_set_is_what_is_trained(folder, tmp_path):
     common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--out", tmp_path / "run")
-    words = ("corruption=both,rho=0.25,lr=0.5", "--set", "scale=rows", "--set", "layers=2,readout=set2set")
-    assert infomax(*common, "--preset", "mean-pool", "--set", *words).code == 0
+    words = [
+        "--corruption",
+        "both",
+        "--rho",
+        "0.25",
+        "--lr",
+        "0.5",
+        "--scale",
+        "rows",
+        "--layers",
+        "2",
+        "--readout",
+        "set2set",
+    ]
+    assert infomax(*common, "--preset", "mean-pool", *words).code == 0
     settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
     assert settings["corruption"] == {"part": "flip_and_shuffle", "rho": 0.25}
     assert settings["encoder"] == {"part": "MeanPool", "layers": 2}
@@ -140,24 +153,26 @@ def test_what_is_seldom_set_is_what_is_trained(folder, tmp_path):
 
 
 def test_an_encoder_is_named(folder, tmp_path):
-    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--set", "encoder=two-hops", "--out")
+    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--encoder", "two-hops", "--out")
     assert infomax(*common, tmp_path / "run").code == 0
     assert np.load(tmp_path / "run" / "vectors.npy").shape[1] == 12
-    wrong = infomax(*common, tmp_path / "other", "--set", "layers=2")
-    refused(wrong, "--set layers: expected none with encoder=two-hops, found 2")
+    wrong = infomax(*common, tmp_path / "other", "--layers", 2)
+    refused(wrong, "--layers: expected none with --encoder two-hops, found 2")
 
 
 def test_patches_are_as_deep_as_the_encoder(folder, tmp_path):
-    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 2, "--preset", "patches", "--set")
-    assert infomax(*common, "fan-out=3,2,weighting=degree,layers=2", "--out", tmp_path / "run").code == 0
+    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 2, "--preset", "patches")
+    words = ["--fan-out", "3,2", "--weighting", "degree", "--layers", "2"]
+    assert infomax(*common, *words, "--out", tmp_path / "run").code == 0
     settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
     assert (settings["views"]["fan_out"], settings["encoder"]["layers"]) == ([3, 2], 2)
     assert settings["views"]["weighting"] == "degree"
     assert np.isfinite(DGI.load(tmp_path / "run").transform(read_graph(folder, labels="kind")).vectors).all()
-    for words in (("layers=2",), ("layers=2", "--batch", 9), ("layers=2", "--set", "fan-out=3")):
-        refused(infomax(*common, *words, "--out", tmp_path / "other"), "found 2", "fan-out of 2 numbers: --set fan-out")
-    wrong = infomax(*common, "weighting=size", "--out", tmp_path / "other")
-    refused(wrong, "--set weighting: expected one of sample, degree, found size")
+    for more in ((), ("--batch", 9), ("--fan-out", 3)):
+        wrong = infomax(*common, "--layers", 2, *more, "--out", tmp_path / "other")
+        refused(wrong, "found 2", "fan-out of 2 numbers: --fan-out")
+    wrong = infomax(*common, "--weighting", "size", "--out", tmp_path / "other")
+    refused(wrong, "--weighting: expected one of sample, degree, found size")
     assert not (tmp_path / "other").exists()
 
 

@@ -36,7 +36,15 @@ SURFACE = {
         "--hold-out-edges",
         "--smooth",
         "--own",
-        "--set",
+        "--lr",
+        "--encoder",
+        "--layers",
+        "--corruption",
+        "--rho",
+        "--readout",
+        "--scale",
+        "--fan-out",
+        "--weighting",
         "--groups",
         *COLUMNS,
     },
@@ -120,7 +128,16 @@ def test_train_help_has_a_heading_per_question():
             options = headings.setdefault(line.rstrip(":"), [])
         elif line.startswith("  --"):
             options.append(line.split()[0])
-    assert list(headings) == ["Arguments", "Options", "Graph", "Method", "Training", "Machine", "Columns of tables"]
+    assert list(headings) == [
+        "Arguments",
+        "Options",
+        "Graph",
+        "Method",
+        "Training",
+        "Parts",
+        "Machine",
+        "Columns of tables",
+    ]
     assert headings["Options"] == ["--out", "--labels", "--dim", "--epochs", "--resume", "--help"]
     assert "--preset" in headings["Method"]
     train = get_command(app).commands["train"]

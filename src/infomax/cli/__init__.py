@@ -30,7 +30,6 @@ from infomax.cli import (  # noqa: F401
     map,
     neighbours,
     prepare,
-    settings,
     show,
     train,
     update,
@@ -155,7 +154,5 @@ def _failure(error: Exception) -> str:
 
 def _usage(error: Any) -> str:
     command = error.ctx.command_path if error.ctx else "infomax"
-    if (name := getattr(error, "option_name", "").removeprefix("--")) in settings.SETTINGS:
-        return f"--{name} is a setting: infomax train ... --set {name}=VALUE"
     message = error.format_message()
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} See: {command} --help"

@@ -1,97 +1,116 @@
-"""Seldom-used settings of a training: ``--set corruption=flip,rho=0.001``."""
+"""The parts of a training as options of the command line, and the arguments of `DGI` that they mean."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+import typer
 
 from infomax.errors import InputError
 
+
+@dataclass(frozen=True)
+class Parts:
+    """What the method is made of."""
+
+    heading: ClassVar = "Parts"
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="gcn, mean-pool, or two-hops: the node itself beside one hop and two, each --dim wide.  [default: the "
+            "preset's]",
+        ),
+    ] = None
+    layers: Annotated[
+        int | None, typer.Option(metavar="N", help="Layers of an encoder other than two-hops.", min=1)
+    ] = None
+    corruption: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="shuffle, flip or both: of features, of edges, or of both."),
+    ] = None
+    rho: Annotated[
+        float | None, typer.Option(metavar="RATE", help="Rate of flipped edges.  [default: 0.001]", min=0, max=1)
+    ] = None
+    readout: Annotated[
+        str | None, typer.Option(metavar="NAME", help="mean, set2set or diffpool: the summary.  [default: mean]")
+    ] = None
+    scale: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="auto, rows, columns or none: the scaling of features.  [default: auto]"),
+    ] = None
+    fan_out: Annotated[
+        str | None,
+        typer.Option(metavar="K,K,...", help="Of patches: the neighbours drawn at each level, a layer each."),
+    ] = None
+    weighting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of patches: sample or degree. The weight of a node among those drawn, by their number, as in the "
+            "paper, or by degree, as in the whole graph.",
+        ),
+    ] = None
+
+
 WHOLE, ANY = ("auto", "whole-graph", "mean-pool"), ("auto", "whole-graph", "batches", "mean-pool", "patches")
-SETTINGS: dict[str, tuple[type, tuple[str, ...]]] = {
-    "lr": (float, ()),
-    "scale": (str, ()),
-    "readout": (str, ()),
-    "corruption": (str, WHOLE),
-    "rho": (float, WHOLE),
-    "encoder": (str, ("auto", "whole-graph", "batches")),
-    "layers": (int, ANY),
-    "fan-out": (str, ("patches",)),
-    "weighting": (str, ("patches",)),
+PRESETS_WITH = {
+    "corruption": WHOLE,
+    "rho": WHOLE,
+    "encoder": ("auto", "whole-graph", "batches"),
+    "layers": ANY,
+    "fan_out": ("patches",),
+    "weighting": ("patches",),
 }
-"""The names that ``--set`` knows: the type of the value, and the presets that have such a setting (none: all)."""
+"""The presets that have a part; others are in all."""
 CHOICES = {
     "encoder": {"gcn": "GCN", "mean-pool": "MeanPool", "two-hops": "TwoHops"},
     "corruption": {"shuffle": "shuffle_features", "flip": "flip_edges", "both": "flip_and_shuffle"},
     "readout": {"mean": "SigmoidMean", "set2set": "Set2Set", "diffpool": "DiffPool"},
     "weighting": {"sample": "", "degree": ""},
 }
-"""The values of settings that are one of several; of a part, the name that it has in `presets.PARTS`."""
-HELP = (
-    "What is seldom set, as in corruption=flip,rho=0.001; may be repeated. lr=RATE of Adam; "
-    "scale=auto|rows|columns|none of the features; encoder=gcn|mean-pool|two-hops: the node itself beside one hop and "
-    "two, each --dim wide; layers=N of the other encoders; corruption=shuffle|flip|both: features, edges, or both; "
-    "rho=RATE of flipped edges (0.001); readout=mean|set2set|diffpool, the summary. Of patches: "
-    "fan-out=K,K,..., the neighbours drawn at each level, a layer each; weighting=sample|degree of a node among them: "
-    "by their number, as in the paper, or by degree, as in the whole graph."
-)
+"""The values of options that are one of several; of a part, the name that it has in `presets.PARTS`."""
 
 
-def parse(preset: str, given: Sequence[str]) -> dict[str, Any]:
-    """The settings by name; a value may have commas, as in ``fan-out=10,10,25``."""
-    pairs: list[str] = []
-    for piece in (piece for text in given for piece in text.split(",")):
-        if "=" in piece or not pairs:
-            pairs.append(piece)
-        else:
-            pairs[-1] += f",{piece}"
-    settings: dict[str, Any] = {}
-    for name, sign, value in (pair.partition("=") for pair in pairs):
-        if not sign or name not in SETTINGS:
-            raise InputError("--set", f"NAME=VALUE, with one of the names {', '.join(SETTINGS)}", name + sign + value)
-        kind, presets = SETTINGS[name]
-        if presets and preset not in presets:
-            raise InputError(f"--set {name}", f"--preset {' or '.join(presets)}", f"--preset {preset}")
-        if value not in CHOICES.get(name, (value,)):
-            raise InputError(f"--set {name}", f"one of {', '.join(CHOICES[name])}", value)
-        try:
-            settings[name] = kind(value)
-        except ValueError:
-            expected = "a whole number" if kind is int else "a number"
-            raise InputError(f"--set {name}", expected, value or "nothing") from None
-    return settings
-
-
-def arguments(preset: str, given: Sequence[str], batch: int | None) -> dict[str, Any]:
-    """The arguments of `DGI` that the settings and ``--batch`` mean."""
+def arguments(preset: str, parts: Parts, batch: int | None) -> dict[str, Any]:
+    """The arguments of `DGI` that the parts and ``--batch`` mean."""
     from infomax.presets import PARTS, PRESETS
     from infomax.views import Batches
 
-    settings = parse(preset, given)
-    found: dict[str, Any] = {name: settings[name] for name in ("lr", "scale") if name in settings}
-    for name in settings.keys() & {"encoder", "corruption", "readout"}:
-        found[name] = PARTS[CHOICES[name][settings[name]]]
+    given = {field.name: value for field in fields(parts) if (value := getattr(parts, field.name)) is not None}
+    _check(preset, given)
+    found: dict[str, Any] = {"scale": parts.scale} if parts.scale else {}
+    found |= {name: PARTS[CHOICES[name][given[name]]] for name in ("encoder", "corruption", "readout") if name in given}
     if batch is not None and preset not in ("batches", "type-batches", "patches"):
         raise InputError("--batch", "--preset batches or patches", f"--preset {preset}")
     if batch is not None and preset != "patches":
         found["views"] = partial(Batches, batch=batch)
-    elif batch is not None or settings.keys() & {"fan-out", "weighting"}:
-        found |= _patches(settings, batch)
-    if (layers := settings.get("layers")) is not None:
-        if layers < 1 or settings.get("encoder") == "two-hops":
-            raise InputError("--set layers", "none with encoder=two-hops" if layers > 0 else "1 or more", str(layers))
-        usual: Any = PRESETS["whole-graph" if preset == "auto" else preset].encoder
-        encoder: Any = found.get("encoder") or partial(usual).func
-        found["encoder"] = partial(encoder, layers=layers)
-    named, rho = settings.get("corruption"), settings.get("rho")
-    if rho is not None and named not in ("flip", "both"):
-        raise InputError("--set rho", "corruption=flip or both", f"corruption={named}" if named else "none")
-    if not 0 <= (rho or 0) <= 1:
-        raise InputError("--set rho", "a rate from 0 to 1", str(rho))
-    if named in ("flip", "both"):
-        found["corruption"] = partial(found["corruption"], rho=1e-3 if rho is None else rho)
+    elif batch is not None or parts.fan_out or parts.weighting:
+        found |= _patches(parts, batch)
+    if parts.layers is not None:
+        if parts.encoder == "two-hops":
+            raise InputError("--layers", "none with --encoder two-hops", str(parts.layers))
+        of_preset: Any = PRESETS["whole-graph" if preset == "auto" else preset].encoder
+        encoder: Any = found.get("encoder") or partial(of_preset).func
+        found["encoder"] = partial(encoder, layers=parts.layers)
+    if parts.corruption in ("flip", "both"):
+        found["corruption"] = partial(found["corruption"], rho=1e-3 if parts.rho is None else parts.rho)
+    elif parts.rho is not None:
+        raise InputError("--rho", "--corruption flip or both", parts.corruption or "none")
     return found
+
+
+def _check(preset: str, given: Mapping[str, Any]) -> None:
+    """Refuse parts that a preset does not have, and names that no part has."""
+    for name, value in given.items():
+        option, presets = f"--{name.replace('_', '-')}", PRESETS_WITH.get(name, (preset,))
+        if preset not in presets:
+            raise InputError(option, f"--preset {' or '.join(presets)}", f"--preset {preset}")
+        if value not in CHOICES.get(name, (value,)):
+            raise InputError(option, f"one of {', '.join(CHOICES[name])}", str(value))
 
 
 def along_paths(kind: str, chosen: Mapping[str, Any], paths: str | None, hops: int | None) -> dict[str, Any]:
@@ -111,18 +130,20 @@ def words(text: str | None) -> list[str]:
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
-def _patches(settings: dict[str, Any], batch: int | None) -> dict[str, Any]:
+def _patches(parts: Parts, batch: int | None) -> dict[str, Any]:
     """The views of patches, and the encoder that fits their fan-out."""
     from infomax.parts.encoders import SkipMeanPool
     from infomax.views import Patches
     from infomax.views.patches import BATCH, FAN_OUT
 
-    settings = {"weighting": "sample", "fan-out": ",".join(map(str, FAN_OUT)), **settings}
-    try:
-        counts = tuple(int(count) for count in settings["fan-out"].split(","))
-        if min(counts) < 1:
-            raise ValueError
-    except ValueError:
-        raise InputError("--set fan-out", "numbers from 1, as in 10,10,25", settings["fan-out"]) from None
-    views = partial(Patches, fan_out=counts, batch=batch or BATCH, weighting=settings["weighting"])
+    counts: tuple[int, ...] = FAN_OUT
+    weighting: Any = parts.weighting or "sample"
+    if parts.fan_out:
+        try:
+            counts = tuple(int(count) for count in parts.fan_out.split(","))
+        except ValueError:
+            counts = (0,)
+    if min(counts) < 1:
+        raise InputError("--fan-out", "numbers from 1, as in 10,10,25", str(parts.fan_out))
+    views = partial(Patches, fan_out=counts, batch=batch or BATCH, weighting=weighting)
     return {"views": views, "encoder": partial(SkipMeanPool, layers=len(counts))}

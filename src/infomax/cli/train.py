@@ -85,7 +85,6 @@ class Method:
         str | None,
         typer.Option(metavar="PATH,...", help="Of several types: the paths, such as author-paper-author, by name."),
     ] = None
-    given: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE,...", help=settings.HELP)] = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,9 @@ class Schedule:
     """How it is trained."""
 
     heading: ClassVar = "Training"
+    lr: Annotated[
+        float | None, typer.Option(metavar="RATE", help="Learning rate of Adam.  [default: the preset's]")
+    ] = None
     patience: Annotated[
         int | None,
         typer.Option(metavar="N", help="Stop after so many epochs without a lower loss.  [default: the preset's]"),
@@ -156,6 +158,7 @@ def train(
     ] = None,
     method: Method,
     schedule: Schedule,
+    parts: settings.Parts,
     device: Device = "auto",
     columns: dict[str, Any],
 ) -> None:
@@ -164,7 +167,7 @@ def train(
     from infomax.training import runs
 
     def model(kind: str = "") -> DGI:
-        return _model(dim, epochs, method, schedule, device, kind)
+        return _model(dim, epochs, method, schedule, parts, device, kind)
 
     with joined(device) as ranks:
         with ranks.together():
@@ -290,19 +293,28 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
         show.out.print(words(model.health_["verdict"]))
 
 
-def _model(dim: int | None, epochs: int | None, method: Method, schedule: Schedule, device: str, kind: str = "") -> DGI:
+def _model(
+    dim: int | None,
+    epochs: int | None,
+    method: Method,
+    schedule: Schedule,
+    parts: settings.Parts,
+    device: str,
+    kind: str = "",
+) -> DGI:
     """The model that the options mean, for a type of nodes; what is out of range is refused, before a graph is read."""
     from infomax.estimator import DGI
 
     batches = "type-batches" if kind else "batches"
     preset = batches if method.preset == "auto" and schedule.of_batches else method.preset
-    chosen = settings.arguments(preset, method.given or (), schedule.batch)
+    chosen = settings.arguments(preset, parts, schedule.batch)
     if kind:
         chosen |= settings.along_paths(kind, chosen, method.paths, method.hops)
     model = DGI(
         dim,
         preset=preset,
         epochs=_length(preset, epochs, schedule.steps),
+        lr=schedule.lr,
         patience=schedule.patience,
         smooth=method.smooth,
         own=method.own,

@@ -167,13 +167,13 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
     curve, lr, steps = report["curve"]["loss"], report["lr"], report["steps"]
     hardly, longer = lr * steps < HARDLY, "Train longer, by --epochs or --steps"
     if lr > FAST:
-        yield f"The learning rate of {lr:g} is large.", "Leave it out, or take --set lr=0.001."
+        yield f"The learning rate of {lr:g} is large.", "Leave it out, or take --lr 0.001."
     if hardly:
         told = f"The weights have hardly changed, in {number_of(steps, 'step')} with a learning rate of {lr:g}."
-        faster = ", or faster: --set lr=0.001" if lr < 0.001 else ""
+        faster = ", or faster: --lr 0.001" if lr < 0.001 else ""
         yield told, f"{longer}{faster}."
     if curve[0] > FAR * report["guessing_loss"]:
-        yield f"The features are large: the loss begins at {curve[0]:.4g}.", "Scale them: --set scale=columns."
+        yield f"The features are large: the loss begins at {curve[0]:.4g}.", "Scale them: --scale columns."
     rows = np.sort(_rows(graph), axis=0)
     # Larger numbers than these are whole in float32, whatever they were.
     whole = (rows % 1 == 0).all(axis=0) & (abs(rows[[0, -1]]).max(axis=0) < 2**24)

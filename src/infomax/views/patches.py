@@ -176,7 +176,7 @@ class Patches(Views):
         if layers != len(self.fan_out):
             levels = ",".join(map(str, self.fan_out))
             expected = f"{number_of(len(self.fan_out), 'layer')}, one for each number of the fan-out {levels}"
-            remedy = f"Give a fan-out of {number_of(layers, 'number')}: --set fan-out=K,K,..., or in Python fan_out=."
+            remedy = f"Give a fan-out of {number_of(layers, 'number')}: --fan-out K,K,..., or in Python fan_out=."
             raise InputError("encoder", expected, str(layers), remedy)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
