@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
@@ -134,11 +133,9 @@ def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
     names = [id_name(graph), *graph.feature_names, *others]
     named = {"names of columns": names}
     if kind == "text":
-        limit = csv.field_size_limit()
         expected = "names without NUL characters and outer white space"
         _refuse(named, expected, lambda name: "\0" in name or name.strip() != name)
         _refuse({"ids": texts.get("ids", ())}, "ids that are not empty", lambda word: not word)
-        _refuse(texts, f"at most {limit:,} characters in a cell", lambda word: len(word) > limit)
     elif kind == "parquet":
         _refuse(named, f"names that do not begin with {INDEX}", lambda name: name.startswith(INDEX))
     check_column_names(where, names)

@@ -146,7 +146,7 @@ class Source:
     def place(self, number: int, column: str = "") -> str:
         """``edges.csv, line 3, column "weight"``, of a row by its number."""
         path, at = self.files[number // FILE], number % FILE
-        return place(f"{path}, {'line' if self.lines else 'row'} {at}", column=column)
+        return place(path, text.line_of(path, at), column) if self.lines else place(f"{path}, row {at}", column=column)
 
     def readable(self, path: Path | None = None) -> AbstractContextManager[None]:
         """Raise an InputError for what pyarrow cannot do with the data of a file, by default the first."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import pack, stack
 from infomax.errors import number_of, within
-from infomax.io.blocks import Ids, NotNumbersError, in_list, number_groups, typed
+from infomax.io.blocks import Ids, NotNumbersError, number_groups, typed
 from infomax.io.features import read_features
 from infomax.io.parquet import encode
 from infomax.io.record import Record
@@ -62,28 +61,22 @@ class EdgeTable:
 
 def read_edges(source: Source) -> EdgeTable:
     """An edge table in memory."""
-    position: defaultdict[str, int] = defaultdict(count().__next__)
-    numbers, weights, relations, ends, arrays = [], [], [], list[Any](), list[Any]()
+    numbers, weights, relations, ends = [], [], [], list[Any]()
     with source.readable():
         for block in source.edges():
             numbers.append(block.numbers)
-            if arrays or not (position or isinstance(block.ends[0], list)):  # the first block decides
-                arrays.append(block.ends)
-            else:
-                codes = map(position.__getitem__, chain.from_iterable(zip(*map(in_list, block.ends), strict=True)))
-                ends.append(np.fromiter(codes, np.int64, 2 * len(block.numbers)).reshape(-1, 2).T)
+            ends.append(block.ends)
             weights += [] if block.weight is None else [block.weight]
             relations += [] if block.relations is None else [block.relations]
-        ids: Ids = typed(list(position))
-        if arrays:
-            ids, codes_of_all = encode(list(zip(*arrays, strict=True)), lines=source.lines)
-            source.tell((1 + JOINING) / 2)
-            ends = [codes_of_all]
+        ids, codes = (
+            encode(list(zip(*ends, strict=True)), lines=source.lines) if ends else ([], np.empty((2, 0), np.int64))
+        )
+        source.tell((1 + JOINING) / 2)
     return EdgeTable(
         source=source,
         numbers=_joined(numbers),
         ids=ids,
-        ends=np.concatenate(ends, axis=1) if ends else np.empty((2, 0), np.int64),
+        ends=codes,
         weight=np.concatenate(weights) if weights else None,
         relations=np.concatenate(relations) if relations else None,
     )
@@ -103,7 +96,7 @@ def _read_nodes(source: Source) -> NodeTable:
     with source.readable():
         blocks, features, ids = [], [], list[Any]()
         for block in source.nodes():
-            ids += in_list(block.ids)
+            ids += block.ids.to_pylist()
             features += [] if block.features is None else [pack(block.features)]
             blocks.append(replace(block, ids=None, features=None))
     if not ids:

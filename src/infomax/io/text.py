@@ -1,14 +1,15 @@
-"""Tables in text files: csv with commas, tsv and txt with tabs; UTF-8, a header line, csv quotes."""
+"""Tables in text files, parsed by pyarrow: csv with commas, tsv and txt with tabs; UTF-8, a header line, csv quotes."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import math
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
@@ -17,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError, number_of, place, shorten
-from infomax.io.blocks import Block, NotNumbersError, check_column_names, in_list
+from infomax.io.blocks import Block, NotNumbersError, check_column_names
 from infomax.io.encoding.cells import LARGEST
-from infomax.io.pieces import opened_packed, pieces
 
 Row: TypeAlias = tuple[int, list[str]]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 DELIMITERS |= {f"{suffix}.gz": delimiter for suffix, delimiter in DELIMITERS.items()}
-_PIECE = 256
+PIECE = 1 << 23
+"""Bytes that are parsed at once."""
 _QUOTED = re.compile('"[^"]*("|$)')
 
 
@@ -51,9 +52,9 @@ class TextFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.names, self._rows = read_rows(path)
+        self.names = read_names(path)
         self.share = 0.0
-        """How much of the file has been read, if that is known."""
+        """How much of the file has been read."""
 
     def blocks(
         self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int, only: tuple[str, str] | None
@@ -61,62 +62,95 @@ class TextFile:
         """All rows of some columns, in blocks of at most so many rows and about so many cells; see `Source.only`."""
         size, done = min(rows, max(1, cells // len(self.names))), 0
         wanted = list(dict.fromkeys([*columns, *features, *(only or ())[:1]]))
-        for table, share in pieces(self.path, self.names, wanted, DELIMITERS[extension(self.path)]):
-            self.share = max(self.share, share)
-            if table is None:
-                yield from self._read(columns, features, size, only, done)
-                return
-            numbers, done = done + 2 + np.arange(len(table)), done + len(table)
+        for table in self._tables(wanted):
+            numbers = done + 1 + np.arange(len(table))
+            done += len(table)
             if only is not None:
                 kept = np.array(table[only[0]].to_pylist(), dtype=object) == only[1]
                 table, numbers = table.filter(kept), numbers[kept]
             for first in range(0, len(table), size):
                 part = table.slice(first, size)
-                block = TextBlock(self.path, {name: part[name].combine_chunks() for name in columns}, features)
-                block.numbers, block.table = numbers[first : first + size], part.select(features)
-                yield block
+                yield TextBlock(self.path, part, features, numbers[first : first + size])
 
-    def _read(
-        self, columns: Sequence[str], features: Sequence[str], size: int, only: tuple[str, str] | None, done: int
-    ) -> Iterator[Block]:
-        """The rows after the first ``done``, in blocks, read by Python's csv reader."""
-        place = {name: at for at, name in enumerate(self.names)}
-        places = [place[name] for name in features]
-        together = slice(min(places, default=0), max(places, default=0) + 1)
-        one_slice = places == list(range(together.start, together.stop))  # takes a third of the time
-        kept: Iterator[Row] = islice(self._rows, done, None)
-        if only is not None:
-            kept = (row for row in kept if row[1][place[only[0]]] == only[1])
-        while True:
-            block, lines = TextBlock(self.path, {name: [] for name in columns}, features), list[int]()
-            # A few rows at a time: Python's garbage collector would look through many, again and again.
-            while chunk := list(islice(kept, min(_PIECE, size - len(lines)))):
-                lines += [line for line, _ in chunk]
-                for name, column in block.columns.items():
-                    at = place[name]
-                    column += [row[at] for _, row in chunk]
-                if one_slice:
-                    block.cells.extend(chain.from_iterable(row[together] for _, row in chunk))
-                elif places:
-                    block.cells.extend(chain.from_iterable([row[at] for at in places] for _, row in chunk))
-            if not lines:
-                return
-            block.numbers = np.array(lines, dtype=np.int64)
-            yield block
+    def _tables(self, wanted: Sequence[str]) -> Iterator[Any]:
+        """The rows as pyarrow tables of text, some at a time."""
+        import pyarrow as pa
+        from pyarrow import compute
+        from pyarrow import csv as arrow_csv
+
+        blank, header, mark = _header(self.path)
+        spaced = f"{mark} " in _QUOTED.sub("", header)  # then the space after a delimiter belongs to no cell
+        try:
+            with _Counted(self.path) as file:
+                batches = arrow_csv.open_csv(
+                    pa.PythonFile(file, mode="r"),
+                    arrow_csv.ReadOptions(
+                        column_names=self.names, block_size=PIECE, skip_rows=blank, skip_rows_after_names=1
+                    ),
+                    arrow_csv.ParseOptions(delimiter=mark, newlines_in_values=True),
+                    arrow_csv.ConvertOptions(
+                        column_types=dict.fromkeys(wanted, pa.large_string()),
+                        strings_can_be_null=False,
+                        include_columns=wanted,
+                    ),
+                )
+                for batch in batches:
+                    table = pa.table(batch)
+                    if spaced:
+                        table = pa.table([compute.utf8_ltrim(one, " ") for one in table.columns], names=wanted)
+                        if any(compute.any(compute.starts_with(one, '"')).as_py() for one in table.columns):
+                            raise InputError(str(self.path), "no space before double quotes", "some", "Remove them.")
+                    self.share = max(self.share, file.share)
+                    if len(table):
+                        yield table
+            if file.quotes % 2:  # the last one may have swallowed all rows that follow it
+                refuse_rows(self.path, "")
+        except (pa.ArrowException, EOFError, zlib.error) as error:
+            refuse_rows(self.path, str(error))
+            raise InputError(str(self.path), "a table of text", str(error)) from error
+
+
+class _Counted:
+    """A file of text that counts its quotes, and knows how much of it has been read."""
+
+    closed = False
+
+    def __init__(self, path: Path) -> None:
+        self.length = max(1, path.stat().st_size)
+        self.file = opened_packed(path, "rb")
+        self.packed = getattr(self.file, "fileobj", self.file)
+        self.quotes = 0
+
+    def __enter__(self) -> _Counted:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def read(self, size: int = -1) -> bytes:
+        """Some bytes."""
+        data: bytes = self.file.read(size)
+        self.quotes += data.count(b'"')
+        return data
+
+    def close(self) -> None:
+        """Nothing: the context closes the file."""
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, from 0 to 1."""
+        return 1.0 if self.packed.closed else float(self.packed.tell() / self.length)
 
 
 class TextBlock(Block):
-    """Some rows of a text file: columns of cells, and the cells of features row by row.
+    """Some rows of a text file, as columns of text."""
 
-    Of rows that pyarrow has parsed, the columns are its arrays, and the features a table.
-    """
+    def __init__(self, path: Path, data: Any, features: Sequence[str], numbers: NDArray[np.int64]) -> None:
+        self.path, self.data, self.names, self.numbers = path, data, features, numbers
 
-    unit = "line"
-
-    def __init__(self, path: Path, columns: dict[str, Any], features: Sequence[str]) -> None:
-        self.path, self.columns, self.names = path, columns, features
-        self.cells = list[str]()
-        self.table: Any = None
+    def place(self, row: int, column: str) -> str:
+        """See `Block.place`."""
+        return place(self.path, line_of(self.path, int(self.numbers[row])), column)
 
     def ids(self, column: str) -> Any:
         """The ids ``[n]`` of a column."""
@@ -128,36 +162,27 @@ class TextBlock(Block):
         if empty:
             row, column = min(empty, key=itemgetter(0))
             raise InputError(self.place(row, column), "an id", "an empty cell")
-        return [self.columns[column] for column in columns]
+        return [self.data[column].combine_chunks() for column in columns]
 
     def filled_in(self, column: str) -> NDArray[np.bool_]:
         """See `Block.filled_in`."""
-        cells = self.columns[column]
-        if isinstance(cells, list):
-            return np.array([bool(cell) for cell in cells])
         from pyarrow import compute
 
-        return np.asarray(compute.not_equal(cells, ""))
+        return np.asarray(compute.not_equal(self.data[column], ""))
 
     def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
         """See `Block.numbers_of`."""
-        cells = self._cells(column)
+        cells = self.data[column].to_pylist()
         with np.errstate(over="ignore"):
             return numbers(cells).astype(np.float32), lambda row: written(cells[row])
 
     def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
         """A column as text; see `Block.words`."""
-        return np.array(self._cells(column), dtype=object)
-
-    def _cells(self, column: str) -> list[str]:
-        return in_list(self.columns[column])
+        return np.array(self.data[column].to_pylist(), dtype=object)
 
     def arrow(self) -> Any:
         """The columns of features, as text."""
-        import pyarrow as pa
-
-        width = len(self.names)
-        return self.table or pa.table({name: self.cells[at::width] for at, name in enumerate(self.names)})
+        return self.data.select(self.names)
 
     def features(self, widths: dict[str, int], remedy: str) -> NDArray[Any]:
         """Features ``[n, F]``; see `Block.features`."""
@@ -167,16 +192,13 @@ class TextBlock(Block):
             good = np.abs(values) <= LARGEST
             if not good.all():
                 row, at = divmod(int(np.argmin(good)), len(self.names))
-                cell = self.cells[row * len(self.names) + at] if self.table is None else self.table[at][row].as_py()
                 where, expected = self.place(row, self.names[at]), "a finite number (32-bit float)"
-                raise NotNumbersError(where, expected, written(cell), remedy)
+                raise NotNumbersError(where, expected, written(self.data[self.names[at]][row].as_py()), remedy)
         return values
 
     def _numbers(self, rows: int) -> NDArray[Any]:
         """The numbers in the features of the first rows, row by row; NaN where a cell holds none."""
-        if self.table is None:
-            return numbers(self.cells[: rows * len(self.names)])
-        columns = self.table.slice(0, rows).columns
+        columns = self.arrow().slice(0, rows).columns
         try:
             return np.column_stack([column.cast("double") for column in columns])
         except ValueError:  # pyarrow does not read all that Python does, such as " +1"
@@ -185,33 +207,12 @@ class TextBlock(Block):
 
 def numbers(cells: Sequence[str]) -> NDArray[Any]:
     """The number in every cell as a float; NaN where a cell holds none."""
-    text = ",".join(cells)
-    digits = _digits(text, len(cells))
-    if digits is not None:
-        return digits
-    try:
-        # float() reads "2024_01" as a number, which no table means.
-        if "_" not in text:
-            return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
-    except ValueError:
-        pass
     return np.fromiter(map(_number, cells), dtype=np.float64, count=len(cells))
-
-
-def _digits(text: str, count: int) -> NDArray[np.float32] | None:
-    """The numbers in cells that are joined by commas, if each cell is one digit, as in bags of words; else None."""
-    if len(text) != 2 * count - 1 or not text.isascii():
-        return None
-    codes = np.frombuffer(text.encode(), dtype=np.uint8)
-    digits = codes[::2] - ord("0")  # below "0" they wrap around, to numbers above 9
-    if (digits > 9).any() or (codes[1::2] != ord(",")).any():
-        return None
-    return digits.astype(np.float32)
 
 
 def _number(cell: str) -> float:
     try:
-        return math.nan if "_" in cell else float(cell)
+        return math.nan if "_" in cell else float(cell)  # float() reads "2024_01" as a number, which no table means
     except ValueError:
         return math.nan
 
@@ -221,15 +222,28 @@ def written(cell: str) -> str:
     return shorten(cell) if cell.strip() else "an empty cell"
 
 
-def read_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
-    """The column names, and the line number and cells of every row below them."""
-    rows = _rows(path)
-    try:
-        _, header = next(rows)
-    except StopIteration:
-        raise InputError(str(path), "a header line", "an empty file") from None
-    names = [name.strip() for name in header]
-    delimiter = DELIMITERS[extension(path)]
+def _header(path: Path) -> tuple[int, str, str]:
+    """How many empty lines are before the header, the header, and the delimiter of the file."""
+    with opened(path) as file:
+        header, blank = file.readline(), 0
+        while header and not header.strip("\r\n"):
+            header, blank = file.readline(), blank + 1
+        while header.count('"') % 2 and (more := file.readline()):
+            header += more
+    return blank, header, DELIMITERS[extension(path)]
+
+
+def read_names(path: Path) -> list[str]:
+    """The names of the columns."""
+    _, header, delimiter = _header(path)
+    if not header:
+        raise InputError(str(path), "a header line", "an empty file")
+    if "\0" in header:
+        remedy = f"Save the file as UTF-8. {by_pandas(path, sep=delimiter, encoding='utf-16')}"
+        raise InputError(place(path, 1), "UTF-8", "NUL characters, as UTF-16 has them", remedy)
+    spaced = f"{delimiter} " in _QUOTED.sub("", header)
+    cells = next(csv.reader(header.splitlines(keepends=True), delimiter=delimiter, skipinitialspace=spaced))
+    names = [name.strip() for name in cells]
     if len(names) == 1:
         _refuse_other_delimiter(path, names[0], delimiter)
     if np.isfinite(numbers(names)).all():
@@ -237,7 +251,7 @@ def read_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
         remedy += by_pandas(path, sep=delimiter, names=["source", "target"])
         raise InputError(place(path, 1), "a header line with the names of the columns", "only numbers", remedy)
     check_column_names(place(path, 1), names)
-    return names, rows
+    return names
 
 
 def _refuse_other_delimiter(path: Path, header: str, delimiter: str) -> None:
@@ -255,33 +269,44 @@ def _refuse_other_delimiter(path: Path, header: str, delimiter: str) -> None:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """Line number and cells of every row, the header first; rows of another width are refused, blank lines skipped."""
-    delimiter = DELIMITERS[extension(path)]
-    line, width = 1, 0
+    """The line and the cells of every row, the header first, as Python's reader finds them: to name a line."""
+    line = 1
     with opened(path) as file:
-        # A header such as "source, target" shows that the space after a delimiter does not belong to the cell.
-        header = file.readline()
-        if "\0" in header:
-            remedy = f"Save the file as UTF-8. {by_pandas(path, sep=delimiter, encoding='utf-16')}"
-            raise InputError(place(path, 1), "UTF-8", "NUL characters, as UTF-16 has them", remedy)
-        spaced = f"{delimiter} " in _QUOTED.sub("", header)
-        file.seek(0)
-        reader = csv.reader(file, delimiter=delimiter, skipinitialspace=spaced, strict=True)
+        reader = csv.reader(file, delimiter=DELIMITERS[extension(path)], strict=True)
         try:
             for row in reader:
                 if row:
-                    width = width or len(row)
-                    if len(row) != width:
-                        expected = f"{number_of(width, 'column')}, as in the header"
-                        remedy = "A cell that holds the delimiter or a line break needs double quotes."
-                        raise InputError(place(path, line), expected, str(len(row)), remedy)
                     yield line, row
                 line = reader.line_num + 1
         except csv.Error as error:
             remedy = 'Check that every double quote is closed, and doubled ("") inside a quoted cell.'
-            if "limit" in str(error):
-                remedy += " If so: parquet holds longer cells."
             raise InputError(place(path, line), "a row of csv", str(error), remedy) from error
+
+
+def line_of(path: Path, number: int) -> int:
+    """The line of a row by its number, from 1; a quoted cell may have several lines, and empty ones are no rows."""
+    try:
+        return next(line for at, (line, _) in enumerate(_rows(path)) if at == number)
+    except (InputError, StopIteration):
+        return number + 1
+
+
+def refuse_rows(path: Path, found: str) -> None:
+    """Name the line of a file that pyarrow cannot parse: a row of another width, bytes that are no text, a quote."""
+    width = 0
+    if "straddl" in found:
+        return
+    for line, row in _rows(path):
+        width = width or len(row)
+        if len(row) != width:
+            expected = f"{number_of(width, 'column')}, as in the header"
+            remedy = "A cell that holds the delimiter or a line break needs double quotes."
+            raise InputError(place(path, line), expected, str(len(row)), remedy)
+
+
+def opened_packed(path: Path, mode: str, **how: Any) -> Any:
+    """Open a file as ``open`` does; gzip packs it, or unpacks it, where its name ends in .gz."""
+    return (gzip.open if path.suffix.lower() == ".gz" else open)(path, mode, **how)
 
 
 @contextmanager
