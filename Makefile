@@ -40,7 +40,7 @@ notebooks: .venv/docs
 # A set-up is done again when what it installs has changed.
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q -c constraints.txt -e '.[parquet,viz]'
+	$(BIN)/pip install -q -c constraints.txt -e '.[viz]'
 	touch $@
 
 .venv/docs: pyproject.toml constraints.txt

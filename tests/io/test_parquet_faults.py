@@ -157,12 +157,3 @@ def test_a_flipped_byte_in_parquet_is_an_input_error_or_harmless(tmp_path: Path,
         except InputError:
             refused += 1
     assert refused > 50
-
-
-def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    told(
-        ["edges.parquet: ", "pyarrow", "pip install 'infomax[parquet]'"],
-        read_graph,
-        put(tmp_path / "edges.parquet", ""),
-    )

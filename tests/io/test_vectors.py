@@ -140,12 +140,6 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
             embeddings([1, 2, 3]).save(tmp_path / "nowhere" / f"e.{suffix}")
 
 
-def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"pip install 'infomax\[parquet\]'"):
-        embeddings([1, 2, 3]).save(tmp_path / "e.parquet")
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

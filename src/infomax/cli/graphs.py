@@ -101,14 +101,12 @@ def info(
 
 def _tell_columns(source: Record) -> None:
     """Print what the columns of a node table are and become; nothing of a wide table of numbers."""
-    from importlib.util import find_spec
-
     from infomax.arrays.made import made
     from infomax.errors import place
 
     encoding = source.encoding
     if encoding is None:
-        if made(source.feature_names) or source.num_features > _MOST_COLUMNS or find_spec("pyarrow") is None:
+        if made(source.feature_names) or source.num_features > _MOST_COLUMNS:
             return
         import pyarrow as pa
 

@@ -24,7 +24,7 @@ from infomax.errors import InputError
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.json import to_json
 from infomax.io.nodes import Nodes
-from infomax.io.parquet import arrow_column, need_pyarrow
+from infomax.io.parquet import arrow_column
 from infomax.io.record import Record
 from infomax.version import __version__
 
@@ -199,7 +199,9 @@ def write_senders(folder: Path, senders: Senders) -> None:
 
 def write_nodes(path: Path, graph: Record) -> None:
     """Write nodes.parquet of a graph in memory."""
-    pyarrow, parquet = need_pyarrow(path)
+    import pyarrow
+    from pyarrow import parquet
+
     columns = {"id": pyarrow.array(graph.ids)}
     if graph.node_names is not None:
         columns[layout.NAME] = pyarrow.array(graph.node_names, pyarrow.string())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from infomax.arrays.parquet_columns import readable
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, shorten
-from infomax.io import parquet, tables
+from infomax.io import tables
 from infomax.io.attach import as_known, attach, read_like
 from infomax.io.attach_types import attach_types
 from infomax.io.columns import Columns
@@ -120,7 +120,8 @@ def _may_be_ids(column: Any) -> bool:
 
 def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, names: NDArray[Any] | None) -> Any:
     """A frame with the columns id, name if any, d0, d1, ..."""
-    pyarrow, _ = parquet.need_pyarrow(Path("to_frame"))
+    import pyarrow
+
     named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}
     columns = {
         "id": pyarrow.array(ids),
@@ -132,7 +133,6 @@ def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, nam
 
 def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
     """What `Graph.to_frames` returns."""
-    parquet.need_pyarrow(Path("to_frames"))
     graph = graph.loaded()
     types, graph = without_made(graph), graph if graph.types else without_usual(graph)
     for one in types.values() if types else (graph,):
@@ -149,7 +149,8 @@ def _of_nodes(graph: Record, kind: str) -> Any:
 
 def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Source:
     """A frame, to be read as files are."""
-    pyarrow, _ = parquet.need_pyarrow(Path(name))
+    import pyarrow
+
     is_frame = hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__dataframe__")
     if not is_frame or hasattr(frame, "to_frame"):  # a series
         makes = ("collect", "reset_index", "to_frame")  # of a lazy frame, of series of pandas and of polars

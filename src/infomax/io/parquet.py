@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.parquet_columns import readable
-from infomax.errors import InputError, library, number_of, place
+from infomax.errors import InputError, number_of, place
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names, typed
 from infomax.io.encoding.cells import LARGEST, is_list
 
@@ -21,16 +20,11 @@ INDEX = "__index_level_"
 """How pandas names the column of the row numbers of a filtered frame."""
 
 
-def need_pyarrow(path: Path) -> tuple[Any, Any]:
-    """``pyarrow`` and ``pyarrow.parquet``; where they are missing, an error that says how to install them."""
-    pyarrow = library("pyarrow", "parquet", str(path), ", which reads and writes parquet", " Or use csv.")
-    return pyarrow, import_module("pyarrow.parquet")
-
-
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
     """A ``pyarrow.parquet.ParquetFile``; whatever pyarrow cannot read becomes an InputError."""
-    _, parquet = need_pyarrow(path)
+    from pyarrow import parquet
+
     with (
         readable(path),
         # Read-ahead would keep all that has been read. A relative path may look like an address, as md:x does.
@@ -45,7 +39,8 @@ def write_tables(
     path: Path, tables: Iterable[Any], seal: Callable[[Path], dict[bytes, bytes]] | None = None, **layout: Any
 ) -> None:
     """Write tables, at least one, below each other; ``seal`` gives metadata when the file lacks only its footer."""
-    _, parquet = need_pyarrow(path)
+    from pyarrow import parquet
+
     rest = iter(tables)
     first = next(rest)
     with parquet.ParquetWriter(path, first.schema, **layout) as writer:

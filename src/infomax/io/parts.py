@@ -127,7 +127,8 @@ def finish(folder: Path, described: dict[str, Any], names: Collection[str]) -> N
 
 def check_columns(schema: Any, path: Path) -> tuple[Any, Any]:
     """The types of the ids and the vectors in a parquet file; refuse one without them."""
-    pyarrow, _ = parquet.need_pyarrow(path)
+    import pyarrow
+
     lists = [name for name in schema.names if pyarrow.types.is_fixed_size_list(schema.field(name).type)]
     if "id" not in schema.names or "vector" not in lists:
         found = ", ".join(f"{field.name} ({field.type})" for field in schema)

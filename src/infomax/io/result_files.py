@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from infomax.errors import other_extension
 from infomax.io.atomic import replacing
 from infomax.io.json import to_json
-from infomax.io.parquet import need_pyarrow, write_tables
+from infomax.io.parquet import write_tables
 
 Blocks: TypeAlias = Iterable[Mapping[str, NDArray[Any]]]
 """Some rows of all columns ``[n]`` at a time, at least once."""
@@ -60,7 +60,7 @@ def _write_json(path: Path, temporary: Path, blocks: Blocks) -> None:
 
 
 def _write_parquet(path: Path, temporary: Path, blocks: Blocks) -> None:
-    pyarrow, _ = need_pyarrow(path)
+    import pyarrow
 
     def column(cells: NDArray[Any]) -> Any:
         return pyarrow.array(cells, pyarrow.string() if cells.dtype == object else None)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,6 @@ EXTENSIONS = (*text.DELIMITERS, ".parquet")
 ROWS = 1 << 17
 """Rows that are read at once; fewer of wide tables."""
 CELLS = 1 << 20
-_INSTALL = (
-    "Name the column as a label or ignore it; or install pyarrow, and it is encoded: pip install 'infomax[parquet]'."
-)
 LEARNING, JOINING = 0.5, 0.25
 """Share of the work with a node table that learning its encoding is; and with an edge table, reading it."""
 FILE = 1 << 40
@@ -103,7 +99,7 @@ class Source:
     columns: Columns
     frame: Any = None
     """A pyarrow table, in place of a file."""
-    remedy: str = ""
+    remedy: str = FILL_IN
     """What to do about features that are no numbers."""
     schema: Any = None
     """The types of the columns, of a parquet file."""
@@ -197,7 +193,7 @@ class Source:
             self.tell(begun + (1 - begun) * share)
         self.kept = {}
         if self.columns.learns and self._too_fine():
-            raise NotNumbersError(str(self.path), "numbers that float32 tells apart", "others", _INSTALL)
+            raise NotNumbersError(str(self.path), "numbers that float32 tells apart", "others", FILL_IN)
         for column, found in words.items():
             warn_of_classes(place(self.path, column=column), found)
 
@@ -221,10 +217,9 @@ class Source:
         """The features ``[n, F]`` of a block: numbers as they are, else what an encoding makes of the columns."""
         columns = self.columns
         if columns.encoding is None:
-            remedy = self.remedy or (_INSTALL if columns.features is None else FILL_IN)
             if columns.learns and (columns.kinds or columns.keys(self.chosen.features)):
-                raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", _INSTALL)
-            return self._numbers(block.features(self.widths, remedy))
+                raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", FILL_IN)
+            return self._numbers(block.features(self.widths, self.remedy))
         try:
             return columns.encoding.transform(block.arrow(), self.kept)
         except UnreadableError as error:
@@ -244,7 +239,7 @@ class Source:
     def learn(self) -> bool:
         """Learn from all rows what the features are; False where it is known, or nothing else than numbers may be."""
         columns = self.columns
-        if not columns.learns or columns.encoding is not None or find_spec("pyarrow") is None:
+        if not columns.learns or columns.encoding is not None:
             return False
         survey = self._survey()
         self.columns = learnt(columns, survey, self.path, self.names)

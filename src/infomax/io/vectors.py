@@ -107,7 +107,7 @@ def write_blocks(
         seal: gives the metadata for the footer, when the file lacks only that.
         model: the hash of the model that made the vectors.
     """
-    pyarrow, _ = parquet.need_pyarrow(path)
+    import pyarrow
 
     def table(ids: Any, vectors: NDArray[Any], names: Any) -> Any:
         named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}
@@ -120,7 +120,6 @@ def write_blocks(
 
 
 def _write_parquet(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
-    parquet.need_pyarrow(path)
     with replacing(path) as temporary:
         write_blocks(temporary, [(ids, vectors, names)], model=model)
 

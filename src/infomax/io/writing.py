@@ -126,7 +126,8 @@ def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -
             save(folder / "features" / f"{kind}.{'npz' if whole else 'npy'}", one.features)
             one = without_features(one)
         refuse_unwritable(one, str(folder), "parquet" if suffix == ".parquet" else "text")
-        parquet.need_pyarrow(folder) if suffix == ".parquet" else refuse_too_many(one, str(folder), "text")
+        if suffix != ".parquet":
+            refuse_too_many(one, str(folder), "text")
         _write_nodes(one, folder / "nodes" / f"{kind}{suffix}", suffix, progress)
     for ends, columns in relation_columns(graph).items():
         _write_edges(columns, folder / "edges" / f"{'.'.join(ends)}{suffix}", suffix)
@@ -141,8 +142,6 @@ def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -
         raise InputError(str(edges), "two files, for edges and for nodes", "one name twice")
     for path, kind in zip((edges, nodes), kinds, strict=True):
         refuse_unwritable(graph, str(path), "parquet" if kind == ".parquet" else "text")
-        if kind == ".parquet":
-            parquet.need_pyarrow(path)
     if kinds[1] != ".parquet":
         refuse_too_many(graph, str(nodes), "text")
     # Both are moved to their places only when both are whole.

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from infomax.errors import InputError, library
-from infomax.io.parquet import need_pyarrow
+from infomax.errors import InputError
 
 T = TypeVar("T")
 
@@ -42,8 +41,8 @@ class Database:
     """
 
     def __init__(self, folder: Path, memory: int) -> None:
-        duckdb = library("duckdb", "big", "infomax prepare", ", which sorts on disk")
-        need_pyarrow(folder)
+        import duckdb
+
         folder = folder.resolve()  # a relative path may look like an address, as md:x does
         self.folder, self.failure = folder, duckdb.Error
         self.thread = ThreadPoolExecutor(1)
