@@ -9,7 +9,7 @@ from infomax import DGI
 from infomax.cli.app import app
 from infomax.errors import InputError
 from infomax.evaluation import clustering
-from infomax.evaluation.clustering import Stability, agreement, best_k, choose_k, cluster, distinctive
+from infomax.evaluation.clustering import agreement, best_k, choose_k, cluster, distinctive
 
 
 def blobs(sizes, d=16, seed=0):
@@ -20,67 +20,53 @@ def blobs(sizes, d=16, seed=0):
     return (lengths * vectors).astype(np.float32), group
 
 
-@pytest.mark.parametrize("fitted", [100, 1000])
-def test_clusters_are_the_groups_largest_first(monkeypatch, fitted):
+@pytest.mark.parametrize(("fitted", "small"), [(100, 1000), (1000, 1000), (1000, 0)])
+def test_clusters_are_the_groups_largest_first(monkeypatch, fitted, small):
+    """Fitted to some or to all, at once or in small batches."""
     monkeypatch.setattr(clustering, "FITTED", fitted)
+    monkeypatch.setattr(clustering, "SMALL", small)
     vectors, group = blobs([20, 60, 40, 80])
     found = cluster(vectors, 4, seed=0)
     assert found.tolist() == np.array([3, 1, 2, 0])[group].tolist()
     np.testing.assert_array_equal(found, cluster(vectors, 4, seed=0))
 
 
-def test_the_stable_number_of_clusters_is_how_many_there_are():
+def test_the_best_number_of_clusters_is_how_many_there_are():
     vectors, _ = blobs([30] * 5)
     assert best_k(choose_k(vectors, seed=0)) == 5
 
 
-def test_groups_within_groups_are_found():
-    """Two far groups of four near ones: the silhouette would choose 2."""
-    generator = np.random.default_rng(0)
-    outer, inner = 6 * generator.normal(size=(2, 1, 32)), 2 * generator.normal(size=(2, 4, 32))
-    centres = (outer + inner).reshape(8, 32)
-    vectors = np.repeat(centres, 60, axis=0) + 1.2 * generator.normal(size=(480, 32))
-    scores = choose_k(vectors.astype(np.float32), seed=0)
-    assert scores[2].found == pytest.approx(1)  # two are stable as well
-    assert best_k(scores) == 8
-
-
-def test_the_choice_is_a_peak_and_the_furthest_above_what_is_expected():
-    found = {2: (0.99, 0.8), 3: (0.5, 0.9), 4: (0.8, 0.5), 5: (0.7, 0.1), 6: (0.6, 0.0)}
-    assert best_k({k: Stability(*pair) for k, pair in found.items()}) == 4
-
-
-def test_what_is_expected_falls_with_the_number_of_clusters():
-    """Where what was measured does not fall, its mean is the nearest that does."""
-    measured = {2: 0.9, 3: 0.2, 4: 0.6, 5: 0.3, 6: 0.1}
-    assert clustering.levels({k: Stability(1.0, one) for k, one in measured.items()}) == pytest.approx(
-        {2: 0.9, 3: 0.4, 4: 0.4, 5: 0.3, 6: 0.1}
-    )
-
-
-@pytest.mark.parametrize(("errors", "chosen"), [((0.0, 0.0), 5), ((0.03, 0.03), 5), ((0.03, 0.05), 3), ((0.06, 0), 3)])
-def test_of_numbers_that_cannot_be_told_apart_the_highest_peak_is_chosen(errors, chosen):
-    found = {2: (0.6, 0.5, 0.0), 3: (0.85, 0.3, errors[0]), 4: (0.6, 0.3, 0.0), 5: (0.8, 0.2, errors[1])}
-    assert best_k({k: Stability(*each) for k, each in found.items()}) == chosen
+def test_the_silhouette_is_that_of_its_definition():
+    """(b - a) / max(a, b), with the mean distances to the own cluster and to the nearest other one."""
+    vectors, _ = blobs([10, 12, 14], d=3)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    apart = np.linalg.norm(units[:, None] - units[None], axis=2)
+    codes, expected = cluster(vectors, 3, seed=0), []
+    for node, own in enumerate(codes):
+        mean = [apart[node, codes == other].sum() / ((codes == other).sum() - (other == own)) for other in range(3)]
+        nearest = min(mean[other] for other in range(3) if other != own)
+        expected.append((nearest - mean[own]) / max(nearest, mean[own]))
+    assert choose_k(vectors, seed=0)[3] == pytest.approx(np.mean(expected), abs=1e-4)
 
 
 @pytest.mark.parametrize(("growth", "tried"), [((1, 2, 3, 4, 2, 5), [2, 3, 4, 5, 6]), ((5, 4, 3, 2, 1, 9), [2, 3, 4])])
 def test_the_search_goes_on_while_the_last_number_is_the_best(monkeypatch, growth, tried):
     monkeypatch.setattr(clustering, "KS", (2, 3, 4, 5, 6, 7))
     monkeypatch.setattr(clustering, "ALWAYS", 4)
-    monkeypatch.setattr(clustering, "_stability", lambda clouds, k, *_: Stability(*2 * [growth[k - 2] / 10]))
+    monkeypatch.setattr(
+        "sklearn.metrics.silhouette_score", lambda _, labels, **__: growth[len(np.unique(labels)) - 2] / 10
+    )
     assert list(choose_k(blobs([30] * 5)[0], seed=0)) == tried
 
 
 @pytest.mark.parametrize("last", [False, True])
 def test_the_longest_bar_is_the_chosen_one_and_the_limit_is_told(tmp_path, graph, monkeypatch, last):
-    """The agreement exceeds that of a cloud most at 3, but it is no peak above what 4 or more clusters reach."""
-    found = {2: (0.99, 0.9), 3: (0.95, 0.1), 4: (0.7, 0.5), 5: (0.85, 0.2), **({} if last else {6: (0.6, 0.2)})}
-    monkeypatch.setattr(clustering, "choose_k", lambda *_, **__: {k: Stability(*pair) for k, pair in found.items()})
+    found = {2: 0.1, 3: 0.2, 4: -0.1, 5: 0.5, **({} if last else {6: 0.4})}
+    monkeypatch.setattr(clustering, "choose_k", lambda *_, **__: found)
     DGI(8, epochs=0).fit(graph).save(tmp_path / "run")
     out = CliRunner().invoke(app, ["cluster", str(tmp_path / "run")]).output
     table = [line for line in out.splitlines() if line.startswith("│")][: len(found)]
-    assert [line.count("█") for line in table] == [4, 0, 0, 26] + [0] * (not last)
+    assert [line.count("█") for line in table] == [4, 8, 0, 20] + [16] * (not last)
     assert [" chosen " in line for line in table] == [False, False, False, True] + [False] * (not last)
     assert ("No more than 5 were tried" in out) == last
 

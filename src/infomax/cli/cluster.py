@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from infomax.embeddings import Embeddings, StoredEmbeddings
-    from infomax.evaluation.clustering import Stability
     from infomax.graphs.graph import Graph
 
 
@@ -39,8 +38,7 @@ def cluster(
         typer.Option(
             "-k",
             metavar="auto|N",
-            help="How many clusters; auto: from 2 to 30, or to 100 where more are better, by how well two halves of "
-            "the nodes agree.",
+            help="How many clusters; auto: from 2 to 30, or to 100 where more are better, by the silhouette.",
         ),
     ] = "auto",
     out: Annotated[
@@ -108,24 +106,18 @@ def _read(run: Path, device: str, k: str) -> tuple[Embeddings | StoredEmbeddings
     return written_once(model, run) if graph.table.mapped else model.transform(model.graph_), graph
 
 
-def _show_choice(scores: dict[int, Stability], chosen: int) -> None:
-    """The curve of the stability, how far its peaks are above what is expected, and what was chosen."""
-    from infomax.evaluation.clustering import levels, peaks
-
+def _show_choice(scores: dict[int, float], chosen: int) -> None:
+    """The silhouettes, and what was chosen."""
     if not scores:  # the number was given, or too few vectors differ
         return
-    rows, level, above = [], levels(scores), peaks(scores)
-    for k, (found, *_) in scores.items():
-        peak = f"{above[k]:5.2f} {round(40 * max(0.0, above[k])) * '█'}" if k in above else ""
-        rows.append((k, f"{found:.2f}", f"{level[k]:.2f}", peak, "chosen" if k == chosen else ""))
-    columns = ("k", "agreement", "without groups", "a peak's difference", "")
-    show.table("How many clusters: agreement (ARI) of k-means on two halves of a sample", columns, rows)
+    rows = [
+        (k, f"{score:.3f}", round(40 * max(0.0, score)) * "█", "chosen" if k == chosen else "")
+        for k, score in scores.items()
+    ]
+    show.table("How many clusters: mean silhouette of k-means on a sample", ("k", "silhouette", "", ""), rows)
     if chosen == max(scores):
         show.out.print(f"No more than {chosen} were tried, and that is the best: there may be more groups.")
-    show.out.print(
-        "Chosen: of the peaks with the largest difference, up to a standard error, that of the highest agreement."
-    )
-    show.out.print("Other peaks of the agreement are divisions worth a look, too: -k sets the number.")
+    show.out.print("Other peaks are divisions worth a look, too: -k sets the number.")
 
 
 def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
