@@ -12,7 +12,7 @@ import numpy as np
 from infomax.arrays.checks import check_ids
 from infomax.errors import InputError, shorten, within
 from infomax.io.columns import Columns, warn_unused
-from infomax.io.encoding.encoding import EXPECTED
+from infomax.io.encoding.kinds import EXPECTED
 from infomax.io.record import Record
 from infomax.io.sources import Source
 from infomax.io.tables import read_nodes

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, Self
 
 from infomax.arrays.made import Kind, asked
 from infomax.errors import InputError, meant, place, shorten, warn
-from infomax.io.encoding.encoding import CHOICES, FEATURES, Encoding
+from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.keys import keys
+from infomax.io.encoding.kinds import FEATURES, kinds_said
 
 LABEL, SPLIT, GROUPS, NAME = "label:", "split:", "graph:name", "node:name"
 """Columns and attributes of nodes whose names begin so are labels and splits; others name the graph and the node."""
@@ -113,7 +114,7 @@ class Columns:
         for word in names:
             if word not in (*known, "earlier"):
                 raise InputError(f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known))
-        kinds = _kinds(columns)
+        kinds = kinds_said(columns)
         for word in ("id", "name"):
             said = {name for name, kind in [*kinds.items(), (names.get(word), word)] if kind == word and name}
             owners = {name.partition(".")[0] for name in said if "." in name}
@@ -147,10 +148,7 @@ class Columns:
         return dataclasses.replace(self, features=tuple(used), encoding=encoding, learns=False, earlier=earlier)
 
     def keys(self, names: Iterable[str]) -> list[str]:
-        """Those columns that hold ids of nodes, by their names, where nobody has chosen them as features.
-
-        They are such as circuit_id and circuitId; of a type ``circuit`` also circuitid and circuit.
-        """
+        """Those columns that by their names hold ids of nodes, unless features were chosen."""
         return keys(names, self.among) if self.features is None else []
 
     @property
@@ -265,9 +263,8 @@ class Columns:
         if self.matrix is not None:
             return found
         if both := [name for name in self.kinds if name in (*labels.values(), *splits.values(), groups)]:
-            found_kind = f"{self.kinds[both[0]]}, and a label, a split or the graphs as well"
-            remedy = "A feature would tell the label: leave one of the two out."
-            raise InputError(place(path, column=both[0]), "one use", found_kind, remedy)
+            twice, remedy = f"{self.kinds[both[0]]}, and a label, a split or the graphs as well", "Leave one out."
+            raise InputError(place(path, column=both[0]), "one use", twice, remedy)
         if self.features is None:  # a column whose kind was said may be the name, too
             features = (others.keys() - found.annotations) | self.kinds.keys()
         else:
@@ -317,19 +314,6 @@ class Columns:
             expected = f"feature columns {listed(missing)}"
             raise InputError(str(path), expected, f"the columns {listed(list(others))}", remedy)
         return {*(self.features or ())}
-
-
-def _kinds(columns: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-    """The kinds that were said, by column; all unknown ones are refused in one message."""
-    if isinstance(columns, Mapping):
-        kinds = {str(name): str(kind) for name, kind in columns.items()}
-    else:
-        kinds = {name: kind for name, _, kind in (text.rpartition("=") for text in _several(columns))}
-    if wrong := {name: kind for name, kind in kinds.items() if kind not in CHOICES or not name}:
-        said = [f"{name}={kind}" if name else kind for name, kind in wrong.items()]
-        remedy = meant(next(iter(wrong.values())), CHOICES)
-        raise InputError("columns", f"NAME=KIND, with one of {', '.join(CHOICES)}", listed(said), remedy)
-    return kinds
 
 
 def apart(word: str) -> list[str]:

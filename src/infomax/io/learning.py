@@ -12,7 +12,7 @@ from infomax.errors import InputError, place, shorten, warn
 from infomax.io.columns import Columns, listed
 from infomax.io.encoding.cells import MISSING
 from infomax.io.encoding.column_statistics import Fault, tells_label
-from infomax.io.encoding.encoding import EXPECTED
+from infomax.io.encoding.kinds import EXPECTED
 from infomax.io.encoding.survey import Survey
 
 Read = TypeVar("Read")

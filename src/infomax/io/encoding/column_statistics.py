@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from infomax.errors import shorten
 from infomax.io.encoding import cells
-from infomax.io.encoding.encoding import EXPECTED, FEATURES, FINE, WIDTH, lists
+from infomax.io.encoding.encoding import FINE, WIDTH, lists
+from infomax.io.encoding.kinds import EXPECTED, FEATURES
 from infomax.io.encoding.moments import Moments
 from infomax.io.encoding.words import KeptCells, Words, hashed
 

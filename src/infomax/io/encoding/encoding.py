@@ -15,6 +15,7 @@ from scipy import sparse
 
 from infomax.errors import InputError, shorten
 from infomax.io.encoding import cells
+from infomax.io.encoding.kinds import EXPECTED, FEATURES
 from infomax.io.encoding.words import KeptCells, Words, hashed
 
 WIDTH = 256
@@ -23,10 +24,6 @@ lengths (the square root of 1/256), and a text takes 1 kB per node where rows ar
 FINE = 4096
 """Buckets in which the documents of a word are counted: more than columns, so that a rare word seldom shares one with
 a frequent word; few enough to be read in a JSON file."""
-FEATURES = ("number", "boolean", "category", "date", "text", "tokens", "numbers")
-"""The kinds of columns that become features."""
-CHOICES = ("number", "boolean", "category", "date", "text", "tokens", "name", "label", "id", "ignore")
-"""What a person can say that a column is."""
 _SOME = 1 << 11
 """Rows that tell whether a date is repeated; and of which the features are written at once, so that they stay in the
 cache."""
@@ -175,16 +172,6 @@ class Column:
         return block
 
     _tokens = _text
-
-
-EXPECTED = {
-    "type": cells.READABLE,
-    "number": "a finite number (32-bit float)",
-    "boolean": "true or false, yes or no, 1 or 0",
-    "category": "a single value",
-    "date": "a date or a time such as 2013-05-27 or 2013-05-27 08:30",
-    "numbers": "lists of numbers, all of one length",
-}
 
 
 def lists(values: Any, width: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

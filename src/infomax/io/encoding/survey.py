@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from infomax.io.encoding.column_statistics import ColumnStatistics, Fault
-from infomax.io.encoding.encoding import FEATURES, Column, Encoding
+from infomax.io.encoding.encoding import Column, Encoding
+from infomax.io.encoding.kinds import FEATURES
 from infomax.io.encoding.words import KeptCells
 
 KEPT = 1 << 26
