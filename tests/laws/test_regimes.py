@@ -256,7 +256,7 @@ def test_shuffled_whole_view_shares_the_product(generator):
     expected = view.own(None, weight)[negative.rows[""]]
     assert torch.equal(negative.own(None, weight), expected)
     assert negative.products is view.products
-    assert view.products.of(None, weight, view.backend) is view.own(None, weight)
+    assert view.products[""].of(None, weight, view.backend) is view.own(None, weight)
 
 
 def test_a_view_with_other_features_shares_no_product(generator):
