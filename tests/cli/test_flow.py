@@ -269,7 +269,8 @@ def test_an_edge_table_alone_is_a_graph(tmp_path):
     outcome = infomax("info", path)
     facts = dict([cell.strip() for cell in row.split("│")[1:3]] for row in outcome.out.splitlines() if "│" in row)
     assert (facts["nodes"], facts["edges"]) == ("3", "2")
-    assert (facts["duplicate edges dropped"], facts["self-loops dropped"]) == ("1 (--weight count would count them)", "1")
+    assert facts["duplicate edges dropped"] == "1 (--weight count would count them)"
+    assert facts["self-loops dropped"] == "1"
 
 
 def test_columns_that_are_not_called_source_and_target_are_named(tmp_path):
