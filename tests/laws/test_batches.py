@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, kernels
+from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
 from infomax.parts.corruptions import flip_edges, shuffle_features
 from infomax.parts.discriminators import Bilinear
@@ -21,6 +23,7 @@ from infomax.training.step import Model, evaluate_pair
 from infomax.views import Batches, WholeView
 
 CPU = torch.device("cpu")
+COMPILED = Backend(CPU, large=0)
 ENCODERS = [
     GCN,
     partial(GCN, layers=3),
@@ -32,9 +35,9 @@ ENCODERS = [
 
 
 @pytest.fixture(params=["plain", "compiled"])
-def large(request, monkeypatch):
+def place(request) -> Backend:
     """Everything by the plain kernels, or by the compiled ones."""
-    monkeypatch.setattr(kernels, "LARGE", 0 if request.param == "compiled" else 1 << 62)
+    return Backend(CPU, large=0 if request.param == "compiled" else math.inf)
 
 
 def model_of(encoder, graph, generator) -> Model:
@@ -46,21 +49,20 @@ def model_of(encoder, graph, generator) -> Model:
     return model
 
 
-def batches_of(graph, encoder, **settings) -> Batches:
-    views = Batches(graph, encoder.rule, shuffle_features, CPU, **settings)
+def batches_of(graph, encoder, place, **settings) -> Batches:
+    views = Batches(graph, encoder.rule, shuffle_features, place, **settings)
     views.prepare(encoder.depth)
     return views
 
 
-@pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("encoder", ENCODERS, ids=str)
 @pytest.mark.parametrize("kind", ["dense", "sparse", "directed", "weighted"])
-def test_a_batch_of_all_nodes_is_the_whole_graph(encoder, kind, generator):
+def test_a_batch_of_all_nodes_is_the_whole_graph(encoder, kind, place, generator):
     """The same loss and the same gradients, for the same permutation."""
     graph = random_graph(40, 9, dense=kind != "sparse", directed=kind == "directed", weighted=kind == "weighted")
     model = model_of(encoder, graph, generator)
-    view, negative = batches_of(graph, model.encoder, batch=100).pair(torch.zeros(1), generator)
-    whole = WholeView.of(graph, model.encoder.rule, CPU)
+    view, negative = batches_of(graph, model.encoder, place, batch=100).pair(torch.zeros(1), generator)
+    whole = WholeView.of(graph, model.encoder.rule, place)
     shuffled = whole.shuffled(generator)
     shuffled.rows[""].copy_(negative.permutation(torch.arange(40)))
     found, expected = (
@@ -72,77 +74,72 @@ def test_a_batch_of_all_nodes_is_the_whole_graph(encoder, kind, generator):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("encoder", ENCODERS, ids=str)
 @pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
-def test_a_batch_has_the_vectors_of_the_whole_graph(encoder, dense, generator):
+def test_a_batch_has_the_vectors_of_the_whole_graph(encoder, dense, place, generator):
     graph = random_graph(40, 9, dense=dense)
     model = encoder(9, 5, generator=generator)
-    view, _ = batches_of(graph, model, batch=7).pair(torch.zeros(1), generator)
-    (expected,) = model(WholeView.of(graph, model.rule, CPU))
+    view, _ = batches_of(graph, model, place, batch=7).pair(torch.zeros(1), generator)
+    (expected,) = model(WholeView.of(graph, model.rule, place))
     (found,) = model(view)
     assert len(view.hops.nodes.unique()) == 7
     torch.testing.assert_close(found, expected[view.hops.nodes])
 
 
-@pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("layers", [2, 3, 4])
 @pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
-def test_a_hop_may_reach_all_nodes_before_the_last(layers, dense, generator):
+def test_a_hop_may_reach_all_nodes_before_the_last(layers, dense, place, generator):
     """Of a star every node is reached in two hops; the others have no further node."""
     leaves = range(1, 9)
     star = Graph.from_arrays([[0] * 8, leaves], random_graph(9, 5, dense=dense).features)
     for encoder in (GCN, SkipMeanPool):
         model = encoder(5, 3, layers=layers, generator=generator)
         for batch in (1, 3, 9):
-            view, negative = batches_of(star, model, batch=batch).pair(torch.zeros(1), generator)
+            view, negative = batches_of(star, model, place, batch=batch).pair(torch.zeros(1), generator)
             shuffled = Graph.from_arrays(
                 [[0] * 8, leaves], star.features[negative.permutation(torch.arange(9)).numpy()]
             )
             for ours, graph in ((view, star), (negative, shuffled)):
-                expected = model(WholeView.of(graph, model.rule, CPU))[0][view.hops.nodes]
+                expected = model(WholeView.of(graph, model.rule, place))[0][view.hops.nodes]
                 torch.testing.assert_close(model(ours)[0], expected)
 
 
-def test_the_mean_gradient_over_batches_is_the_whole_graphs(monkeypatch, generator):
+def test_the_mean_gradient_over_batches_is_the_whole_graphs(generator):
     """With the summary held fixed, for then the loss is a mean over nodes."""
-    monkeypatch.setattr(kernels, "LARGE", 0)
     graph = random_graph(30, 9, dense=True)
     model = model_of(GCN, graph, generator)
     summary = torch.rand(6, generator=generator)
-    whole = WholeView.of(graph, "symmetric", CPU)
+    whole = WholeView.of(graph, "symmetric", COMPILED)
 
     def gradient(positive, negative):
         h, h_negative = model.encoder(positive, negative)
         loss = binary_cross_entropy(model.discriminator(h, summary), model.discriminator(h_negative, summary))
         return torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(model.parameters()))])
 
-    views = batches_of(graph, model.encoder, batch=10)
+    views = batches_of(graph, model.encoder, COMPILED, batch=10)
     drawn = torch.stack([gradient(*views.pair(torch.zeros(1), generator)) for _ in range(600)])
     exact = torch.stack([gradient(whole.fresh(), whole.fresh().shuffled(generator)) for _ in range(600)])
     error = (drawn.var(0) / 600 + exact.var(0) / 600).sqrt()
     assert ((drawn.mean(0) - exact.mean(0)).abs() <= 5 * error + 1e-6).all()
 
 
-@pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
-def test_capped_neighbourhoods_are_right_on_average(weighted, dense, generator):
+def test_capped_neighbourhoods_are_right_on_average(weighted, dense, place, generator):
     graph = random_graph(25, 4, weighted=weighted, dense=dense)
     assert graph.adjacency.sum(axis=1).max() > 3
-    views = Batches(graph, "symmetric", shuffle_features, CPU, batch=25, cap=2)
+    views = Batches(graph, "symmetric", shuffle_features, place, batch=25, cap=2)
     weight = torch.eye(4)
     draws = torch.stack([views.pair(torch.zeros(1), generator)[0].at(0).pooled(None, weight) for _ in range(500)])
-    exact = WholeView.of(graph, "symmetric", CPU).pooled(None, weight)
+    exact = WholeView.of(graph, "symmetric", place).pooled(None, weight)
     error = draws.std(0) / 500**0.5
     assert ((draws.mean(0) - exact).abs() <= 5 * error + 1e-5).all()
     assert (draws.std(0) > 0).any()
 
 
-def test_a_cap_takes_every_neighbour_equally_often_and_none_twice(monkeypatch, generator):
-    monkeypatch.setattr(kernels, "LARGE", 0)
+def test_a_cap_takes_every_neighbour_equally_often_and_none_twice(generator):
     star = Graph.from_arrays([[0] * 10, list(range(1, 11))], np.eye(11, dtype=np.float32))
-    views = Batches(star, "mean", shuffle_features, CPU, batch=11, cap=4)
+    views = Batches(star, "mean", shuffle_features, COMPILED, batch=11, cap=4)
     counts = torch.zeros(11)
     for _ in range(3000):
         hops = views.pair(torch.zeros(1), generator)[0].hops
@@ -155,19 +152,17 @@ def test_a_cap_takes_every_neighbour_equally_often_and_none_twice(monkeypatch, g
     assert (counts[1:] / 3000 - 0.4).abs().max() < 5 * (0.24 / 3000) ** 0.5
 
 
-@pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("n", [1, 2, 5, 64, 65, 1000])
-def test_a_permutation_permutes(n, generator):
-    drawn = Permutation.draw(n, generator)
+def test_a_permutation_permutes(n, place, generator):
+    drawn = Permutation.draw(n, generator, place)
     assert (drawn(torch.arange(n)).sort().values == torch.arange(n)).all()
     assert (drawn.first(n) == drawn(torch.arange(n))).all()
     if n > 5:
-        assert (drawn(torch.arange(n)) != Permutation.draw(n, generator)(torch.arange(n))).any()
+        assert (drawn(torch.arange(n)) != Permutation.draw(n, generator, place)(torch.arange(n))).any()
 
 
-def test_a_permutation_sends_every_number_everywhere(monkeypatch, generator):
-    monkeypatch.setattr(kernels, "LARGE", 0)
-    images = torch.stack([Permutation.draw(6, generator).first(6) for _ in range(3000)])
+def test_a_permutation_sends_every_number_everywhere(generator):
+    images = torch.stack([Permutation.draw(6, generator, COMPILED).first(6) for _ in range(3000)])
     counts = torch.stack([torch.bincount(column, minlength=6) for column in images.unbind(1)])
     assert (counts / 3000 - 1 / 6).abs().max() < 5 * (1 / 6 * 5 / 6 / 3000) ** 0.5
 

@@ -6,13 +6,16 @@ formula says.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from sample_graphs import embed
 from scipy import sparse
 
-from infomax import DGI, Graph, kernels
+from infomax import DGI, Graph
+from infomax.kernels import Backend
 from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import Encoder
@@ -79,10 +82,10 @@ def test_on_the_whole_graph_and_in_blocks(graph, model):
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 @pytest.mark.parametrize("batch", [3, 20, N])
-def test_in_batches(graph, model, generator, monkeypatch, compiled, batch):
+def test_in_batches(graph, model, generator, compiled, batch):
     """With 20 of 30 nodes, all nodes are in the first hop, and the next one has no further node."""
-    monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
-    views = Batches(graph, "mean", shuffle_features, CPU, batch=batch)
+    place = Backend(CPU, large=0 if compiled else math.inf)
+    views = Batches(graph, "mean", shuffle_features, place, batch=batch)
     views.prepare(3)
     view, negative = views.pair(torch.zeros(1), generator)
     shuffled = Graph.from_scipy(graph.adjacency, graph.features[negative.permutation(torch.arange(N)).numpy()])

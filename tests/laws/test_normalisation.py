@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from sample_graphs import embed, random_graph
 from scipy import sparse
 
-from infomax import DGI, Graph, InputError, kernels
+from infomax import DGI, Graph, InputError
+from infomax.kernels import Backend
 from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import flip_edges, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import Encoder
@@ -73,9 +76,9 @@ def test_the_whole_graph_and_blocks(graph, model):
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 @pytest.mark.parametrize("batch", [6, 40])
-def test_batches(graph, model, generator, monkeypatch, compiled, batch):
-    monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
-    views = Batches(graph, model.rule, shuffle_features, CPU, batch=batch)
+def test_batches(graph, model, generator, compiled, batch):
+    place = Backend(CPU, large=0 if compiled else math.inf)
+    views = Batches(graph, model.rule, shuffle_features, place, batch=batch)
     views.prepare(2)
     view, negative = views.pair(torch.zeros(1), generator)
     shuffled = graph.replace(features=graph.features[negative.permutation(torch.arange(40)).numpy()])

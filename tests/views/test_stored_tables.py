@@ -24,6 +24,8 @@ from infomax.views.propagation import MEAN, NEIGHBOURS
 from infomax.views.stored import StoredTable
 
 CPU = torch.device("cpu")
+COMPILED = Backend(CPU, large=0)
+"""Whatever the work is, by compiled kernels."""
 
 
 @pytest.fixture
@@ -38,9 +40,9 @@ def mapped(tmp_path):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cap", [1000, 2])
 @pytest.mark.parametrize("precision", [np.float32, np.float16])
-def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mapped, monkeypatch, generator):
+def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mapped, generator):
     graph, mapped = random_graph(60, weighted=weighted), mapped.astype(precision, copy=False)
-    hoods = read_neighbourhoods(graph, "symmetric", CPU, cap)
+    hoods, compiled = (read_neighbourhoods(graph, "symmetric", place, cap) for place in (CPU, COMPILED))
     table = StoredTable(MappedTable(mapped, scaler=Scaler.fit(np.array(mapped), kind)))
     nodes = torch.randperm(60, generator=generator)[:40]
     offsets = torch.rand(40, generator=generator)
@@ -49,9 +51,7 @@ def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mappe
         expected = table.pool(hoods, nodes, offsets, rows)  # too few numbers to compile anything
         for large in (False, True):
             table.large = large
-            with monkeypatch.context() as patch:
-                patch.setattr("infomax.kernels.LARGE", 0)
-                found = table.pool(hoods, nodes, offsets, rows)
+            found = table.pool(compiled, nodes, offsets, rows)
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -65,9 +65,8 @@ def test_rows_that_are_stored_sparse_are_read_as_dense_ones(kind, precision, lar
     x[5] = 0
     rows = sparse.csr_array(x.astype(np.float32))
     stored = SparseRows(rows.indptr, rows.indices, rows.data.astype(precision), 7)
-    hoods = read_neighbourhoods(random_graph(60, weighted=True), "symmetric", CPU, 3)
+    hoods = read_neighbourhoods(random_graph(60, weighted=True), "symmetric", COMPILED, 3)
     scaler = Scaler.fit(x.astype(np.float32), kind)
-    monkeypatch.setattr("infomax.kernels.LARGE", 0)
     nodes, offsets = torch.randperm(60, generator=generator), torch.rand(60, generator=generator)
     for permutation in (None, Permutation.draw(60, generator)):
         tables = [StoredTable(MappedTable(values, scaler=scaler)) for values in (x, stored)]
@@ -80,17 +79,15 @@ def test_rows_that_are_stored_sparse_are_read_as_dense_ones(kind, precision, lar
     torch.testing.assert_close(*for_gpu)
 
 
-def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, monkeypatch, generator):
-    monkeypatch.setattr("infomax.kernels.LARGE", 0)
-    table, hoods = StoredTable(MappedTable(mapped)), read_neighbourhoods(random_graph(60), "mean", CPU, 2)
+def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, generator):
+    table, hoods = StoredTable(MappedTable(mapped)), read_neighbourhoods(random_graph(60), "mean", COMPILED, 2)
     nodes, offsets, rows = torch.arange(60), torch.rand(60, generator=generator), Permutation.draw(60, generator)
     few = [table.pool(hoods, some, offsets[some], rows) for some in nodes.split(5)]
     assert torch.equal(torch.cat(few), table.pool(hoods, nodes, offsets, rows))
 
 
-def test_rows_without_a_sample_are_kept(mapped, monkeypatch, generator):
-    monkeypatch.setattr("infomax.kernels.LARGE", 0)
-    table, hoods = StoredTable(MappedTable(mapped)), read_neighbourhoods(random_graph(60), "mean", CPU, 3)
+def test_rows_without_a_sample_are_kept(mapped, generator):
+    table, hoods = StoredTable(MappedTable(mapped)), read_neighbourhoods(random_graph(60), "mean", COMPILED, 3)
     kept = KnownRows.none(60, 7)
     for nodes in torch.randperm(60, generator=generator).repeat(2).split(40):
         offsets = torch.rand(len(nodes), generator=generator)
@@ -122,8 +119,7 @@ def test_parts_take_the_memory_allowed_and_no_more(cap, expected, monkeypatch):
 
 def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
     graph = random_graph(60)
-    hoods, nodes = read_neighbourhoods(graph, "mean", CPU, 1000), torch.arange(60)
-    monkeypatch.setattr("infomax.kernels.LARGE", 0)
+    hoods, nodes = read_neighbourhoods(graph, "mean", COMPILED, 1000), torch.arange(60)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     scaler = Scaler.fit(np.array(mapped), "columns")
     outcomes = {
@@ -146,8 +142,7 @@ def test_what_is_not_finite_is_refused_where_it_is_read(precision, value, rule, 
     np.save(tmp_path / "y.npy", x)
     scaler = Scaler.fit(np.array(mapped), "columns")
     features = MappedTable(np.load(tmp_path / "y.npy", mmap_mode="c"), scaler=scaler)
-    hoods = read_neighbourhoods(random_graph(60), rule, CPU, 1000)
-    monkeypatch.setattr("infomax.kernels.LARGE", 0)
+    hoods = read_neighbourhoods(random_graph(60), rule, COMPILED, 1000)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     monkeypatch.setattr(operands, "free_bytes", lambda device: 1 << 30)  # the table for a GPU, made here
     ways = {
@@ -163,8 +158,7 @@ def test_what_is_not_finite_is_refused_where_it_is_read(precision, value, rule, 
 def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):
     bits = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     x = np.append(bits[np.isfinite(bits)], [0] * 8).astype(np.float16)[:, None]
-    hoods = read_neighbourhoods(Graph.from_arrays(np.empty((0, 2), np.int64), np.float32(x)), "mean", CPU, 1000)
-    monkeypatch.setattr("infomax.kernels.LARGE", 0)
+    hoods = read_neighbourhoods(Graph.from_arrays(np.empty((0, 2), np.int64), np.float32(x)), "mean", COMPILED, 1000)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     pooled = StoredTable(MappedTable(x)).pool(hoods, torch.arange(len(x)), torch.zeros(len(x)))
     np.testing.assert_array_equal(pooled.numpy(), x.astype(np.float32))

@@ -37,11 +37,12 @@ class Backend:
 
     It is made once, from the device and the amount of work, and passed on to all that calls a kernel. If the work is
     ``small``, no kernels are compiled. Else they are where they exist: by Triton for float32 on a GPU, by numba on a
-    CPU for each call that computes at least `LARGE` numbers.
+    CPU for each call that computes at least ``large`` numbers, `LARGE` unless another number is given.
     """
 
-    def __init__(self, device: torch.device, *, small: bool = False) -> None:
+    def __init__(self, device: torch.device, *, small: bool = False, large: float | None = None) -> None:
         self.device, self.small = device, small
+        self.large = LARGE if large is None else large
         self.workspace: Workspace | None = None
         """Memory for large results, within `reusing`."""
         self.uses_numba = False
@@ -77,7 +78,7 @@ class Backend:
 
     def numba(self, numbers: int) -> ModuleType | None:
         """Return the numba kernels for a call that computes so many numbers; None where they are not used."""
-        if self.small or self.device.type != "cpu" or numbers < LARGE or (kernels := _load("cpu")) is None:
+        if self.small or self.device.type != "cpu" or numbers < self.large or (kernels := _load("cpu")) is None:
             return None
         self.uses_numba = True
         return kernels
