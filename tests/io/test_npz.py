@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from infomax import machine
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.archive import write_arrays
@@ -186,7 +185,7 @@ CSR = {"features.indices": np.array([0]), "features.indptr": np.array([0, 1, 1, 
         ({"edges": EDGES, **CSR, "features.shape": np.array([2**40, 3])}, ["features.*"]),
         ({"edges": EDGES, **CSR, "features.shape": np.array([-3, 2])}, ["features.*"]),
         ({"edges": EDGES, **CSR, "features.shape": np.array([3, 2**63], dtype=np.uint64)}, ["features.*"]),
-        ({"edges": EDGES, "features": np.zeros((3, 5_000_000), np.int8)}, ['"features"', "4,000,000", "5,000,000"]),
+        ({"edges": EDGES, "features": np.zeros((3, 5_000_000), np.int8)}, ["features", "4,000,000", "5,000,000"]),
     ],
 )
 def test_a_small_file_that_would_make_a_huge_graph_is_refused(path: Path, arrays: dict, parts: list[str]) -> None:
@@ -208,14 +207,7 @@ def claim(path: Path, shape: tuple[int, ...], content: bytes = b"") -> None:
 @pytest.mark.parametrize("shape", [(2, 2**40), (2**62, 2**62), (2, 3)])
 def test_a_header_that_claims_more_than_there_is(path: Path, shape: tuple[int, ...]) -> None:
     claim(path, shape)
-    with pytest.raises(InputError, match=r'key "edges": expected an array of shape .* found less or more data'):
-        read_npz(path)
-
-
-def test_arrays_that_the_memory_cannot_hold(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_npz(example(), path)
-    monkeypatch.setattr(machine, "free_bytes", lambda: 100)
-    with pytest.raises(InputError, match=r"arrays of at most .*, the free memory"):
+    with pytest.raises(InputError, match=r'key "edges": expected an npz file of plain arrays'):
         read_npz(path)
 
 
@@ -265,7 +257,7 @@ def test_a_damaged_size_does_not_hide_damaged_numbers(path: Path) -> None:
     for size in (entry + 20, entry + 24):  # the sizes that it claims, packed and unpacked
         content[size + 2] += 1
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"less or more data|Overlapped entries"):  # the second from Python 3.13 on
+    with pytest.raises(InputError, match=r"more data than|Overlapped entries"):  # the second from Python 3.13 on
         read_npz(path)
 
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-import platform
 import re
 import secrets
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event
 
 from infomax.errors import InputError
 
@@ -26,10 +22,6 @@ _REMEDIES = {
     errno.EFBIG: "Raise the limit on the size of a file",
 }
 _DAY = 24 * 60 * 60.0
-_CLOCKS = 10.0
-"""Seconds by which the clock of a disk, which may be that of a file server, may be behind that of this machine."""
-_SECONDS, _LARGE = 0.1, 1 << 24
-"""Seconds between two looks at a file that is being written, and the new bytes after which it is flushed."""
 
 
 @contextmanager
@@ -37,41 +29,18 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; it replaces ``path`` when the block succeeds and is removed otherwise.
 
     The block should only write: an OSError inside it is reported as a place that cannot be written. Temporary files
-    that a killed process left for the same path are removed first.
+    that a killed process left for the same path more than a day ago are removed first.
     """
     with writable(path, _FILE):
         temporary = _create(path)
         mode = temporary.stat().st_mode
         try:
-            with _flushing(temporary):
-                yield temporary
+            yield temporary
             temporary.chmod(mode)  # a library may have created the file anew, readable by its owner alone
             _flush(temporary)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _flushing(path: Path) -> Iterator[None]:
-    """Let the disk write a large file while more of it comes: else the end would wait for all of it."""
-    ended = Event()
-
-    def flush() -> None:
-        done = 0
-        while not ended.wait(_SECONDS):
-            with suppress(FileNotFoundError):  # a library may be creating the file anew
-                if (size := path.stat().st_size) - done > _LARGE:
-                    _flush(path)
-                    done = size
-
-    with ThreadPoolExecutor(1) as pool:
-        flushed = pool.submit(flush)
-        try:
-            yield
-        finally:
-            ended.set()
-        flushed.result()  # an error of the disk is told once only
 
 
 def _flush(path: Path) -> None:
@@ -105,41 +74,16 @@ def refuse_existing(path: Path) -> None:
 
 
 def remove_leftovers(path: Path, *, all_of_them: bool = False) -> None:
-    """Remove the temporary files for ``path`` whose process on this machine has ended, or that are a day old.
+    """Remove the temporary files for ``path`` that are a day old: a killed process has left them.
 
     ``all_of_them`` is for a caller that holds a lock, so that no other process can be writing ``path``.
     """
-    pattern = re.compile(rf"\.{re.escape(path.stem)}-tmp-(\w{{8}})-(\d{{1,9}})-\w{{8}}{re.escape(path.suffix)}")
+    pattern = re.compile(rf"\.{re.escape(path.stem)}-tmp-[\w-]+{re.escape(path.suffix)}")
     with suppress(OSError):
         for entry in os.scandir(path.parent):
-            found = pattern.fullmatch(entry.name)
-            if found and (all_of_them or _abandoned(entry, found[1], int(found[2]))):
+            if pattern.fullmatch(entry.name) and (all_of_them or time.time() - entry.stat().st_mtime > _DAY):
                 with suppress(OSError):
                     Path(entry.path).unlink()
-
-
-def _abandoned(entry: os.DirEntry[str], machine: str, process: int) -> bool:
-    """Whether nobody writes a temporary file any more."""
-    written = entry.stat().st_mtime
-    ended = machine == _machine() and _ended(process, written)
-    return ended or time.time() - written > _DAY
-
-
-def _ended(process: int, written: float) -> bool:
-    """Whether a process that wrote at this time has ended; in a container, the next one may have the same number."""
-    import psutil
-
-    try:
-        return bool(psutil.Process(process).create_time() > written + _CLOCKS)
-    except psutil.NoSuchProcess:
-        return True
-    except psutil.Error:  # it is somebody else's
-        return False
-
-
-def _machine() -> str:
-    """Eight characters that stand for the name of this machine."""
-    return hashlib.sha256(platform.node().encode(errors="replace")).hexdigest()[:8]
 
 
 def _create(path: Path) -> Path:
@@ -148,9 +92,7 @@ def _create(path: Path) -> Path:
         raise IsADirectoryError(errno.EISDIR, "a folder of that name")
     remove_leftovers(path)
     # Random, so that two writers of one path do not share a file; hidden, so that no pattern such as *.csv matches it.
-    # The machine and the process tell later whether its writer is still running.
-    owner = f"{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
-    temporary = path.absolute().with_name(f".{path.stem}-tmp-{owner}{path.suffix}")
+    temporary = path.absolute().with_name(f".{path.stem}-tmp-{secrets.token_hex(4)}{path.suffix}")
     temporary.touch(exist_ok=False)
     return temporary
 
