@@ -46,7 +46,7 @@ class OurBatches:
         self.training = Training(
             model,
             self.views,
-            preset.objective,
+            preset.make_method(),
             lr=LEARNING_RATE,
             epochs=FOREVER,
             patience=None,

@@ -34,7 +34,7 @@ class Ours:
         self.training = Training(
             model,
             preset.views(graph, model.encoder.rule, preset.corruption, backend),
-            preset.objective,
+            preset.make_method(),
             lr=preset.lr,
             epochs=FOREVER,
             patience=None,

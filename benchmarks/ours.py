@@ -33,7 +33,7 @@ class Ours:
         self.training = Training(
             model,
             preset.views(graph, model.encoder.rule, preset.corruption, backend),
-            preset.objective,
+            preset.make_method(),
             lr=LEARNING_RATE,
             epochs=FOREVER,
             patience=FOREVER,
@@ -55,7 +55,7 @@ class OurPatches:
         self.training = Training(
             problem.model(),
             _Stretch(problem, steps),
-            preset.objective,
+            preset.make_method(),
             lr=preset.lr,
             epochs=FOREVER,
             patience=None,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from benchmarks.command import CannotRun
 from benchmarks.problem import PatchProblem
-from infomax.training.step import Model
+from infomax.parts.methods import Model
 
 
 class PlainPatches:

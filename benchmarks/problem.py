@@ -17,8 +17,8 @@ from infomax.arrays.scaling import Scaler
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import glorot
+from infomax.parts.methods import Model
 from infomax.presets import PRESETS, Preset
-from infomax.training.step import Model
 from infomax.views import Patches
 
 LEARNING_RATE = 1e-3

@@ -26,6 +26,7 @@ from infomax.parts.corruptions import (
 )
 from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, PathMean, SkipMeanPool, TwoHops
+from infomax.parts.methods import DeepGraphInfomax, Method
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.views import Batches, ManyGraphs, Patches, Sizes, Views, WholeGraph
@@ -56,6 +57,8 @@ class Preset:
     readout: Part = SigmoidMean
     discriminator: Part = Bilinear
     objective: Part = binary_cross_entropy
+    method: Part | None = None
+    """A `Method` of your own; None: `DeepGraphInfomax`, with readout, discriminator and objective as above."""
     scale: Scale = "auto"
     dim: int = 512
     lr: float = 1e-3
@@ -100,6 +103,14 @@ class Preset:
             whole(f"{where}, {name}", getattr(encoder, name), 1)
         return encoder
 
+    def make_method(self) -> Method:
+        """Make the method; raise InputError for one of your own that is none."""
+        if self.method is None:
+            return DeepGraphInfomax(self.readout, self.discriminator, self.objective)
+        if not callable(self.method) or not isinstance(method := self.method(), Method):
+            raise InputError("method", "a subclass of infomax.parts.methods.Method", repr(self.method))
+        return method
+
     @property
     def paths(self) -> dict[str, int]:
         """The paths of its encoder in a graph of several types, each with the number of features at its end."""
@@ -141,6 +152,8 @@ class Preset:
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON values; a part is its name and its bound arguments."""
         values = {field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        if self.method is None:
+            del values["method"]  # a run of infomax's own method is named by its parts
         return {"preset": values.pop("name"), **values}
 
     def checked(self) -> Preset:
@@ -157,6 +170,7 @@ class Preset:
                 raise InputError(name, "a class or a function", f"an instance of {kind}", remedy)
         if any(one.requires_grad for one in getattr(self.objective, "parameters", tuple)()):
             raise InputError("objective", "one without weights", "one with some", "Put them into the discriminator.")
+        self.make_method()
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
             raise InputError("lr", "a number above 0", repr(lr))

@@ -124,7 +124,7 @@ def test_the_end_of_a_step(generator):
     outcomes = []
     for device in (GPU, CPU):
         weights = [torch.ones(3000, device=device), torch.ones(7, device=device), torch.ones((), device=device)]
-        adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, capacity=4)
+        adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, shape=(4, 3))
         draws = torch.Generator().manual_seed(0)
         for step, loss in enumerate([5.0, 4, 3, 3, 6, 6, 2, 2, 7, 7, 7, 7, 1, 1]):
             ledger.add_record(torch.tensor([loss, 0.5, 0.1], device=device), step % 2 == 1)

@@ -256,7 +256,7 @@ def test_the_end_of_a_step(monkeypatch, generator):
     draws = [torch.randn(3000, generator=generator) for _ in range(6)]
 
     def steps(weights):
-        adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, capacity=4)
+        adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, shape=(4, 3))
         for step, (loss, draw) in enumerate(zip([5.0, 4, 3, 3, 6, 6], draws, strict=True)):
             ledger.add_record(torch.tensor([loss, 0.5, 0.1]), step % 2 == 1)
             gradients = [draw[: weight.numel()].view(weight.shape) for weight in weights]

@@ -15,11 +15,9 @@ from infomax import DGI, Graph, InputError, kernels
 from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
 from infomax.parts.corruptions import flip_edges, shuffle_features
-from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool, TwoHops
+from infomax.parts.methods import DeepGraphInfomax, Model
 from infomax.parts.objectives import binary_cross_entropy
-from infomax.parts.readouts import SigmoidMean
-from infomax.training.step import Model, evaluate_pair
 from infomax.views import Batches, WholeView
 
 CPU = torch.device("cpu")
@@ -42,7 +40,7 @@ def place(request) -> Backend:
 
 def model_of(encoder, graph, generator) -> Model:
     built = encoder(graph.num_features, 6, generator=generator)
-    model = Model(built, SigmoidMean(built.out_dim), Bilinear(built.out_dim, generator=generator))
+    model = DeepGraphInfomax().build(built, generator)
     with torch.no_grad():
         for parameter in model.parameters():  # away from zero, so that a wrong gradient would show
             parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
@@ -65,9 +63,7 @@ def test_a_batch_of_all_nodes_is_the_whole_graph(encoder, kind, place, generator
     whole = WholeView.of(graph, model.encoder.rule, place)
     shuffled = whole.shuffled(generator)
     shuffled.rows[""].copy_(negative.permutation(torch.arange(40)))
-    found, expected = (
-        evaluate_pair(model, binary_cross_entropy, *pair) for pair in ((view, negative), (whole, shuffled))
-    )
+    found, expected = (DeepGraphInfomax().loss(model, pair) for pair in ((view, negative), (whole, shuffled)))
     torch.testing.assert_close(found, expected)
     parameters = list(model.parameters())
     for a, b in zip(*(torch.autograd.grad(loss[0], parameters) for loss in (found, expected)), strict=True):

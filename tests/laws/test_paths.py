@@ -16,13 +16,11 @@ from infomax.arrays.relations import find_paths, named_path
 from infomax.arrays.table import MappedTable
 from infomax.kernels.ranks import Portion
 from infomax.parts.corruptions import shuffle_features
-from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, PathMean
+from infomax.parts.methods import DeepGraphInfomax
 from infomax.parts.objectives import binary_cross_entropy
-from infomax.parts.readouts import SigmoidMean
 from infomax.training.embed import Embedder, OnDisk
 from infomax.training.own import Recipe
-from infomax.training.step import Model, evaluate_pair
 from infomax.views import Batches, WholeGraph, WholeView, factors, whole
 from infomax.views.neighbourhoods import distinct
 from infomax.views.operands import SparseOperand
@@ -173,11 +171,11 @@ def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
 ):
     monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
     monkeypatch.setattr(whole, "pooled_first", lambda chain, *_: min(first, len(chain)))
-    model = Model(encoder, SigmoidMean(6), Bilinear(6, generator=generator))
+    model = DeepGraphInfomax().build(encoder, generator)
     views = WholeGraph(graph, encoder.rule, shuffle_features, CPU)
     for _ in range(2):  # the second step finds what the first one keeps
         positive, negative = views.pair(torch.zeros(1), generator)
-        record = evaluate_pair(model, binary_cross_entropy, positive, negative)
+        record = DeepGraphInfomax().loss(model, (positive, negative))
         h, h_negative = by_hand(encoder, graph), by_hand(encoder, graph, negative.rows)
         summary = torch.sigmoid(h.mean(0))
         loss = binary_cross_entropy(model.discriminator(h, summary), model.discriminator(h_negative, summary))

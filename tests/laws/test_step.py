@@ -11,9 +11,9 @@ from torch import nn
 from infomax.parts.corruptions import shuffle_features
 from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, DenseSkipMeanPool
+from infomax.parts.methods import DeepGraphInfomax, Model
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
-from infomax.training.step import Model, evaluate_pair, has_closed_form
 from infomax.views import WholeView
 from infomax.views.operands import operand
 from infomax.views.propagation import Propagation
@@ -51,11 +51,8 @@ def written_out(positive, negative):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_equals_the_paper(layers, weighted, objective, generator):
     graph = random_graph(weighted=weighted)
-    model = Model(
-        GCN(graph.num_features, 8, layers=layers, generator=generator),
-        SigmoidMean(8),
-        Bilinear(8, generator=generator),
-    ).double()
+    encoder = GCN(graph.num_features, 8, layers=layers, generator=generator)
+    model = DeepGraphInfomax().build(encoder, generator).double()
     with torch.no_grad():  # biases away from zero, so that a wrong gradient of theirs would show
         for bias in model.encoder.biases:
             bias.normal_(generator=generator)
@@ -64,8 +61,8 @@ def test_equals_the_paper(layers, weighted, objective, generator):
     view = WholeView.of_one_path(operand(graph.features, CPU, double), Propagation.of(graph, "symmetric", CPU, double))
     negative = shuffle_features(view, generator)
 
-    assert has_closed_form(model, objective) == (objective is binary_cross_entropy)
-    ours = evaluate_pair(model, objective, view, negative)[0]
+    assert DeepGraphInfomax(objective=objective).is_fused(model) == (objective is binary_cross_entropy)
+    ours = DeepGraphInfomax(objective=objective).loss(model, (view, negative))[0]
     found = torch.autograd.grad(ours, list(model.parameters()))
     papers = papers_loss(model, graph, negative.rows[""])
     expected = torch.autograd.grad(papers, list(model.parameters()))
@@ -98,14 +95,14 @@ def test_the_loss_is_a_mean_over_n_positives_and_m_negatives(encoder, objective,
     """The positive and the negative of a pair of graphs differ in size: every node counts the same."""
     graphs = random_graph(30, 6, dense=True), random_graph(11, 6, seed=1, dense=True)
     views = [WholeView.of(graph, encoder.rule, CPU) for graph in graphs]
-    model = Model(encoder(6, 8, generator=generator), SigmoidMean(8), Bilinear(8, generator=generator))
+    model = DeepGraphInfomax().build(encoder(6, 8, generator=generator), generator)
     torch.nn.init.normal_(model.discriminator.weight, generator=generator)
     h, h_negative = model.encoder(*(view.fresh() for view in views))
     direction, bias = model.discriminator.weight @ torch.sigmoid(h.mean(0)), model.discriminator.bias
     losses = nn.functional.softplus(-(h @ direction + bias)), nn.functional.softplus(h_negative @ direction + bias)
     expected = torch.cat(losses).mean()
     assert abs(losses[0].mean() - losses[1].mean()) > 0.05  # otherwise other weights would give the same
-    found = evaluate_pair(model, objective, *(view.fresh() for view in views))[0]
+    found = DeepGraphInfomax(objective=objective).loss(model, [view.fresh() for view in views])[0]
     torch.testing.assert_close(found, expected)
     gradients = [torch.autograd.grad(loss, list(model.parameters())) for loss in (found, expected)]
     for a, b in zip(*gradients, strict=True):

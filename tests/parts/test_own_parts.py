@@ -119,7 +119,7 @@ def test_a_corruption_may_make_an_undirected_graph_directed():
         ({"encoder": of(forward=lambda part, *views: part.layer(0, views[0], None))}, "encoder: expected a tuple"),
         ({"encoder": of(lambda *to: Linear.layer(*to) * torch.nan)}, "epoch 1: .* nan. The weights are the first"),
         ({"objective": lambda scores, negative: scores.mean() / 0}, "epoch 1: expected a finite loss, found -?inf"),
-        ({"encoder": Fixed, "discriminator": One}, "encoder, readout and discriminator: expected weights"),
+        ({"encoder": Fixed, "discriminator": One}, "encoder, readout, discriminator: expected weights"),
         ({"readout": Row}, r"readout: expected .* of shape \[4\], found .* of shape \[1, 4\]"),
         ({"discriminator": One}, r"discriminator: expected .* of shape \[40\], found .* of shape \[\]"),
         ({"discriminator": Square}, r"discriminator: expected .* of shape \[40\], found .* of shape \[40, 40\]"),

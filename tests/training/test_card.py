@@ -40,7 +40,7 @@ def test_the_log_has_every_epoch_once_also_after_an_interruption(tmp_path, monke
     found = lines(tmp_path / "run")
     assert [row["epoch"] for row in found] == list(range(1, 13))
     assert [round(row["loss"], 6) for row in found] == model.health_["curve"]["loss"]
-    assert set(found[0]) == {"epoch", "loss", "accuracy", "spread"}
+    assert set(found[0]) == {"epoch", "loss", "discriminator_accuracy", "summary_spread"}
     DGI(**settings).fit(graph, run=tmp_path / "whole")
     assert (tmp_path / "whole/metrics.jsonl").read_bytes() == (tmp_path / "run/metrics.jsonl").read_bytes()
 

@@ -14,6 +14,7 @@ from sample_graphs import random_graph
 from infomax import DGI
 from infomax.estimator import build
 from infomax.parts.corruptions import flip_edges
+from infomax.parts.methods import DeepGraphInfomax
 from infomax.presets import Preset
 from infomax.progress import position
 from infomax.training.loop import Training
@@ -33,7 +34,8 @@ def test_what_comes_after_the_stop_is_forgotten_even_a_nan(stride):
     model = build(preset, graph.num_features, torch.Generator().manual_seed(0))
     views = preset.views(graph, model.encoder.rule, preset.corruption, torch.device("cpu"))
     generator = torch.Generator().manual_seed(0)
-    training = Training(model, views, rising, lr=0.001, epochs=100, patience=3, generator=generator)
+    method = DeepGraphInfomax(objective=rising)
+    training = Training(model, views, method, lr=0.001, epochs=100, patience=3, generator=generator)
     training.stride = stride
     training.run()
     assert [record.loss for record in training.history] == [0, 1, 2, 3]
@@ -52,7 +54,8 @@ def test_training_stops_after_as_many_epochs_as_its_patience_and_not_one_later(s
     model = build(preset, graph.num_features, torch.Generator().manual_seed(0))
     views = preset.views(graph, model.encoder.rule, preset.corruption, torch.device("cpu"))
     generator = torch.Generator().manual_seed(0)
-    training = Training(model, views, given, lr=0.001, epochs=100, patience=3, generator=generator)
+    method = DeepGraphInfomax(objective=given)
+    training = Training(model, views, method, lr=0.001, epochs=100, patience=3, generator=generator)
     training.stride = stride
     training.run()
     assert [record.loss for record in training.history] == losses[:5]

@@ -12,8 +12,8 @@ from infomax import Graph
 from infomax.estimator import build
 from infomax.io.many import join
 from infomax.parts.corruptions import drop_features, flip_edges, is_replayable, shuffle_features
+from infomax.parts.methods import DeepGraphInfomax
 from infomax.presets import PRESETS
-from infomax.training.step import evaluate_pair
 from infomax.views import ManyGraphs, PaddedView
 
 CPU = torch.device("cpu")
@@ -43,7 +43,7 @@ def test_a_padded_pair_has_the_loss_and_the_gradients_of_the_pair(one, other):
         assert views.uniform == pad
         pair = views.pair(torch.tensor([one, other]), torch.Generator())
         assert isinstance(pair[0], PaddedView) == pad
-        record = evaluate_pair(model, preset.objective, *pair)
+        record = DeepGraphInfomax().loss(model, pair)
         outcomes.append([record.detach(), *torch.autograd.grad(record[0], list(model.parameters()))])
     for a, b in zip(*outcomes, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)

@@ -59,6 +59,7 @@ class DGI(Later, Parameters):
         readout: sums the vectors of a view up.
         discriminator: scores vectors against the summary.
         objective: makes the loss of the scores.
+        method: another method than Deep Graph Infomax, a subclass of `infomax.parts.methods.Method`; see `Preset`.
         scale: how features are scaled: ``"rows"`` (each sums to 1), ``"columns"`` (mean 0, deviation 1; sparse ones are
             only divided), ``"none"``, or ``"auto"``: rows if nothing is negative and at most half of the entries are
             not zero, else columns; positions and encoded columns are left as they are.
@@ -92,6 +93,7 @@ class DGI(Later, Parameters):
     readout: Part | None = None
     discriminator: Part | None = None
     objective: Part | None = None
+    method: Part | None = None
     scale: Scale | None = None
     lr: float | None = None
     epochs: int | None = None

@@ -19,9 +19,9 @@ from infomax.kernels import Backend, room
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
 from infomax.parts.corruptions import is_replayable, watched
+from infomax.parts.methods import Model
 from infomax.presets import HOPS, Preset
 from infomax.training.loop import Training
-from infomax.training.step import Model, has_closed_form
 from infomax.views import Batches, Patches, Views
 
 
@@ -51,7 +51,7 @@ def assemble(
     if model.encoder.whole and preset.regime in (Batches, Patches):
         where, remedy = f"encoder {type(model.encoder).__name__}", 'Pass preset="whole-graph".'
         raise InputError(where, "views of the whole graph, which it needs", preset.regime.__name__, remedy)
-    replayable = is_replayable(preset.corruption, graph.table.sparse) and has_closed_form(model, preset.objective)
+    replayable = is_replayable(preset.corruption, graph.table.sparse) and preset.make_method().is_fused(model)
     source = graph if preset.regime.reads_folders else graph.loaded()
     seen, scaler = source.seen(), scaler or source.scaler(preset.scale)
     if reported and not graph.table.mapped and ranks.rank == 0:  # the report needs all vectors
@@ -82,7 +82,7 @@ def _training(
     return Training(
         model,
         views,
-        preset.objective,
+        preset.make_method(),
         lr=preset.lr,
         epochs=preset.epochs,
         patience=preset.patience,
@@ -111,10 +111,8 @@ def suited(preset: Preset, graph: Graph, resemblance: Callable[[Graph, Scaler], 
 
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
-    """Build encoder, readout and discriminator with initial weights from a generator."""
-    encoder = preset.build_encoder(in_dim, generator)
-    readout = preset.readout(encoder.out_dim, generator=generator)
-    return Model(encoder, readout, preset.discriminator(encoder.out_dim, generator=generator))
+    """Build the encoder and the other parts of the method, with initial weights from a generator."""
+    return preset.make_method().build(preset.build_encoder(in_dim, generator), generator)
 
 
 def check_graph(graph: object) -> None:

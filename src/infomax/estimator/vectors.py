@@ -19,12 +19,12 @@ from infomax.errors import InputError, warn, whole
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
 from infomax.io.columns import listed
+from infomax.parts.methods import Model
 from infomax.presets import Preset
 from infomax.training.embed import embedder
 from infomax.training.health import health, spread
 from infomax.training.own import FITTED, LENGTH, LONG, Own, Recipe
 from infomax.training.parameters import not_fitted
-from infomax.training.step import Model
 from infomax.training.writing import write_embedding
 
 

@@ -202,7 +202,7 @@ class Backend:
 
     @torch.no_grad()
     def add_record(self, record: Tensor, *books: Any) -> None:
-        """Add a step's record ``[3]`` to the books of a `Ledger`; they are as in `plain.add_record`."""
+        """Add a step's record ``[k]`` to the books of a `Ledger`; they are as in `plain.add_record`."""
         (self.gpu(record) or plain).add_record(record, *books)
 
     def gpu(self, x: Tensor) -> ModuleType | None:

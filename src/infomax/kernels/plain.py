@@ -181,7 +181,7 @@ def inverse(rows: Tensor) -> Tensor:
 def add_record(
     record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
 ) -> None:
-    """Add a step's record ``[3]`` to the sums; after an epoch's last step, store its mean. See `Ledger`."""
+    """Add a step's record ``[k]`` to the sums; after an epoch's last step, store its mean. See `Ledger`."""
     sums += record
     if last:
         mean, (epoch, kept, waited) = sums / steps, counts.unbind()

@@ -1,4 +1,8 @@
-"""Discriminators: score each patch representation against a summary."""
+"""Discriminators: score each patch representation against a summary.
+
+With the paper's parts a training does not call them: `DeepGraphInfomax.loss` (parts/methods.py) takes a fused step,
+which computes the same. They run beside parts of your own, in analyses and in the tests that compare both.
+"""
 
 from __future__ import annotations
 

@@ -131,6 +131,8 @@ def draw_pairs(model: DGI, *, seed: int = 0, rows: NDArray[np.int64] | None = No
     graph folder these nodes are the batch, and the pairs name the places of nodes among them.
     """
     graph, preset, device = model.graph_.seen(), model.preset_, choose_device(model.device)
+    if preset.method is not None:
+        raise InputError("analysis", "a model of Deep Graph Infomax, which scores vectors", "another method")
     parts = model.model_.to(device)
     views = preset.views(graph.scaled(model.scaler_), parts.encoder.rule, preset.corruption, device)
     views.prepare(parts.encoder.depth)

@@ -42,8 +42,7 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
     if "loss" in report:
         rows += [
             ("loss", f"{report['curve']['loss'][0]:.4f} -> {report['loss']:.4f}"),
-            ("discriminator accuracy", f"{100 * report['discriminator_accuracy']:.1f} %"),
-            ("spread of the summary", f"{report['summary_spread']:.4f}"),
+            *(_metric(name, report[name]) for name in report["curve"] if name != "loss"),
         ]
     rows += [
         ("effective rank", f"{report['effective_rank']:.1f} of {report['dimensions']:d}"),
@@ -57,6 +56,13 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
+def _metric(name: str, value: float) -> tuple[str, str]:
+    """A metric of a method besides its loss, in words; those of Deep Graph Infomax have words of their own."""
+    if name == "discriminator_accuracy":
+        return "discriminator accuracy", f"{100 * value:.1f} %"
+    return "spread of the summary" if name == "summary_spread" else name.replace("_", " "), f"{value:.4f}"
+
+
 def read_report(path: Path) -> dict[str, Any]:
     """Read the report on a training; refused if it cannot be shown."""
     report = read_json(path)
@@ -64,9 +70,9 @@ def read_report(path: Path) -> dict[str, Any]:
         figures(report)
         words(report["verdict"])
         if "loss" in report:
-            float(report["guessing_loss"])
-            for name in ("loss", "discriminator_accuracy", "summary_spread"):
-                np.array(report["curve"][name], np.float64).max(axis=0)  # refuses an empty one, too
+            float(report.get("guessing_loss", 0))
+            for curve in (report["curve"]["loss"], *report["curve"].values()):
+                np.array(curve, np.float64).max(axis=0)  # refuses an empty one, too
     except (IndexError, KeyError, TypeError, ValueError) as error:
         found = f"one that cannot be shown ({type(error).__name__}: {error})"
         raise InputError(str(path), "the report on a training", found, RESTORE) from error

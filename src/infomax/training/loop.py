@@ -1,12 +1,14 @@
-"""The loop that trains DGI in every regime: the paper's five steps, early stopping, history and resuming."""
+"""The loop that trains a method in every regime: steps, early stopping, history and resuming."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,8 +19,8 @@ from infomax.kernels import Adam, Backend, initialisation
 from infomax.kernels.host import threads
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.kernels.replay import Replay
+from infomax.parts.methods import Method, Model, found
 from infomax.training.ledger import Ledger
-from infomax.training.step import Model, Objective, evaluate_pair
 from infomax.views import Views
 
 STRIDE = 32
@@ -26,16 +28,6 @@ STRIDE = 32
 
 PAUSE_SECONDS = 1.0
 """Seconds that an epoch of many steps runs between pauses for progress, checkpoints and interrupts."""
-
-
-class EpochMeans(NamedTuple):
-    """What is kept of an epoch: means over its steps."""
-
-    loss: float
-    accuracy: float
-    """Share of positives and negatives that the discriminator classifies correctly."""
-    spread: float
-    """Standard deviation over the entries of the summary."""
 
 
 class Training:
@@ -50,7 +42,7 @@ class Training:
         self,
         model: Model,
         views: Views,
-        objective: Objective,
+        method: Method,
         *,
         lr: float,
         epochs: int,
@@ -60,7 +52,7 @@ class Training:
         ranks: Ranks = ALONE,
         backend: Backend | None = None,
     ) -> None:
-        self.model, self.views, self.objective, self.generator = model, views, objective, generator
+        self.model, self.views, self.method, self.generator = model, views, method, generator
         self.epochs, self.patience = epochs, patience
         self.device, self.ranks = generator.device, ranks
         self.backend = backend or Backend(self.device)
@@ -69,16 +61,18 @@ class Training:
         self.stride = STRIDE if gpu and views.steps == 1 else 1
         self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self.weights:
-            raise InputError("encoder, readout and discriminator", "weights to train", "none")
+            raise InputError(", ".join(dict(model.named_children())), "weights to train", "none")
         # Gradients that are added over the ranks: the encoder's; those of the discriminator are the whole batch's.
         self.shared = sum(parameter.requires_grad for parameter in model.encoder.parameters())
         self.optimiser = Adam(self.weights, lr, self.backend)
-        self.ledger = Ledger(self.weights, views.steps, patience, STRIDE, model.buffers, self.backend)
+        shape, changing = (STRIDE, len(method.metrics)), partial(_not_trained, model)
+        self.ledger = Ledger(self.weights, views.steps, patience, shape, changing, self.backend)
         replayable = replayable and gpu and ranks == ALONE
         if replayable:
             views.pad()
         self.replay = Replay(self._step, generator) if replayable and views.uniform else None
-        self.history: list[EpochMeans] = []
+        self.record: Any = _record_of(method.metrics)
+        self.history: list[Any] = []
         self.position, self.epoch_began = 0, generator.get_state()
         self.paused = time.monotonic()
         self.seconds = 0.0
@@ -147,20 +141,24 @@ class Training:
         return batches
 
     def _step(self, batch: Tensor, last: bool) -> None:
-        """Do the five steps of the paper."""
-        positive, negative = self.views.pair(batch, self.generator)  # 1. sample a negative
-        record = evaluate_pair(self.model, self.objective, positive, negative)  # 2. to 4. encode, summarise, score
+        """Do the five steps of the paper, or those of another method."""
+        pair = self.views.pair(batch, self.generator)  # 1. sample a negative
+        record = self.method.loss(self.model, pair)  # 2. to 4. encode, summarise, score
+        if not isinstance(record, Tensor) or record.shape != (len(self.method.metrics),) or not record.requires_grad:
+            expected = f"numbers of shape {[len(self.method.metrics)]} with a gradient"
+            raise InputError(f"loss of {type(self.method).__name__}", expected, found(record))
         self.ledger.add_record(record, last)
         # Of one number: for the gradient of several, torch first imports a library of symbols, which takes 0.5 to 3 s.
         mine = torch.autograd.grad(record[0], self.weights, materialize_grads=True)
         gradients = [*self.ranks.sum(mine[: self.shared]), *mine[self.shared :]]
         # The kept weights are those that gave the loss, before the update.
         self.optimiser.step(gradients, self.ledger.kept if last else None, self.ledger.waited)  # 5. descend
+        self.method.after_step(self.model)
 
     def _read_back(self) -> None:
         before = len(self.history)
         rows, waited = self.ledger.read(before)
-        self.history += map(EpochMeans._make, rows)
+        self.history += map(self.record._make, rows)
         if self.patience is not None and waited >= self.patience:
             self.finished = True
             del self.history[self.kept_epoch + self.patience + 1 :]
@@ -194,15 +192,13 @@ class Training:
         if self.device.type == "cuda":
             report["peak_gpu_memory_bytes"] = torch.cuda.max_memory_allocated(self.device)
         if history:
-            last = history[kept]
-            report |= {"loss": last.loss, "discriminator_accuracy": last.accuracy, "summary_spread": last.spread}
-            with torch.no_grad():  # of logits 0
-                guesses = [torch.zeros(count, device=self.device) for count in self.model.scored]
-                report["guessing_loss"] = float(self.objective(*guesses))
+            report |= history[kept]._asdict()
+            if (guessing := self.method.guessing_loss(self.device)) is not None:
+                report["guessing_loss"] = guessing
+            columns = zip(*history, strict=True)
             report["curve"] = {
-                "loss": [round(record.loss, 6) for record in history],
-                "discriminator_accuracy": [round(record.accuracy, 4) for record in history],
-                "summary_spread": [round(record.spread, 6) for record in history],
+                name: [round(value, 6) for value in column]
+                for name, column in zip(self.method.metrics, columns, strict=True)
             }
         return report
 
@@ -211,7 +207,7 @@ class Training:
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= self._tensors() | {"generator": self.generator.get_state(), "epoch_began": self.epoch_began}
         tensors |= {f"torch.{name}": value for name, value in initialisation.states(self.device).items()}
-        history = {name: [getattr(record, name) for record in self.history] for name in EpochMeans._fields}
+        history = {name: [getattr(record, name) for record in self.history] for name in self.method.metrics}
         values = {"history": history, "position": self.position, "seconds": self.seconds, "finished": self.finished}
         return tensors, values
 
@@ -225,8 +221,8 @@ class Training:
         drawn = {name.removeprefix("torch."): one for name, one in tensors.items() if name.startswith("torch.")}
         initialisation.restore(drawn, self.device)
         self.epoch_began, self.position = tensors["epoch_began"].cpu(), values["position"]
-        columns = [values["history"][name] for name in EpochMeans._fields]
-        self.history = [EpochMeans(*row) for row in zip(*columns, strict=True)]
+        columns = [values["history"][name] for name in self.method.metrics]
+        self.history = [self.record(*row) for row in zip(*columns, strict=True)]
         self.seconds, self.finished = values["seconds"], values["finished"]
 
     def _tensors(self) -> dict[str, Tensor]:
@@ -237,6 +233,16 @@ class Training:
         rows = {f"{name}.{row}": value for name, values in lists.items() for row, value in enumerate(values)}
         ledger_tensors = {f"ledger.{name}": getattr(ledger, name) for name in ("sums", "lowest", "counts")}
         return rows | ledger_tensors | {"adam.count": adam.count}
+
+
+def _record_of(metrics: Sequence[str]) -> Any:
+    """The class of a record, which has a metric of a method by its name."""
+    return namedtuple("Means", metrics)
+
+
+def _not_trained(model: Model) -> list[Tensor]:
+    """Numbers of a model that change without the optimiser: running means, weights that a method sets after a step."""
+    return [*model.buffers(), *(weight for weight in model.parameters() if not weight.requires_grad)]
 
 
 def run_together(trainings: Sequence[Training]) -> None:

@@ -62,20 +62,21 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     """
     if not report["epochs"]:
         return _told(NOT_TRAINED, "The encoder has its first weights (Random-Init).", [])
-    loss, guessing, accuracy = report["loss"], report["guessing_loss"], report["discriminator_accuracy"]
+    loss, accuracy = report["loss"], report.get("discriminator_accuracy")
+    guessing = report.get("guessing_loss", report["curve"]["loss"][0])  # a method of your own begins somewhere
     rank, dead, dimensions = report["effective_rank"], report["dead_dimensions"], report["dimensions"]
     first = report["curve"]["loss"][0] if report["epochs"] > 1 else guessing
     began = guessing if first < guessing - LUCK * abs(guessing) else min(first, guessing)
     fall = (began - loss) / (abs(guessing) or 1.0)  # an objective of your own may begin at 0
-    reason = (
-        f"The loss is {loss:.4g}, where guessing gives {guessing:.4g}; the discriminator is right about "
-        f"{100 * accuracy:.1f} % of the nodes; the vectors use {rank:.1f} of {dimensions} dimensions."
-    )
+    course = f"where guessing gives {guessing:.4g}; " if "guessing_loss" in report else f"and began at {guessing:.4g}; "
+    if accuracy is not None:
+        course += f"the discriminator is right about {100 * accuracy:.1f} % of the nodes; "
+    reason = f"The loss is {loss:.4g}, {course}the vectors use {rank:.1f} of {dimensions} dimensions."
     facts = list(_facts(report, graph))
     isolated = 0 if graph.table.mapped else int((graph.degrees() == 0).sum())  # of a folder, all edges would be read
     told = ISOLATED * graph.num_nodes <= isolated < graph.num_nodes
     notes = [_isolated(graph, isolated)] if isolated and told else []
-    if dead == dimensions or (fall < NO_FALL and accuracy < COIN):
+    if dead == dimensions or (fall < NO_FALL and (accuracy or 0.0) < COIN):
         verdict = NOTHING
     elif facts or fall < LITTLE_FALL or rank < LINE or 2 * dead > dimensions or 2 * isolated > graph.num_nodes:
         verdict = WEAK
@@ -172,7 +173,7 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
         told = f"The weights have hardly changed, in {number_of(steps, 'step')} with a learning rate of {lr:g}."
         faster = ", or faster: --lr 0.001" if lr < 0.001 else ""
         yield told, f"{longer}{faster}."
-    if curve[0] > FAR * report["guessing_loss"]:
+    if curve[0] > FAR * report.get("guessing_loss", np.inf):
         yield f"The features are large: the loss begins at {curve[0]:.4g}.", "Scale them: --scale columns."
     rows = np.sort(_rows(graph), axis=0)
     # Larger numbers than these are whole in float32, whatever they were.

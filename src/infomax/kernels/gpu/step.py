@@ -16,22 +16,25 @@ BLOCK = 1024
 
 
 @triton.jit
-def _add_record(record, sums, curve, lowest, counts, capacity, steps, patience, LAST: tl.constexpr):
-    i = tl.arange(0, 4)
-    total = tl.load(sums + i, i < 3, 0.0) + tl.load(record + i, i < 3, 0.0).to(tl.float64)
+def _add_record(
+    record, sums, curve, lowest, counts, capacity, steps, patience,
+    K: tl.constexpr, ROOM: tl.constexpr, LAST: tl.constexpr,
+):  # fmt: skip
+    i = tl.arange(0, ROOM)  # K metrics, in room of a power of two
+    total = tl.load(sums + i, i < K, 0.0) + tl.load(record + i, i < K, 0.0).to(tl.float64)
     if LAST:
         mean = total / steps
         epoch, kept, waited = tl.load(counts), tl.load(counts + 1), tl.load(counts + 2)
         loss, before = tl.sum(tl.where(i == 0, mean, 0.0)), tl.load(lowest)
         better = (loss < before) & (waited < patience)
-        tl.store(sums + i, tl.zeros_like(total), i < 3)
-        tl.store(curve + epoch % capacity * 3 + i, mean, i < 3)
+        tl.store(sums + i, tl.zeros_like(total), i < K)
+        tl.store(curve + epoch % capacity * K + i, mean, i < K)
         tl.store(lowest, tl.where(better, loss, before))
         tl.store(counts, epoch + 1)
         tl.store(counts + 1, tl.where(better, epoch, kept))
         tl.store(counts + 2, tl.where(better, 0, waited + 1))
     else:
-        tl.store(sums + i, total, i < 3)
+        tl.store(sums + i, total, i < K)
 
 
 @triton.jit
@@ -78,7 +81,8 @@ def add_record(
     record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
 ) -> None:
     """As `plain.add_record`."""
-    _add_record[(1,)](record, sums, curve, lowest, counts, len(curve), steps, patience, last, num_warps=1)
+    sizes = len(sums), max(2, triton.next_power_of_2(len(sums)))
+    _add_record[(1,)](record, sums, curve, lowest, counts, len(curve), steps, patience, *sizes, last, num_warps=1)
 
 
 def adam(state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None, waited: Tensor | None) -> None:
