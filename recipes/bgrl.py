@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -87,7 +86,7 @@ def augment(view: WholeView, generator: torch.Generator, *, edges: float = 0.4, 
     pairs, which = torch.unique(low * p.n + high, return_inverse=True)
     kept = (torch.rand(len(pairs), generator=generator, device=generator.device) >= edges)[which]
     fewer = Propagation(p.keys[kept], p.weights[kept], p.n, p.rule, p.backend, directed=p.directed)
-    return drop_features(replace(view, propagation=fewer), generator, rate=features)
+    return drop_features(view.with_propagation(fewer), generator, rate=features)
 
 
 def main() -> None:
