@@ -63,6 +63,7 @@ TOYS = {
     "recipes.gcn": Toy("cora --runs 1", "planetoid"),
     "recipes.positions": Toy("cora --runs 1 --dim 8", "planetoid"),
     "recipes.defaults": Toy("cora --runs 1 --dim 8", "planetoid"),
+    "recipes.bgrl": Toy("--dataset cora --dim 8 --epochs 3", "planetoid", device=False),
     "recipes.align": Toy("cora --runs 1 --dim 8", "planetoid", device=False),
     # They take minutes at any size: whether all that they import is there.
     **{f"recipes.{name}": Toy("--help", device=False) for name in ("deepwalk", "figures", "splits", "serve", "table")},
