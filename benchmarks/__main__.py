@@ -41,7 +41,7 @@ TOYS = {
     "benchmarks.felt": Toy("--dataset pages:200 --epochs 2 --repeats 1 --peers="),
     "benchmarks.large": Toy("--nodes 1e4 --folder FOLDER --dim 8 --steps 2", device=False),
     # The tests run its other parts.
-    "benchmarks.faults": Toy("--part folders --folders 1", device=False),
+    "benchmarks.faults": Toy("--part folders --folders 1 --no-disks", device=False),
     "benchmarks.papers": Toy("--folder FOLDER --nodes 2e3 --dim 8 --steps 3"),
     "benchmarks.ratings": Toy("--users 500 --items 50 --ratings 2e3 --folder FOLDER --dim 8 --steps 2", device=False),
     "benchmarks.types": Toy("--dim 8 --repeats 1 --peers=pyg", "heco"),

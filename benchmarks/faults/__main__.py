@@ -28,6 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tables", type=int, default=500, help="sets of mixed tables")
     parser.add_argument("--vectors", type=int, default=3_000, help="damaged parts of vectors, and indices of them")
     parser.add_argument("--folders", type=int, default=30, help="kills, and full disks, per stage of a graph folder")
+    parser.add_argument("--no-disks", action="store_true", help="mount no full disks, which root can")
     parser.add_argument("--values", type=int, default=300, help="graph folders with damaged arrays")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", choices=PARTS, help="only this part")
@@ -40,7 +41,9 @@ def main(arguments: list[str] | None = None) -> None:
         campaigns: dict[str, Trials] = {
             "trainings": kills.kill_at_random(folder / "trainings", settings.seed, settings.trainings),
             "operations": kills.kill_before_operations(folder / "operations", operations),
-            "folders": folders.campaign(folder / "folders", settings.seed, settings.folders),
+            "folders": folders.campaign(
+                folder / "folders", settings.seed, settings.folders, disks=not settings.no_disks
+            ),
             "values": values.campaign(folder / "values", settings.seed, settings.values),
             "files": mutations.campaign(folder / "files", settings.seed, settings.files),
             "vectors": parts.campaign(folder / "vectors", settings.seed, settings.vectors),

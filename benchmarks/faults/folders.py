@@ -79,13 +79,14 @@ def work(stage: str, tables: Path, out: Path) -> None:
         os._exit(TOLD)
 
 
-def campaign(folder: Path, seed: int, kills: int) -> Trials:
+def campaign(folder: Path, seed: int, kills: int, *, disks: bool = True) -> Trials:
     """Kill every stage ``kills`` times at random moments, and let its disk be full as often.
 
     Args:
         folder: where to work.
         seed: decides the moments and the sizes of disks.
         kills: per stage.
+        disks: whether to mount disks that are full.
     """
     tables, rng = folder / "tables", np.random.default_rng(seed)
     tables.mkdir()
@@ -101,7 +102,8 @@ def campaign(folder: Path, seed: int, kills: int) -> Trials:
         seconds = time.monotonic() - began
         yield from _kill(stage, tables, whole, folder / f"{stage}-killed", rng, kills, seconds)
         most = sum(path.stat().st_size for path in (whole / name).rglob("*"))
-        yield from _fill(stage, tables, whole, folder / f"{stage}-full", rng, kills, most)
+        if disks:
+            yield from _fill(stage, tables, whole, folder / f"{stage}-full", rng, kills, most)
 
 
 def _kill(
