@@ -222,7 +222,7 @@ def test_graphml_is_encoded_as_an_earlier_graph_was(tmp_path: Path) -> None:
     np.testing.assert_array_equal(both.features, np.concatenate([graph.features, later.features]))
     networkx.set_node_attributes(network, "old", "age")
     networkx.write_graphml(network, tmp_path / "bad.graphml")
-    told(["bad.graphml", 'node "0"', 'attribute "age"', "old"], read_graph, tmp_path / "bad.graphml", like=graph)
+    told(['bad.graphml, row 1, column "age"', "old"], read_graph, tmp_path / "bad.graphml", like=graph)
 
 
 def test_lists_of_labels_are_told_how_to_become_columns() -> None:

@@ -49,16 +49,21 @@ def _nodes(graph: Any, ids: Any, chosen: Columns, where: Path) -> Source:
     """The ids and the attributes of the nodes as a frame."""
     import pyarrow as pa
 
-    nodes, defaults = list(graph.nodes(data=True)), graph.graph.get("node_default", {})
-    names = dict.fromkeys([*defaults, *(name for _, attributes in nodes for name in attributes)])
-    identifier = "id"
-    while identifier in names:
-        identifier += "_"
-    columns = {
-        str(name): _arrow(str(name), [attributes.get(name, defaults.get(name)) for _, attributes in nodes], chosen)
-        for name in names
+    columns: dict[str, list[Any]] = {
+        str(name): [value] * len(ids) for name, value in graph.graph.get("node_default", {}).items()
     }
-    table = pa.table({identifier: pa.array(ids), **columns})
+    # Of a sparse graph, nodes have few of many attributes: only those that are there are looked at.
+    for row, (_, attributes) in enumerate(graph.nodes(data=True)):
+        for name, value in attributes.items():
+            values = columns.setdefault(str(name), [])
+            if not values:
+                values += [None] * len(ids)
+            values[row] = value.tolist() if hasattr(value, "detach") else value  # torch's are no text
+    identifier = "id"
+    while identifier in columns:
+        identifier += "_"
+    found = {name: _arrow(name, values, chosen) for name, values in columns.items()}
+    table = pa.table({identifier: pa.array(ids), **found})
     return Source([where], replace(chosen, id=identifier), table)
 
 
@@ -66,7 +71,6 @@ def _arrow(name: str, values: list[Any], chosen: Columns) -> Any:
     """An attribute as a pyarrow array: values of several types as text; objects without a text are refused."""
     import pyarrow as pa
 
-    values = [value.tolist() if hasattr(value, "detach") else value for value in values]  # torch's are no text
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):

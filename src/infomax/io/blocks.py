@@ -133,9 +133,11 @@ def are_integers(ids: Any, *, lines: bool) -> bool:
     return typed(ids) is not ids if lines else str(ids.type) == "int64"
 
 
-def in_list(cells: Any) -> list[Any]:
-    """The cells ``[n]`` of a list or of a pyarrow array as a list."""
-    return cells if isinstance(cells, list) else cells.to_pylist()
+def numpy_of(array: Any, dtype: Any) -> NDArray[Any]:
+    """A pyarrow array ``[n]`` of numbers without gaps; its own method would load pandas, where it is installed."""
+    if not len(array):
+        return np.empty(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
 def number_groups(words: list[str]) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError, number_of, place, shorten
-from infomax.io.blocks import Block, NotNumbersError, check_column_names
+from infomax.io.blocks import Block, NotNumbersError, check_column_names, numpy_of
 from infomax.io.encoding.cells import LARGEST
 
 Row: TypeAlias = tuple[int, list[str]]
@@ -75,7 +75,6 @@ class TextFile:
     def _tables(self, wanted: Sequence[str]) -> Iterator[Any]:
         """The rows as pyarrow tables of text, some at a time."""
         import pyarrow as pa
-        from pyarrow import compute
         from pyarrow import csv as arrow_csv
 
         blank, header, mark = _header(self.path)
@@ -95,8 +94,10 @@ class TextFile:
                     ),
                 )
                 for batch in batches:
-                    table = pa.table(batch)
+                    table = pa.Table.from_batches([batch])  # pa.table would load pandas, where it is installed
                     if spaced:
+                        from pyarrow import compute
+
                         table = pa.table([compute.utf8_ltrim(one, " ") for one in table.columns], names=wanted)
                         if any(compute.any(compute.starts_with(one, '"')).as_py() for one in table.columns):
                             raise InputError(str(self.path), "no space before double quotes", "some", "Remove them.")
@@ -166,9 +167,9 @@ class TextBlock(Block):
 
     def filled_in(self, column: str) -> NDArray[np.bool_]:
         """See `Block.filled_in`."""
-        from pyarrow import compute
-
-        return np.asarray(compute.not_equal(self.data[column], ""))
+        cells = self.data[column].combine_chunks()  # large_string: where each cell begins and ends
+        starts = np.frombuffer(cells.buffers()[1], np.int64)[cells.offset : cells.offset + len(cells) + 1]
+        return np.diff(starts) > 0
 
     def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
         """See `Block.numbers_of`."""
@@ -200,7 +201,7 @@ class TextBlock(Block):
         """The numbers in the features of the first rows, row by row; NaN where a cell holds none."""
         columns = self.arrow().slice(0, rows).columns
         try:
-            return np.column_stack([column.cast("double") for column in columns])
+            return np.column_stack([numpy_of(column.cast("double").combine_chunks(), np.float64) for column in columns])
         except ValueError:  # pyarrow does not read all that Python does, such as " +1"
             return numbers(list(chain.from_iterable(zip(*(column.to_pylist() for column in columns), strict=True))))
 
