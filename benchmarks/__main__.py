@@ -2,12 +2,14 @@
 
     python -m benchmarks --smoke [NAME ...] [--device cuda]
 
-Exits with 1 where one fails. What needs a data set is left out where the folder ``INFOMAX_DATA`` does not hold it.
+Exits with 1 where one fails. What needs a data set that the folder ``INFOMAX_DATA`` does not hold, or a library that is
+not installed, is left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
@@ -31,19 +33,23 @@ class Toy(NamedTuple):
     """The folder of INFOMAX_DATA that it reads."""
     device: bool = True
     """Whether it takes --device."""
+    library: str = "torch"
+    """A library that not every machine has, and that it needs."""
 
 
-LONG = ("batches", "deepwalk", "figures", "gcn", "serve", "splits", "table")
+LONG = ("batches", "deepwalk", "figures", "gcn", "splits", "table")
 TOYS = {
     "benchmarks.protocol": Toy("--dataset cora --runs 1 --peer-runs 1 --peers=", "planetoid"),
     "benchmarks.busy": Toy("--busy 1 --repeats 1 --trainings 1"),
     "benchmarks.many": Toy("--graphs 2 --dim 8 --repeats 1 --epochs 1", "ppi"),
     "benchmarks.felt": Toy("--dataset pages:200 --epochs 2 --repeats 1 --peers="),
-    "benchmarks.large": Toy("--nodes 1e4 --folder FOLDER --dim 8 --steps 2", device=False),
+    "benchmarks.large": Toy("--nodes 1e4 --folder FOLDER --dim 8 --steps 2", device=False, library="duckdb"),
     # The tests run its other parts.
-    "benchmarks.faults": Toy("--part folders --folders 1 --no-disks", device=False),
+    "benchmarks.faults": Toy("--part folders --folders 1 --no-disks", device=False, library="duckdb"),
     "benchmarks.papers": Toy("--folder FOLDER --nodes 2e3 --dim 8 --steps 3"),
-    "benchmarks.ratings": Toy("--users 500 --items 50 --ratings 2e3 --folder FOLDER --dim 8 --steps 2", device=False),
+    "benchmarks.ratings": Toy(
+        "--users 500 --items 50 --ratings 2e3 --folder FOLDER --dim 8 --steps 2", device=False, library="duckdb"
+    ),
     "benchmarks.types": Toy("--dim 8 --repeats 1 --peers=pyg", "heco"),
     "benchmarks.epoch": Toy("--dataset generated:60 --dim 8 --repeats 1"),
     "benchmarks.memory": Toy("--dataset generated:60 --dim 8 --peers=plain"),
@@ -56,8 +62,8 @@ TOYS = {
     "benchmarks.growth": Toy("--nodes 50,100 --fixed 60"),
     "benchmarks.largest": Toy("--nodes 1e3 --features 5 --degree 4 --dim 4 --steps 2"),
     "benchmarks.ranks": Toy("--scale 0.005 --ranks 1 --dim 8 --batch 256 --steps 1 --repeats 1"),
-    "benchmarks.columns": Toy("--nodes 1e3 --folder FOLDER --rounds 1", device=False),
-    "benchmarks.serve": Toy("--nodes 1000 --dim 8 --requests 20 --malformed 20", device=False),
+    "benchmarks.columns": Toy("--nodes 1e3 --folder FOLDER --rounds 1", device=False, library="duckdb"),
+    "benchmarks.serve": Toy("--nodes 1000 --dim 8 --requests 20 --malformed 20", device=False, library="fastapi"),
     "recipes.ppi_baselines": Toy("FOLDER --seeds 1 --tiny --rows FastGCN", "ppi"),
     "recipes.positions": Toy("cora --runs 1 --dim 8", "planetoid"),
     "recipes.defaults": Toy("cora --runs 1 --dim 8", "planetoid"),
@@ -65,6 +71,7 @@ TOYS = {
     "recipes.align": Toy("cora --runs 1 --dim 8", "planetoid", device=False),
     # At any size they take long: whether all that they import is there.
     **{f"recipes.{name}": Toy("--help", device=False) for name in LONG},
+    "recipes.serve": Toy("--help", device=False, library="fastapi"),
 }
 """Those that take long first."""
 
@@ -90,6 +97,9 @@ def passes(name: str, device: str) -> bool:
     toy, data = TOYS[name], os.environ.get("INFOMAX_DATA")
     if toy.data and not (data and (Path(data) / toy.data).is_dir()):
         print(f"left out: {name}: no {toy.data} in INFOMAX_DATA", flush=True)
+        return True
+    if importlib.util.find_spec(toy.library) is None:
+        print(f"left out: {name}: no {toy.library}", flush=True)
         return True
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     if device == "cpu":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,6 +49,7 @@ def read_arrays(path: Path) -> Arrays:
                 key = entry.filename.removesuffix(".npy")
                 where = f'{path}, key "{key}"'
                 with archive.zip.open(entry) as member:
+                    _refuse_claims(member, entry.file_size)
                     arrays[key] = np.lib.format.read_array(member, allow_pickle=False)
                     if member.read(1):  # only an entry that is read to its very end has its checksum verified
                         raise ValueError("more data than the shape of the array tells")
@@ -57,6 +59,16 @@ def read_arrays(path: Path) -> Arrays:
         found = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(where, "an npz file of plain arrays", found) from error
     return arrays
+
+
+def _refuse_claims(member: Any, size: int) -> None:
+    """Refuse an array whose header tells of more bytes than there are, before memory is taken for it."""
+    older = np.lib.format.read_magic(member) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if older else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(member)
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError("less data than the shape of the array tells")
+    member.seek(0)
 
 
 def contents_hash(path: Path) -> str:
