@@ -77,3 +77,9 @@ def test_the_space_after_a_delimiter_belongs_to_no_cell_where_the_header_has_it(
     path = tmp_path / "nodes.csv"
     path.write_text("x, y\na, b\nc,d\n")
     assert cells(path) == [(2, "a", "b"), (3, "c", "d")]
+
+
+def test_a_name_may_hold_what_python_takes_for_the_end_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.csv"
+    path.write_text("x,y\x1cz\n1,2\n")
+    assert text.TextFile(path).names == ["x", "y\x1cz"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import math
 import re
 import zlib
@@ -243,7 +244,7 @@ def read_names(path: Path) -> list[str]:
         remedy = f"Save the file as UTF-8. {by_pandas(path, sep=delimiter, encoding='utf-16')}"
         raise InputError(place(path, 1), "UTF-8", "NUL characters, as UTF-16 has them", remedy)
     spaced = f"{delimiter} " in _QUOTED.sub("", header)
-    cells = next(csv.reader(header.splitlines(keepends=True), delimiter=delimiter, skipinitialspace=spaced))
+    cells = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter, skipinitialspace=spaced))
     names = [name.strip() for name in cells]
     if len(names) == 1:
         _refuse_other_delimiter(path, names[0], delimiter)
