@@ -23,6 +23,11 @@ from infomax.io.prepare import prepare
         ("edges.csv", "source,target\né,b\nb,c\n".encode("latin-1")),
         ("edges.tsv", "source\ttarget\na\tb\nb\tc\n".encode("utf-16")),
         ("edges.csv", b"1,2\n2,3\n"),
+        ("edges.csv", b"1,2,0.5,9\n2,3,0.25,8\n"),
+        ("edges.txt", b"1 2\n2 3\n"),
+        ("edges.dat", b"1::2::5::978300760\n2::3::4::978302109\n"),
+        ("edges.csv", ("source,target,note\na,b," + 70_000 * "x" + "\nb,é,\n").encode("latin-1")),
+        ("edges.dat", "1::2::é\n2::3::e\n".encode("latin-1")),
     ],
 )
 def test_the_line_makes_a_table_readable(
@@ -40,3 +45,5 @@ def test_the_line_makes_a_table_readable(
     target = re.findall(r'"([^"]*)"', line[1])[-1]
     graph = read_graph(tmp_path / target)
     assert (graph.num_nodes, graph.num_edges) == (3, 2)
+    if content.startswith(b"1"):
+        assert graph.ids.tolist() == [1, 2, 3]

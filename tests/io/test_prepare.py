@@ -277,3 +277,10 @@ def test_the_database_draws_no_bar_of_its_own(tmp_path: Path, capfd: pytest.Capt
     database.execute("SELECT sum(a.range * b.range) FROM range(100000) a, range(500) b")
     database.close()
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_with_both_tables_is_told_to_be_named_by_them(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    (tmp_path / "nodes.csv").write_text("id,x\na,1\nb,2\n")
+    with pytest.raises(InputError, match=r"Name both: infomax prepare .*edges\.csv .*nodes\.csv"):
+        prepare(tmp_path, out=tmp_path / "g.graph")

@@ -21,6 +21,7 @@ from infomax.io.features import existing
 from infomax.io.many import join
 from infomax.io.nodes import Nodes
 from infomax.io.npz import read_npz
+from infomax.io.other_tables import by_pandas
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, NodeTable, Source
 from infomax.io.type_folder import open_graph_folder
@@ -217,7 +218,7 @@ def _in_folder(folder: Path, stem: str, extensions: Sequence[str] = EXTENSIONS) 
 def _source(path: Path, columns: Columns) -> Source:
     """The table of a file, with one of the extensions of tables."""
     if text.extension(path) not in EXTENSIONS:
-        remedy = text.by_pandas(path, sep=None, engine="python")
+        remedy = by_pandas(path)
         raise other_extension(path, (*EXTENSIONS, ".npz", ".graphml"), remedy)
     return Source([path], columns)
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from infomax.errors import InputError, number_of, place, shorten
 from infomax.io.blocks import Block, NotNumbersError, check_column_names, numpy_of
 from infomax.io.encoding.cells import LARGEST
+from infomax.io.other_tables import by_pandas
 
 Row: TypeAlias = tuple[int, list[str]]
 
@@ -29,15 +30,6 @@ DELIMITERS |= {f"{suffix}.gz": delimiter for suffix, delimiter in DELIMITERS.ite
 PIECE = 1 << 23
 """Bytes that are parsed at once."""
 _QUOTED = re.compile('"[^"]*("|$)')
-
-
-def by_pandas(path: Path, **how: Any) -> str:
-    """The line of pandas that turns a file of another kind into one that is read."""
-    name = path.name.removesuffix(".gz")
-    said = "".join(f", {word}={value!r}" for word, value in how.items()) + ("" if "decimal" in how else ", dtype=str")
-    target = Path(name).with_suffix(".csv").name
-    new = target if target != name else f"new-{name}"
-    return f'Python: pandas.read_csv("{path.name}"{said}).to_csv("{new}", index=False)'
 
 
 def extension(path: Path) -> str:
@@ -241,7 +233,7 @@ def read_names(path: Path) -> list[str]:
     if not header:
         raise InputError(str(path), "a header line", "an empty file")
     if "\0" in header:
-        remedy = f"Save the file as UTF-8. {by_pandas(path, sep=delimiter, encoding='utf-16')}"
+        remedy = f"Save the file as UTF-8. {by_pandas(path, 'utf-16')}"
         raise InputError(place(path, 1), "UTF-8", "NUL characters, as UTF-16 has them", remedy)
     spaced = f"{delimiter} " in _QUOTED.sub("", header)
     cells = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter, skipinitialspace=spaced))
@@ -250,7 +242,7 @@ def read_names(path: Path) -> list[str]:
         _refuse_other_delimiter(path, names[0], delimiter)
     if np.isfinite(numbers(names)).all():
         remedy = f'Add a first line such as "source{delimiter}target", or "id{delimiter}x{delimiter}y" for nodes. '
-        remedy += by_pandas(path, sep=delimiter, names=["source", "target"])
+        remedy += by_pandas(path)
         raise InputError(place(path, 1), "a header line with the names of the columns", "only numbers", remedy)
     check_column_names(place(path, 1), names)
     return names
@@ -260,9 +252,9 @@ def _refuse_other_delimiter(path: Path, header: str, delimiter: str) -> None:
     advice = {
         ",": ("commas", "Rename the file to .csv."),
         "\t": ("tabs", "Rename the file to .tsv."),
-        ";": ("semicolons", by_pandas(path, sep=";", decimal=",")),
-        "|": ("bars", by_pandas(path, sep="|")),
-        " ": ("spaces", by_pandas(path, sep=r"\s+")),
+        ";": ("semicolons", by_pandas(path)),
+        "|": ("bars", by_pandas(path)),
+        " ": ("spaces", by_pandas(path)),
     }
     for other, (name, remedy) in advice.items():
         if other in header:
@@ -322,10 +314,7 @@ def opened(path: Path) -> Iterator[TextIO]:
     except OSError as error:
         raise InputError(str(path), "a file that can be read", error.strerror or str(error)) from error
     except UnicodeDecodeError:
-        sep = DELIMITERS.get(extension(path), ",")
-        with opened_packed(path, "rb") as file:
-            encoding = "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
-        remedy = f"Save the file as UTF-8. {by_pandas(path, sep=sep, encoding=encoding)}"
+        remedy = f"Save the file as UTF-8. {by_pandas(path, 'latin-1')}"
         raise InputError(place(path, _undecodable(path)), "UTF-8", "other bytes", remedy) from None
 
 

@@ -14,6 +14,7 @@ from infomax.io import text
 from infomax.io.atomic import locked, make_folder, refuse_existing, writable
 from infomax.io.attach import read_like
 from infomax.io.columns import Columns
+from infomax.io.other_tables import by_pandas
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.stages import GRAPH, Preparation
 from infomax.io.record import Record
@@ -95,6 +96,10 @@ def _tables(edges: str | Path, nodes: str | Path | None, columns: Columns) -> Ta
             raise InputError(str(nodes), f"no node table beside {edges}, which holds its own", "one")
         return of_folder(Path(edges), columns.as_before("edges_as"))
     columns = columns.as_before()
+    pair = [file for stem in ("edges", "nodes") for file in sorted(Path(edges).glob(f"{stem}.*"))]
+    if nodes is None and {file.stem for file in pair} == {"edges", "nodes"}:
+        remedy = f"Name both: infomax prepare {pair[0]} {pair[-1]}."
+        raise InputError(str(edges), "the files of an edge table", "a node table as well", remedy)
     if nodes is None and not columns.typed:
         columns.refuse_without_nodes(edges)
     edge_table = Source(_find_files(str(edges)), columns)
@@ -118,5 +123,5 @@ def _find_files(name: str) -> list[Path]:
         raise InputError(name, f"tables ({', '.join(EXTENSIONS)})" if path.is_dir() else "a file", found)
     for file in files:
         if text.extension(file) not in EXTENSIONS:
-            raise other_extension(file, EXTENSIONS, text.by_pandas(file, sep=None, engine="python"))
+            raise other_extension(file, EXTENSIONS, by_pandas(file))
     return files
