@@ -19,7 +19,7 @@ from infomax import DGI
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.training.embed import Embedder, InMemory, blocks
-from infomax.training.own import Recipe
+from infomax.training.recipe import Recipe
 from infomax.views import WholeView
 
 COLUMNS = {

@@ -55,7 +55,7 @@ def make_app(run: str | Path) -> FastAPI:
     graph = model.graph_
     known = vectors_of_run(Path(run), graph) or model.transform(graph)
     index = open_index(Path(run), graph.ids, lambda: known, graph.node_names) if len(known) > LIMIT else known
-    model.vectors([dict.fromkeys(model.feature_names_, 0)], [{}])  # so that no request waits for it
+    model.vectors_of([dict.fromkeys(model.feature_names_, 0)], [{}])  # so that no request waits for it
     app, described = FastAPI(), {"status": "ok", "nodes": len(index), "model": model.hash_}
     app.api_route("/health", methods=["GET", "HEAD"])(lambda: described)
 
@@ -83,7 +83,7 @@ def make_app(run: str | Path) -> FastAPI:
     @app.post("/vectors")
     def vectors(new: Annotated[list[NewNode], Field(min_length=1, max_length=MOST_NODES)]) -> JSONResponse:
         features: Any = [one.features for one in new] if any(one.features is not None for one in new) else None
-        return JSONResponse(model.vectors(features, [one.neighbours for one in new]).tolist())
+        return JSONResponse(model.vectors_of(features, [one.neighbours for one in new]).tolist())
 
     @app.exception_handler(InputError)
     @app.exception_handler(RequestValidationError)

@@ -13,7 +13,7 @@ from infomax.arrays.table import Table
 from infomax.io.nodes import Nodes
 from infomax.parts.encoders import Encoder
 from infomax.training.embed import Embedder, InMemory
-from infomax.training.own import Recipe
+from infomax.training.recipe import Recipe
 from infomax.views import WholeView
 
 

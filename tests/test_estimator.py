@@ -35,7 +35,7 @@ def test_scikit_learns_law(graph):
 
 def test_a_pipeline_and_a_search_take_it_as_one_of_their_own(graph):
     only = FunctionTransformer(lambda graphs: graphs[0])  # a search cuts a list, not a graph
-    pipeline = Pipeline([("only", only), ("dgi", DGI(epochs=2)), ("scale", StandardScaler())])
+    pipeline = Pipeline([("only", only), ("dgi", DGI(epochs=2, vectors="paper")), ("scale", StandardScaler())])
 
     def width(fitted, graphs):
         return fitted.transform(graphs).shape[1]
@@ -166,7 +166,7 @@ class TestOddGraphs:
         return vectors
 
     def test_one_node(self):
-        assert self.embed(Graph.from_arrays([[], []], np.ones((1, 2)))).shape == (1, 4)
+        assert self.embed(Graph.from_arrays([[], []], np.ones((1, 2)))).shape == (1, 4 + 2 + 2)
 
     def test_no_edges_depends_on_features_alone(self):
         vectors = self.embed(Graph.from_arrays([[], []], [[1, 0], [0, 1], [1, 0]]))
@@ -228,7 +228,7 @@ class Twice(Encoder):
 
 
 def test_heirs_of_the_papers_encoder_are_trained_as_they_are_written(graph):
-    model = DGI(dim=8, encoder=Tanh, epochs=1).fit(graph)
+    model = DGI(dim=8, encoder=Tanh, epochs=1, vectors="paper").fit(graph)
     assert not model.preset_.make_method().is_fused(model.model_)
     assert abs(model.transform(graph).vectors).max() < 1
 

@@ -49,11 +49,10 @@ def senders(graph: Graph, *, weights: bool = False) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("hops", [1, 2, 3])
 def test_a_node_at_once_has_the_vector_of_the_whole_graph(kind: str, hops: int) -> None:
     whole = world(kind)
-    own = 3 if hops == 2 else 0
-    model = DGI(8, epochs=2, encoder=partial(PathMean, hops=hops), own=own).fit(whole.part(~NEW))
+    model = DGI(8, epochs=2, encoder=partial(PathMean, hops=hops)).fit(whole.part(~NEW))
     expected, features = model.transform(whole).vectors[NEW], dense(whole.features[NEW])
     told = senders(whole, weights=kind == "weighted")
-    np.testing.assert_allclose(model.vectors(features, told), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.vectors_of(features, told), expected, rtol=1e-4, atol=1e-5)
     assert not np.allclose(model.vector(features[0]), expected[0], atol=1e-3)  # the neighbours matter
 
 
@@ -73,7 +72,7 @@ def test_of_a_graph_folder_as_of_memory(tmp_path: Path) -> None:
     model = DGI(8, epochs=2).fit(Graph.open(folder).target("paper"))
     assert model.graph_.table.mapped
     told, expected = senders(whole, weights=True), model.transform(whole).vectors[NEW]
-    np.testing.assert_allclose(model.vectors(whole.features[NEW], told), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.vectors_of(whole.features[NEW], told), expected, rtol=1e-4, atol=1e-5)
 
 
 def write(folder: Path, name: str, head: str, *rows: str) -> None:
@@ -111,7 +110,7 @@ def test_made_features_are_made_as_for_attached_nodes(known: Graph, tmp_path: Pa
         {"reads": [1], "knows": ["a3"]},
     ]
     assert made(known.target("author").feature_names)
-    np.testing.assert_allclose(model.vectors(None, told), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.vectors_of(None, told), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +133,6 @@ def test_mistakes_are_named(known: Graph, neighbours: Any, words: str) -> None:
 
 def test_an_edge_of_weight_zero_is_none(known: Graph) -> None:
     model = DGI(8, epochs=2).fit(known.target("author"))
-    expected = model.vectors(None, [{"writes": {3: 1}, "reads": {7: 2}}, {"writes": {5: 1}}])
-    found = model.vectors(None, [{"writes": {3: 1, 5: 0}, "reads": {7: 2}}, {"writes": {5: 1}, "reads": {1: 0}}])
+    expected = model.vectors_of(None, [{"writes": {3: 1}, "reads": {7: 2}}, {"writes": {5: 1}}])
+    found = model.vectors_of(None, [{"writes": {3: 1, 5: 0}, "reads": {7: 2}}, {"writes": {5: 1}, "reads": {1: 0}}])
     np.testing.assert_array_equal(found, expected)

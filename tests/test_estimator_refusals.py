@@ -48,7 +48,7 @@ def test_patches_that_name_no_sizes_take_the_memory_of_those_that_do(views, grap
     asked = []
     monkeypatch.setattr(room, "require", lambda needed, device, *further: asked.append(needed))
     for made in (partial(Patches, fan_out=(10, 10, 25), batch=256), views):
-        DGI(dim=4, preset="patches", views=made, epochs=0).fit(graph)
+        DGI(dim=4, preset="patches", views=made, epochs=0, vectors="paper").fit(graph)
     assert asked[0] == asked[1]
 
 

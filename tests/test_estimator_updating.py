@@ -59,10 +59,10 @@ def tomorrow(graph, *, shuffled=True):
 SETTINGS = {
     "gcn": {},
     "mean": {"encoder": MeanPool},
-    "deep": {"encoder": partial(GCN, layers=3)},
+    "deep": {"encoder": partial(GCN, layers=3), "vectors": "paper"},
     "skip": {"encoder": partial(SkipMeanPool, layers=2)},
-    "smoothed": {"smooth": 2},
-    "own": {"own": 3},
+    "paper": {"vectors": "paper"},
+    "own": {"vectors": "encoder,own"},
 }
 
 
@@ -96,7 +96,7 @@ def test_an_update_is_the_embedding_of_the_new_graph_and_the_rest_keeps_its_byte
 def test_only_what_is_reached_is_computed():
     today = line()
     for encoder, changes in ((GCN, 5), (MeanPool, 3)):
-        model = DGI(dim=8, epochs=2, encoder=encoder).fit(today)
+        model = DGI(dim=8, epochs=2, encoder=encoder, vectors="paper").fit(today)
         matrix = today.adjacency.copy()
         matrix.data[today.adjacency.indptr[70] : today.adjacency.indptr[71]] *= 2  # both neighbours of 70
         later = today.replace(adjacency=sparse.csr_array(matrix.maximum(matrix.T)))
@@ -137,8 +137,8 @@ def test_a_classifier_of_yesterday_is_of_use_after_alignment_only():
     kind = np.arange(600) % 4
     ends = rng.integers(150, size=(2, 2400)) * 4 + rng.integers(4, size=2400)
     today = Graph.from_arrays(ends, rng.random((600, 40)) + 0.5 * (np.arange(40) % 4 == kind[:, None]))
-    before = DGI(32, epochs=40, seed=0).fit(today).transform(today)
-    anew = DGI(32, epochs=40, seed=1).fit(today).transform(today)
+    before = DGI(32, epochs=40, seed=0, vectors="paper").fit(today).transform(today)
+    anew = DGI(32, epochs=40, seed=1, vectors="paper").fit(today).transform(today)
     fitted = LogisticRegression(max_iter=1000).fit(before.vectors[:300], kind[:300])
     score = [fitted.score(one.vectors[300:], kind[300:]) for one in (before, anew, anew.align(before))]
     assert score[0] > 0.9
@@ -163,7 +163,7 @@ def test_vectors_of_another_model_are_refused():
     with pytest.raises(InputError, match="those of another"):
         model.update(graph, other.transform(graph))
     with pytest.raises(InputError, match="those of another"):
-        model.update(graph, model.transform(graph, smooth=2))
+        model.update(graph, model.transform(graph, vectors="own"))
     with pytest.raises(InputError, match="train as well"):
         model.update(graph, align=True)
     several = graph.replace(groups=np.zeros(N, np.int64))
@@ -237,6 +237,8 @@ def test_an_aligned_model_keeps_its_rotation_where_its_own_settings_are_named():
     model = DGI(8, epochs=2).fit(graph)
     aligned = model.update(tomorrow(graph), model.transform(graph), train=True, align=True)
     expected = aligned.embeddings.vectors
-    np.testing.assert_allclose(aligned.model.transform(aligned.model.graph_, own=0).vectors, expected, atol=1e-6)
-    with pytest.warns(UserWarning, match="these are not rotated"):
-        aligned.model.transform(aligned.model.graph_, own=2)
+    np.testing.assert_allclose(
+        aligned.model.transform(aligned.model.graph_, vectors="recipe").vectors, expected, atol=1e-6
+    )
+    with pytest.raises(InputError, match="turned onto others"):
+        aligned.model.transform(aligned.model.graph_, vectors="own")

@@ -81,7 +81,9 @@ def test_an_update_is_the_embedding_of_the_new_graph_and_the_rest_keeps_its_byte
     as_drawn = {"kind": kind, "sparse_features": "sparse_features" in settings}
     drawn = draw(**settings)
     today, later = world(*drawn, **as_drawn), world(*tomorrow(*drawn, shuffled=shuffled), **as_drawn)
-    model = DGI(dim=8, epochs=2, encoder=partial(PathMean, hops=hops), own=2 if hops == 2 else 0).fit(today)
+    model = DGI(dim=8, epochs=2, encoder=partial(PathMean, hops=hops), vectors="recipe" if hops == 2 else "paper").fit(
+        today
+    )
     vectors, expected = model.transform(today), model.transform(later)
     found = model.update(later, vectors)
     np.testing.assert_allclose(found.embeddings.vectors, expected.vectors, rtol=1e-4, atol=1e-6)

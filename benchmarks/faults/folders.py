@@ -56,10 +56,10 @@ def train(tables: Path, out: Path) -> None:
 
 
 def embed(tables: Path, out: Path) -> None:
-    """Embed the graph folder to parts, smoothed, so that there are files of passes too."""
+    """Embed the graph folder to parts; there are files of passes too."""
     writing.PART, engine.BLOCK_ON_DISK = 300, {"cpu": 100}
     model = DGI.load(tables / "run")
-    model.write_vectors(model.graph_, out / "vectors", smooth=2)
+    model.write_vectors(model.graph_, out / "vectors")
 
 
 STAGES: dict[str, tuple[Callable[[Path, Path], None], str]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -161,12 +161,14 @@ class Embeddings(Searched):
         ids: ``[N]``, int64 or str objects, unique, in input order.
         node_names: ``[N]`` str objects ("" = none), by which nodes are found, too. None: nodes have only ids.
         model: the hash of the model that made them; "" where it is not known. Vectors of two models are not comparable.
+        parts: what vectors are made of: the names of the columns of each part, in their order; empty for one part.
     """
 
     vectors: NDArray[np.float32]
     ids: NDArray[Any]
     node_names: NDArray[Any] | None = None
     model: str = ""
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         vectors = checks.check_array("vectors", self.vectors, checks.NUMBERS, "numbers [N, d]", np.float32)
@@ -204,7 +206,16 @@ class Embeddings(Searched):
     def part(self, mask: NDArray[np.bool_]) -> Embeddings:
         """The embeddings of the nodes of a mask ``[N]``, such as a split of a graph."""
         names = None if self.node_names is None else self.node_names[mask]
-        return Embeddings(self.vectors[mask], self.ids[mask], names, self.model)
+        return Embeddings(self.vectors[mask], self.ids[mask], names, self.model, self.parts)
+
+    @property
+    def columns(self) -> dict[str, slice]:
+        """By part, its columns: ``embeddings.vectors[:, embeddings.columns["own"]]``."""
+        found, first = dict[str, slice](), 0
+        for name, columns in self.parts.items():
+            found[name] = slice(first, first + len(columns))
+            first += len(columns)
+        return found
 
     def rotation(self, onto: Embeddings) -> NDArray[np.float32]:
         """The rotation ``[d, d]`` that brings these vectors nearest to others, over the nodes that both have.
@@ -219,8 +230,11 @@ class Embeddings(Searched):
         product = np.zeros((self.shape[1], self.shape[1]))
         for rows in np.array_split(pairs, 1 + len(pairs) // SAMPLE):
             product += self.vectors[rows[:, 0]].T.astype(np.float64) @ onto.vectors[rows[:, 1]]
-        left, _, right = np.linalg.svd(product)
-        return np.asarray(left @ right, np.float32)
+        turn = np.zeros_like(product)
+        for block in self.columns.values() or [slice(None)]:  # each part stays by itself
+            left, _, right = np.linalg.svd(product[block, block])
+            turn[block, block] = left @ right
+        return np.asarray(turn, np.float32)
 
     def align(self, onto: Embeddings) -> Embeddings:
         """The same vectors, turned onto those of another model, such as yesterday's; see `rotation`."""
@@ -237,13 +251,13 @@ class Embeddings(Searched):
             path: the file, .parquet, .npz, .npy, .csv, .tsv or .kv.
             progress: is told the number of nodes done where text is written, which takes long.
         """
-        files.write_vectors(self.ids, self.vectors, Path(path), self.node_names, self.model, progress)
+        files.write_vectors(self.ids, self.vectors, Path(path), self.node_names, self.model, progress, self.parts)
 
     @classmethod
     def read(cls, path: str | Path) -> Embeddings:
         """Read a file that `save` wrote. An npy has no ids: row numbers are used."""
         ids, vectors, names = files.read_vectors(Path(path))
-        return cls(vectors, ids, names, files.model_of(Path(path)))
+        return cls(vectors, ids, names, *files.told_of(Path(path)))
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """A frame of "pandas", "polars" or "arrow" (pyarrow) with the columns ``id, d0, d1, ...``, and ``name``."""
@@ -268,6 +282,7 @@ class EmbeddingParts(NamedTuple):
     ids: NDArray[Any]
     node_names: NDArray[Any] | None
     model: str
+    parts: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)

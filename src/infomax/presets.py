@@ -29,13 +29,12 @@ from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, Pa
 from infomax.parts.methods import DeepGraphInfomax, Method
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
+from infomax.parts.vectors import check_vectors
 from infomax.views import Batches, ManyGraphs, Patches, Sizes, Views, WholeGraph
 from infomax.views.patches import BATCH, FAN_OUT
 
 Part = Callable[..., Any]
 
-HOPS = 5
-"""Hops over which vectors are smoothed where that is advised."""
 MOST_DIMENSIONS = 2**24
 """The largest width that is taken seriously: one vector of it has 67 MB."""
 USUAL = 500
@@ -65,10 +64,8 @@ class Preset:
     epochs: int = 10_000
     patience: int | None = 20
     """Epochs without a lower training loss before training stops; None: train all epochs and keep the last weights."""
-    smooth: int = 0
-    """Number of hops to smooth vectors over after training; see `infomax.training.embed.Embedder`."""
-    own: int = 0
-    """Number of singular vectors of the node's own features beside its vector; see `infomax.training.own.Own`."""
+    vectors: str = "recipe"
+    """What vectors are made of, see `infomax.training.recipe`: "recipe", "paper", or names of parts with commas."""
 
     name: str = ""
     """The name under which infomax knows it."""
@@ -130,8 +127,6 @@ class Preset:
                 f"encoder {encoder.func.__name__}", "a graph of several types of nodes", "one type of nodes"
             )
         where, corruption = ", in a graph of several types of nodes", partial(self.corruption).func
-        if self.smooth:
-            raise InputError("smooth", f"0{where}", str(self.smooth), "Leave it out.")
         if self.regime in (Patches, ManyGraphs):
             raise InputError("views", f"WholeGraph or Batches{where}", self.regime.__name__)
         if corruption in PARTS.values() and corruption is not shuffle_features:
@@ -185,8 +180,7 @@ class Preset:
             lr=float(lr),
             epochs=whole("epochs", self.epochs, 0),
             patience=None if self.patience is None else whole("patience", self.patience, 1),
-            smooth=whole("smooth", self.smooth, 0),
-            own=whole("own", self.own, 0),
+            vectors=check_vectors(self.vectors),
         )
 
 

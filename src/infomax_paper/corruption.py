@@ -72,7 +72,8 @@ def corruption_study(
     def make(corruption: str, rho: float | None, seed: int) -> DGI:
         negative = partial(FLIPS[corruption], rho=rho) if corruption in FLIPS else shuffle_features
         epochs = 0 if corruption == NONE else min(EPOCHS, preset.epochs)
-        return DGI(preset=dataclasses.replace(preset, corruption=negative, epochs=epochs), seed=seed, device=device)
+        changed = dataclasses.replace(preset, corruption=negative, epochs=epochs, vectors="paper")
+        return DGI(preset=changed, seed=seed, device=device)
 
     kinds = [(NONE, None), (FEATURES, None), *((kind, rho) for rho in rates for kind in (EDGES, BOTH))]
     # Seeds are the outer loop, so that an interrupted study holds complete curves.

@@ -41,4 +41,6 @@ EXPERIMENTS = {
         {", seen nodes": "test-seen", ", new nodes": "test-unseen"},
     ),
 }
-"""Name of the data set -> its experiment."""
+"""Name of the data set -> its experiment; vectors are the paper's, the output of the encoder."""
+for one in EXPERIMENTS.values():
+    one.settings["vectors"] = "paper"

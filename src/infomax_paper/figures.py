@@ -32,7 +32,7 @@ def figures(model: DGI, labels: NDArray[Any] | None = None, *, progress: Progres
     graph, pairs = model.graph_, draw_pairs(model)
     # Untrained vectors are of the graph that training has seen, as those of DGI are.
     rows = np.searchsorted(np.flatnonzero(graph.splits.get("seen", np.ones(graph.num_nodes))), pairs.nodes)
-    before = untrained(model).transform(graph.seen(), own=0).vectors[rows]
+    before = untrained(model).transform(graph.seen(), vectors="paper").vectors[rows]
     sources = {"Random-Init": before, "DGI": pairs.positives}
     if graph.num_features > 1:  # one feature lies on a line, not in a plane
         sources = {"Raw features": model.scaler_.transform(graph.table[:])[pairs.nodes], **sources}

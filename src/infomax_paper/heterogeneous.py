@@ -44,8 +44,8 @@ def score_types(dataset: str, *, runs: int = 10, device: str = "auto", progress:
     methods: dict[str, tuple[Graph, dict[str, Any]]] = {
         "DGI along paths": (graph, along),
         "Random-Init along paths": (graph, {**along, "epochs": 0}),
-        "DGI, flattened graph": (flat, {"own": 0}),
-        f"DGI, flattened graph, {deep} layers": (flat, {"own": 0, "encoder": partial(GCN, layers=deep)}),
+        "DGI, flattened graph": (flat, {}),
+        f"DGI, flattened graph, {deep} layers": (flat, {"encoder": partial(GCN, layers=deep)}),
     }
 
     def scores(vectors: Any) -> list[float]:
@@ -57,7 +57,7 @@ def score_types(dataset: str, *, runs: int = 10, device: str = "auto", progress:
     for number, (method, (one, settings)) in enumerate(methods.items()):
         found = []
         for seed in range(runs):
-            model = DGI(seed=seed, device=device, **settings)
+            model = DGI(vectors="paper", seed=seed, device=device, **settings)
             model.one_of_many = True
             found.append(scores(model.fit_transform(one).vectors[: graph.num_nodes]))
             progress(number * runs + seed + 1, f"{method} {np.mean(found):.1f}")

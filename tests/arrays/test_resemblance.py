@@ -49,7 +49,7 @@ def test_it_tells_neighbours_that_are_alike_from_those_that_differ_and_from_rand
     assert abs(random) < 0.01
     assert differ < -0.05
     words = [in_words(value) for value in (alike, 0.02, 0.005, differ, None)]
-    told = "neighbours resemble", "hardly", "--own 128", "no more than random pairs", "no edges"
+    told = "neighbours resemble", "hardly", "do not resemble", "do not resemble", "no edges"
     assert all(part in one for part, one in zip(told, words, strict=True))
 
 

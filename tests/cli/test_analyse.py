@@ -64,7 +64,7 @@ def test_analyse_gives_the_number_that_evaluate_gives(split, tmp_path, monkeypat
     graph, labels, told = random_graph(150, 20), np.arange(150) % 12, {}
     splits = random_splits(labels, seed=3)[0] if split == "own split" else {}
     graph = Graph.from_scipy(graph.adjacency, graph.features, labels={"class": labels}, splits=splits)
-    DGI(4, epochs=3).fit(graph).save(tmp_path / "run")
+    DGI(4, epochs=3, vectors="paper").fit(graph).save(tmp_path / "run")
     monkeypatch.setattr("infomax.evaluation.probes.COSTS", (1.0, 10.0))
     monkeypatch.setattr(analysis, "tsne", lambda vectors, seed, progress: np.zeros((vectors.shape[0], 2)))
     monkeypatch.setattr(analysis, "write_report", lambda *page: told.update({one.name: one for one in page[-1]}))

@@ -222,15 +222,15 @@ def test_a_part_says_what_it_holds(place: Path, vectors: Path) -> None:
 def test_passes_of_another_run_are_not_used(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file of a pass that a killed embedding left beside a single file."""
     out, expected = tmp_path / "v.parquet", tmp_path / "expected.parquet"
-    assert embedded(place, expected, "other", "--smooth", 2).code == 0
+    assert embedded(place, expected, "other").code == 0
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr(writing.Writer, "parquet", killed)
-        assert embedded(place, out, "run", "--smooth", 2).code == 130
+        assert embedded(place, out, "run").code == 130
     assert any(path.name.startswith(".v.parquet") for path in tmp_path.iterdir())
-    assert embedded(place, out, "other", "--smooth", 2).code == 0
+    assert embedded(place, out, "other").code == 0
     assert out.read_bytes() == expected.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["expected.parquet", "v.parquet"]

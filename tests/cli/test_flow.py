@@ -17,11 +17,14 @@ from shell import DIM, FEATURES, IDS, KINDS, infomax, refused, write_graph, writ
 from infomax import DGI, Embeddings, Graph, read_graph
 from infomax.io.npz import write_npz
 
+WIDTH = 34
+"""Of vectors with all their parts."""
+
 
 def read_parquet(path):
     table = parquet.read_table(path)
     assert table.column_names == ["id", "vector"]
-    assert table.schema.field("vector").type == list_(float32(), DIM)
+    assert table.schema.field("vector").type == list_(float32(), WIDTH)
     return table["id"].to_pylist(), table["vector"].to_pylist()
 
 
@@ -37,13 +40,13 @@ def read_npz(path):
 def read_table(path):
     with path.open(encoding="utf-8", newline="") as file:
         names, *rows = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
-    assert names == ["id", *(f"d{column}" for column in range(DIM))]
+    assert names == ["id", *(f"d{column}" for column in range(WIDTH))]
     return [row[0] for row in rows], [list(map(float, row[1:])) for row in rows]
 
 
 def read_kv(path):
     head, *lines = path.read_text(encoding="utf-8").splitlines()
-    assert head == f"{len(IDS)} {DIM}"
+    assert head == f"{len(IDS)} {WIDTH}"
     rows = [line.split(" ") for line in lines]
     return [row[0] for row in rows], [list(map(float, row[1:])) for row in rows]
 
@@ -155,7 +158,7 @@ def test_what_is_seldom_set_is_what_is_trained(folder, tmp_path):
 def test_an_encoder_is_named(folder, tmp_path):
     common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--encoder", "two-hops", "--out")
     assert infomax(*common, tmp_path / "run").code == 0
-    assert np.load(tmp_path / "run" / "vectors.npy").shape[1] == 12
+    assert np.load(tmp_path / "run" / "vectors.npy").shape[1] == 38
     wrong = infomax(*common, tmp_path / "other", "--layers", 2)
     refused(wrong, "--layers: expected none with --encoder two-hops, found 2")
 

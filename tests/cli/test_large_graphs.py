@@ -94,17 +94,17 @@ def test_a_process_ends_without_a_word_of_its_libraries(place: Path, tmp_path: P
     assert [line for line in done.stderr.splitlines() if not line.startswith("prepare: ")] == []  # it may take long
 
 
-@pytest.mark.parametrize("smooth", [0, 2])
+@pytest.mark.parametrize("vectors", ["paper", "recipe"])
 @pytest.mark.parametrize("name", ["vectors.parquet", "vectors.npy", "vectors.csv", "parts"])
 def test_vectors_are_written_a_block_at_a_time(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, smooth: int
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, vectors: str
 ) -> None:
     monkeypatch.setattr(writing, "PART", 25)
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 10})
-    outcome = infomax("embed", place / "run", "--out", tmp_path / name, "--smooth", smooth)
+    outcome = infomax("embed", place / "run", "--out", tmp_path / name, "--vectors", vectors)
     assert outcome.code == 0, outcome.err
     model = DGI.load(place / "run")
-    expected = model.transform(model.graph_, smooth=smooth)
+    expected = model.transform(model.graph_, vectors=vectors)
     found = Embeddings.read(tmp_path / name)
     np.testing.assert_allclose(found.vectors, expected.vectors, atol=1e-6)
     if name != "vectors.npy":
@@ -126,8 +126,8 @@ def test_half_precision(place: Path, tmp_path: Path) -> None:
 def test_parts_of_other_vectors_are_refused(place: Path, tmp_path: Path) -> None:
     assert infomax("embed", place / "run", "--out", tmp_path / "v").code == 0
     assert infomax("embed", place / "run", "--out", tmp_path / "v").code == 0  # there is nothing left to do
-    outcome = infomax("embed", place / "run", "--out", tmp_path / "v", "--smooth", 1)
-    refused(outcome, "parts of the same vectors", "others (by smooth)", "Remove the folder")
+    outcome = infomax("embed", place / "run", "--out", tmp_path / "v", "--vectors", "own")
+    refused(outcome, "parts of the same vectors", "Remove the folder")
 
 
 def test_the_other_commands(place: Path, tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_map_and_report_of_a_sample_say_so(place: Path, tmp_path: Path, monkeypa
 def test_vectors_of_a_sample_are_those_of_the_nodes(place: Path) -> None:
     model, rows = DGI.load(place / "run"), np.arange(0, 60, 2)
     pairs = analysis.draw_pairs(model, rows=rows)
-    vectors = model.transform(model.graph_).vectors
+    vectors = model.transform(model.graph_, vectors="paper").vectors
     np.testing.assert_allclose(pairs.positives, vectors[rows[pairs.nodes]], atol=1e-5)
 
 
@@ -281,9 +281,9 @@ def test_embedding_that_is_killed_ends_in_the_same_bytes(
         "writing.PART, engine.BLOCK_ON_DISK = 8, {'cpu': 4}\n"
         "model = DGI.load(sys.argv[1]); print(flush=True)\n"
         "hold = lambda done, note='', total=None: time.sleep(600 if done > 24 else 0)\n"
-        "model.write_vectors(model.graph_, sys.argv[2], smooth=2, progress=hold)\n"
+        "model.write_vectors(model.graph_, sys.argv[2], progress=hold)\n"
     )
-    embed = ("embed", place / "run", "--smooth", 2, "--out")
+    embed = ("embed", place / "run", "--out")
     assert infomax(*embed, tmp_path / "whole").code == 0
     command = [sys.executable, "-c", code, str(place / "run"), str(tmp_path / "killed")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:

@@ -173,7 +173,7 @@ def run(finished, tmp_path):
 def test_more_memory_needed_than_there_is_to_embed(run, tmp_path, monkeypatch):
     """The width is that of the run: the message names no option that embed does not have."""
     monkeypatch.setattr(room, "available_bytes", lambda device: 200)
-    outcome = infomax("embed", run, "--smooth", 2, "--out", tmp_path / "v.csv")
+    outcome = infomax("embed", run, "--vectors", "own", "--out", tmp_path / "v.csv")
     refused(outcome, "memory (cpu)", "found 200 B. Allow more memory.")
     assert "--dim" not in outcome.err
     assert not (tmp_path / "v.csv").exists()
@@ -328,7 +328,7 @@ def test_a_name_that_is_not_utf8(folder, tmp_path, monkeypatch):
 def test_a_run_of_another_version(run, tmp_path):
     config = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps(config | {"format": 99}))
-    refused(infomax("embed", run, "--out", tmp_path / "v.csv"), "config.json", "format 3", "format 99")
+    refused(infomax("embed", run, "--out", tmp_path / "v.csv"), "config.json", "format 4", "format 99")
     assert not (tmp_path / "v.csv").exists()
 
 

@@ -34,8 +34,7 @@ SURFACE = {
         "--steps",
         "--batch",
         "--hold-out-edges",
-        "--smooth",
-        "--own",
+        "--vectors",
         "--lr",
         "--encoder",
         "--layers",
@@ -48,10 +47,10 @@ SURFACE = {
         "--groups",
         *COLUMNS,
     },
-    "embed": {"--out", "--attach", "--smooth", "--own", "--id", "--source", "--target", "--weight", "--features"},
+    "embed": {"--out", "--attach", "--vectors", "--id", "--source", "--target", "--weight", "--features"},
     "compare": {"--json"},
     "update": {"--out", "--vectors", "--train", "--align", "--labels", "--device"},
-    "evaluate": {"--labels", "--id", "--dataset", "--probe", "--smooth", "--variants", "--edges", "--json", "--raw"},
+    "evaluate": {"--labels", "--id", "--dataset", "--probe", "--edges", "--json", "--raw"},
     "neighbours": {"-k", "--index"},
     "info": {"--labels", "--directed", "--groups", *COLUMNS},
     "convert": {"--out", "--labels", "--directed", "--groups", *COLUMNS},
@@ -141,7 +140,9 @@ def test_train_help_has_a_heading_per_question():
     assert headings["Options"] == ["--out", "--labels", "--dim", "--epochs", "--resume", "--help"]
     assert "--preset" in headings["Method"]
     train = get_command(app).commands["train"]
-    given = {parameter.opts[0] for parameter in train.params if parameter.param_type_name == "option"}
+    given = {
+        parameter.opts[0] for parameter in train.params if parameter.opts[0].startswith("--") and not parameter.hidden
+    }
     assert given | {"--help"} == {option for options in headings.values() for option in options}
 
 

@@ -111,7 +111,7 @@ def outcomes(folder, tmp_path_factory):
         "other graph": [train(graph), train(other)],
         "stored": [train(graph)],
         "parts": [["embed", place / "stored", "--out", place / "vectors"]],
-        "smooth": [["embed", place / "stored", "--smooth", 3, "--out", place / "smooth"]],
+        "paper": [["embed", place / "stored", "--vectors", "paper", "--out", place / "paper"]],
         "one file": [["embed", place / "stored", "--out", place / "v.npy"]],
         "whole graph": [["train", folder, "--labels", "kind", "--preset", "whole-graph", "--out", place / "whole"]],
         "small batch": [[*words(folder, place / "small"), "--batch", 1]],
@@ -178,7 +178,7 @@ def test_only_rank_0_prints(outcomes):
         assert (second.code, second.out, second.err) == (0, "", "")
 
 
-@pytest.mark.parametrize(("name", "options"), [("vectors", []), ("smooth", ["--smooth", 3])])
+@pytest.mark.parametrize(("name", "options"), [("vectors", []), ("paper", ["--vectors", "paper"])])
 def test_ranks_share_the_parts(name, options, outcomes):
     place, _ = outcomes
     shell.infomax("embed", place / "stored", *options, "--out", place / f"{name}.parquet")

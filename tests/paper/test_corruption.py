@@ -61,7 +61,7 @@ def test_a_study_trains_every_point_once_and_goes_on_where_it_stopped(tmp_path):
 def test_a_study_agrees_with_a_training_of_its_own(tmp_path):
     rows = study(tmp_path, rates=[0.5], runs=1)["rows"]
     for kind, negative in ((FEATURES, shuffle_features), (EDGES, partial(flip_edges, rho=0.5))):
-        vectors = DGI(preset=SMALL, corruption=negative, device="cpu").fit_transform(GRAPH).vectors
+        vectors = DGI(preset=SMALL, corruption=negative, vectors="paper", device="cpu").fit_transform(GRAPH).vectors
         expected = accuracy(vectors, CODES, SPLITS, torch.device("cpu"))
         assert [row["accuracy"] for row in rows if row["corruption"] == kind] == [expected]
 

@@ -62,7 +62,8 @@ def test_each_encoder_is_scored_by_the_macro_f1_of_the_test_nodes(graph, monkeyp
     # One class of three is found, with precision 1/3 and recall 1: its F1 is 1/2, that of the others 0.
     np.testing.assert_allclose([row["mean"] for row in result["rows"]], [[100, 100 / 6, 100]] * 5)
     assert [len(vectors) for vectors in asked] == [24] * 9
-    first = DGI(4, epochs=0, seed=1, encoder=heterogeneous.partial(heterogeneous.PathMean, paths=result["paths"]))
+    along = heterogeneous.partial(heterogeneous.PathMean, paths=result["paths"])
+    first = DGI(4, epochs=0, seed=1, encoder=along, vectors="paper")
     np.testing.assert_array_equal(asked[3], first.fit_transform(graph).vectors)
     assert not np.array_equal(asked[0], asked[1])
 

@@ -53,7 +53,9 @@ def test_features_untrained_and_trained_vectors_of_the_same_nodes_are_placed(reg
     raw, before, learnt = placed
     pairs = draw_pairs(model)
     rows = np.searchsorted(np.flatnonzero(seen), pairs.nodes)
-    untrained = DGI(preset=PRESET[regime], epochs=0, device="cpu").fit(graph).transform(graph.seen()).vectors
+    untrained = (
+        DGI(preset=PRESET[regime], epochs=0, device="cpu", vectors="paper").fit(graph).transform(graph.seen()).vectors
+    )
     assert (abs(raw - model.scaler_.transform(graph.features)[pairs.nodes]) > 0).sum() == 0
     np.testing.assert_array_equal(before, untrained[rows])
     np.testing.assert_array_equal(learnt, pairs.positives)

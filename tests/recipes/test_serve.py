@@ -67,7 +67,7 @@ def test_new_nodes_have_the_vectors_of_the_library(client, model):
     row = np.arange(12.0).tolist()
     named = dict(zip(model.feature_names_, row, strict=True))
     asked = [{"features": row, "neighbours": ["n1", "a/b"]}, {"features": row, "neighbours": {"n2": 2}}]
-    expected = model.vectors([row, row], [["n1", "a/b"], {"n2": 2}])
+    expected = model.vectors_of([row, row], [["n1", "a/b"], {"n2": 2}])
     np.testing.assert_allclose(client.post("/vectors", json=asked).json(), expected, rtol=1e-4, atol=1e-6)
     one = client.post("/vectors", json=[{"features": named, "neighbours": ["n1"]}]).json()
     np.testing.assert_allclose(one, [model.vector(row, ["n1"])], rtol=1e-4, atol=1e-6)
@@ -78,7 +78,7 @@ def test_new_nodes_of_a_run_of_several_types(tmp_path):
     model.save(tmp_path / "paper")
     client, joined = TestClient(make_app(tmp_path / "paper")), {"author": [1, 2], "cites": ["5"]}
     asked = [{"features": [0.5] * 7, "neighbours": joined}, {"features": [1.0] * 7}]
-    expected = model.vectors([[0.5] * 7, [1.0] * 7], [joined, {}])
+    expected = model.vectors_of([[0.5] * 7, [1.0] * 7], [joined, {}])
     np.testing.assert_allclose(client.post("/vectors", json=asked).json(), expected, rtol=1e-4, atol=1e-6)
     for wrong in ([1], {"authors": [1]}, {"author": 1}, {"author": [99]}, {"1": {"2": [3]}}):
         answer = client.post("/vectors", json=[{"features": [0.5] * 7, "neighbours": wrong}])

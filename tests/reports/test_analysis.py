@@ -44,7 +44,7 @@ REGIMES = {
 @pytest.mark.parametrize("regime", REGIMES)
 def test_pairs_are_scored_as_the_discriminator_does(regime):
     graph, preset = REGIMES[regime]
-    model = DGI(preset=preset, device="cpu").fit(graph)
+    model = DGI(preset=preset, device="cpu", vectors="paper").fit(graph)
     pairs = analysis.draw_pairs(model)
     assert sorted(pairs.nodes.tolist()) == list(range(graph.num_nodes))
     assert len(pairs.negatives) == len(pairs.places) == len(pairs.negative_scores)
@@ -63,7 +63,7 @@ def test_pairs_are_scored_as_the_discriminator_does(regime):
 
 def test_pairs_of_many_nodes_are_a_sample(monkeypatch):
     monkeypatch.setattr(analysis, "SAMPLE", 20)
-    model = DGI(preset=SMALL, device="cpu").fit(GRAPH)
+    model = DGI(preset=SMALL, device="cpu", vectors="paper").fit(GRAPH)
     pairs = analysis.draw_pairs(model)
     assert len(pairs.nodes) == len(set(pairs.nodes.tolist())) == 20
     np.testing.assert_allclose(pairs.positives, model.transform(GRAPH).vectors[pairs.nodes], rtol=1e-4, atol=1e-6)
@@ -74,7 +74,7 @@ def test_pairs_are_drawn_among_the_seen_nodes(regime):
     graph, preset = REGIMES[regime]
     seen = np.arange(graph.num_nodes) % 3 > 0
     graph = graph.replace(splits={"seen": seen})
-    model = DGI(preset=preset, device="cpu").fit(graph)
+    model = DGI(preset=preset, device="cpu", vectors="paper").fit(graph)
     pairs = analysis.draw_pairs(model)
     assert sorted(pairs.nodes.tolist()) == np.flatnonzero(seen).tolist()
     assert set(pairs.places.tolist()) <= set(pairs.nodes.tolist())
@@ -91,7 +91,7 @@ def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
     pages = []
     monkeypatch.setattr(analysis, "write_report", lambda *page: pages.append((*page[:-1], list(page[-1]))))
     monkeypatch.setattr(pictures, "LATE", 0)
-    model = DGI(preset=SMALL, device="cpu").fit(GRAPH)
+    model = DGI(preset=SMALL, device="cpu", vectors="paper").fit(GRAPH)
     done = []
 
     def follow(*step):
@@ -116,7 +116,10 @@ def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
 
 def test_an_analysis_without_labels_leaves_out_what_needs_them(monkeypatch):
     monkeypatch.setattr(pictures, "LATE", 0)
-    chapters = {chapter.name: chapter for chapter in analysis.analyse(DGI(preset=SMALL, device="cpu").fit(GRAPH))}
+    chapters = {
+        chapter.name: chapter
+        for chapter in analysis.analyse(DGI(preset=SMALL, device="cpu", vectors="paper").fit(GRAPH))
+    }
     assert list(chapters) == CHAPTERS
     assert chapters["projections"].numbers["silhouette"] == {}
     assert chapters["dimensions"].numbers["curves"]["most"]["accuracy"] == []

@@ -152,8 +152,8 @@ def test_a_training_that_ended_while_it_learnt_should_be_longer():
 def test_neighbours_that_differ_are_a_cause():
     found = judge(report(stopped_early=True, resemblance=0.004), Graph.from_arrays(EDGES, FEATURES))
     assert found["causes"] == ["The features of neighbours do not resemble each other (0.004)."]
-    assert found["next"] == ["Keep a node's own: --own 128."]
-    kept = judge(report(stopped_early=True, resemblance=0.004, own=128), Graph.from_arrays(EDGES, FEATURES))
+    assert found["next"] == ["Keep a node's own: leave out --vectors."]
+    kept = judge(report(stopped_early=True, resemblance=0.004, parts={"own": 128}), Graph.from_arrays(EDGES, FEATURES))
     assert kept["causes"] == ["The cause is not evident."]
 
 
@@ -174,10 +174,10 @@ def test_isolated_nodes_of_a_type_have_one_vector_and_that_is_told():
     few = dataclasses.replace(graph, relations=tuple(one for one in graph.relations if one.name == "by"))
     alone = np.flatnonzero(few.degrees() == 0)
     assert len(alone) > 3
-    model = DGI(8, epochs=2).fit(few)
+    model = DGI(8, epochs=2, vectors="paper").fit(few)
     assert np.ptp(model.transform(few).vectors[alone], axis=0).max() == 0
     told = model.health_["verdict"]["causes"][-1]
-    assert told == f"{len(alone)} of 40 nodes of type paper are isolated: all of them have one vector."
+    assert told == f"{len(alone)} of 40 nodes of type paper are isolated: the encoder gives all of them one vector."
 
 
 def test_pairs_of_two_types_are_no_graph():

@@ -17,12 +17,6 @@ SAMPLE = 50_000
 """Edges that are looked at: the standard error is then at most about 0.003, and usually below 0.001."""
 ALIKE, DIFFERENT = 0.03, 0.01
 """On sixteen public graphs averaging over neighbours helped above the one; below the other raw features mostly won."""
-UNLIKE, FEW = 0.003, 5_000
-"""Below the one neighbours are no more alike than random pairs; fewer entries of the adjacency than the other cannot
-tell. On validation nodes the own part at full length gains 8 points on actor (-0.001) and costs 3 on chameleon (0.005).
-"""
-OWN = 128
-"""The number of singular vectors of the node's own features that is advised; see `infomax.training.own`."""
 MEANING = "The number is the mean centred cosine of the features of neighbours, less that of random pairs of nodes."
 
 
@@ -49,11 +43,6 @@ def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -
     return joined / len(drawn) - float(mean_near @ mean_far) / len(drawn) ** 2
 
 
-def unlike(value: float | None, edges: Adjacency) -> bool:
-    """Whether neighbours resemble each other no more than random pairs do, as far as so many edges can tell."""
-    return value is not None and value < UNLIKE and edges.nnz >= FEW
-
-
 def in_words(value: float | None) -> str:
     """A resemblance as people read it."""
     if value is None:
@@ -62,9 +51,7 @@ def in_words(value: float | None) -> str:
         return f"neighbours resemble each other ({value:.3f})"
     if value >= DIFFERENT:
         return f"neighbours hardly resemble each other ({value:.3f})"
-    if value >= UNLIKE:
-        return f"neighbours do not resemble each other ({value:.3f}): try --own {OWN}"
-    return f"neighbours resemble each other no more than random pairs do ({value:.3f})"
+    return f"neighbours do not resemble each other ({value:.3f})"
 
 
 class Centred:

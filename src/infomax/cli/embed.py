@@ -11,7 +11,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import KNOWN_FEATURES, Device, NodesArgument, choosing, open_graph, threaded, writable
+from infomax.cli.options import KNOWN_FEATURES, Device, Gone, NodesArgument, choosing, open_graph, threaded, writable
 from infomax.cli.runs import RunOrRuns, of_type, per_run
 from infomax.errors import InputError, number_of, shorten
 
@@ -56,21 +56,15 @@ def embed(
             help="GRAPH has only new nodes and their edges: attach them to the training graph, and write only theirs.",
         ),
     ] = False,
-    smooth: Annotated[
-        int | None,
+    vectors: Annotated[
+        str | None,
         typer.Option(
-            metavar="HOPS", help="Smooth the vectors over so many hops, such as 5.  [default: the run's]", min=0
+            metavar="PART,...",
+            help="Write only some of the run's parts, as own,positions; or paper, the encoder's own.  [default: all]",
         ),
     ] = None,
-    own: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K",
-            help="Set K singular vectors of the node's own features beside its vector, such as 128.  [default: the "
-            "run's]",
-            min=0,
-        ),
-    ] = None,
+    smooth: Gone = None,
+    own: Gone = None,
     half: Annotated[
         bool, typer.Option("--half", help="Vectors of a graph folder in half precision, half the bytes.")
     ] = False,
@@ -91,9 +85,7 @@ def embed(
     began = time.monotonic()
     if out.suffix:
         check_extension(out)
-        as_trained = (
-            graph is None and smooth is None and own is None and not half and device == "auto" and not started()
-        )
+        as_trained = graph is None and vectors is None and not half and device == "auto" and not started()
         if as_trained and (written := vectors_of_run(run)) is not None:
             if out.suffix.lower() in TEXT:
                 with show.Steps("embed", len(written)) as steps:
@@ -113,7 +105,7 @@ def embed(
                 raise InputError("embed", expected, str(out if out.suffix else "a graph in memory"))
         if in_parts:
             with show.Steps("embed", source.num_nodes, "Go on with the same command.") as steps:
-                model.write_vectors(source, out, smooth=smooth, own=own, half=half, progress=steps.at)
+                model.write_vectors(source, out, vectors=vectors, half=half, progress=steps.at)
             show.wrote(f"{out} ({number_of(source.num_nodes, 'node')})", began)
             return
     check_extension(out)
@@ -125,7 +117,7 @@ def embed(
         return
     with show.Steps("embed", source.num_nodes if rows is None else len(rows)) as steps:
         steps.at(0, "vectors")
-        embeddings = model.transform(source, smooth=smooth, own=own, rows=rows)
+        embeddings = model.transform(source, vectors=vectors, rows=rows)
         embeddings.save(out, steps.at)
     show.wrote(f"{out} ({embeddings!r})", began)
 

@@ -13,7 +13,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
-from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, threaded
+from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Gone, Json, threaded
 from infomax.cli.runs import SourceArgument, of_type, per_run
 from infomax.errors import InputError, number_of, shorten, warn
 
@@ -34,6 +34,12 @@ def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> boo
         if label not in described["labels"] and source_column(label, None):
             raise InputError("--labels", "labels of one type of nodes", label, "Say of which type: --type TYPE.")
     return bool(described["labels"]) and all(label in described["labels"] for label in wanted)
+
+
+def _refuse_variants(given: bool | None) -> None:
+    if given:
+        remedy = "There is one recipe. Others are written by infomax embed RUN --vectors encoder,own --out FILE."
+        raise InputError("--variants", "an option of this version", "one that is gone", remedy)
 
 
 @app.command()
@@ -64,17 +70,8 @@ def evaluate(
             metavar=PROBE_NAMES, help=f"{PROBE_HELP}  [default: validated; paper where a node may have several labels]"
         ),
     ] = None,
-    smooth: Annotated[
-        int | None, typer.Option(metavar="HOPS", help="Show a run's vectors smoothed over so many hops, too.", min=1)
-    ] = None,
-    variants: Annotated[
-        bool,
-        typer.Option(
-            "--variants",
-            help="Score a run's vectors plain, smoothed, and with the node's own features beside, and say which are "
-            "best on validation nodes; takes about twice as long.",
-        ),
-    ] = False,
+    smooth: Gone = None,
+    variants: Annotated[bool | None, typer.Option("--variants", hidden=True, callback=_refuse_variants)] = None,
     raw: Annotated[
         bool, typer.Option("--raw/--no-raw", help="Score a run's raw features, too; slow where there are many.")
     ] = True,
@@ -96,26 +93,24 @@ def evaluate(
     began = time.monotonic()
     scored, model = _opened(source)
     asked = bool(labels) or dataset is not None or probe is not None
-    if variants and (edges or model is None):
-        raise InputError("--variants", "a run folder and labels", "--edges" if edges else f"the vectors {source}")
     if edges and asked:
         raise InputError("evaluate", "--edges alone", "--labels, --dataset or --probe beside it")
-    if edges or (model is not None and not model.graph_.labels and not asked and not variants):
-        _evaluate_edges(source, model, smooth, json, began)
+    if edges or (model is not None and not model.graph_.labels and not asked):
+        _evaluate_edges(source, model, json, began)
         return []
     task = _task(source, scored, labels or [], dataset, id)
     if model is not None:
-        _warn_of_features(model, task.columns, own=variants or model.preset_.own > 0)
+        _warn_of_features(model, task.columns, own="own" in model._recipe().parts)
     probe = probe or ("validated" if task.codes.ndim == 1 else "paper")
-    rows = _rows(source, task, probe, smooth, variants=variants, raw=raw)
-    advised = _show(source, model, task, rows, probe, smooth)
+    rows = _rows(source, task, probe, raw=raw)
+    advised = _show(source, model, task, rows, probe)
     if model is not None and not labels and not dataset and (others := [*model.graph_.labels][1:]):
         advised.append(f"Other labels: {', '.join(others)}. To score one: --labels {others[0]}")
     for line in advised:
         show.out.print(line)
     values = [row.to_dict() for row in rows]
     found = {"source": str(source), "labels": task.labels, "probe": probe, "split": task.split, "rows": values}
-    show.write_result(json, found | ({"advice": advised} if variants else {}), began)
+    show.write_result(json, found, began)
     return rows
 
 
@@ -169,7 +164,7 @@ def _task(
     return _Task(scored, codes, *splits_for(codes, own), list(named), [column for _, column in named.values()])
 
 
-def _rows(source: Path, task: _Task, probe: str, smooth: int | None, *, variants: bool, raw: bool) -> list[Row]:
+def _rows(source: Path, task: _Task, probe: str, *, raw: bool) -> list[Row]:
     """The scores: of a model beside what it is compared with, of vectors beside the majority class."""
     from infomax.estimator import DGI
     from infomax.evaluation.probes import choose_probe
@@ -179,13 +174,13 @@ def _rows(source: Path, task: _Task, probe: str, smooth: int | None, *, variants
     measure = choose_probe(probe)
     with show.Steps("evaluate", None) as steps:
         if isinstance(scored, DGI):
-            return compare(scored, codes, splits, measure, smooth, choose=variants, raw=raw, progress=steps.at)
+            return compare(scored, codes, splits, measure, raw=raw, progress=steps.at)
         began = time.perf_counter()
         row = vectors_row(str(source), scored.vectors, codes, splits, measure, began, progress=steps.at)
         return [row, majority(codes, splits)]
 
 
-def _show(source: Path, model: DGI | None, task: _Task, rows: list[Row], probe: str, smooth: int | None) -> list[str]:
+def _show(source: Path, model: DGI | None, task: _Task, rows: list[Row], probe: str) -> list[str]:
     """Print the scores; of a model, add them to its page and return what they say to a user."""
     from infomax.evaluation.splits import known
     from infomax.reports.comparison import advice
@@ -198,10 +193,10 @@ def _show(source: Path, model: DGI | None, task: _Task, rows: list[Row], probe: 
         return []
     unit = "accuracy in %" if rows[0].metric == "accuracy" else rows[0].metric
     add_scores(source, f"{title}, {unit}", {row.method: row.mean for row in rows})
-    return advice(model, rows, source, smooth)
+    return advice(rows)
 
 
-def _evaluate_edges(source: Path, model: DGI | None, smooth: int | None, json: Path | None, began: float) -> None:
+def _evaluate_edges(source: Path, model: DGI | None, json: Path | None, began: float) -> None:
     """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
     from infomax.reports.comparison import compare_links
     from infomax.training.card import add_scores
@@ -209,7 +204,7 @@ def _evaluate_edges(source: Path, model: DGI | None, smooth: int | None, json: P
     if model is None:
         raise InputError("--edges", "a run folder, which holds the edges", f"the vectors {source}")
     with show.Steps("evaluate", None) as steps:
-        rows, count = compare_links(model, smooth, progress=steps.at)
+        rows, count = compare_links(model, progress=steps.at)
     held_out = model.graph_.held_out is not None
     kind = "held out from training" if held_out else "seen in training"
     title = f"{number_of(count, 'edge')}, {kind}, against as many random pairs of nodes"

@@ -52,6 +52,17 @@ Directed = Annotated[
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MACHINE)]
 
 
+def _refuse_gone(context: typer.Context, option: typer.CallbackParam, given: str | None) -> None:
+    if given is not None:
+        remedy = "Say what vectors are made of: --vectors recipe, paper, or encoder,own,pooled,positions."
+        remedy = remedy if context.command.name != "evaluate" else "infomax embed RUN --vectors paper writes others."
+        raise InputError(f"--{option.name}", "an option of this version", "one that is gone", remedy)
+
+
+Gone = Annotated[str | None, typer.Option(hidden=True, callback=_refuse_gone)]
+"""An option that is gone: it names what took its place."""
+
+
 def _use_threads(count: int | None) -> None:
     if count is not None:
         os.environ["OMP_NUM_THREADS"] = str(count)  # for libraries that are loaded later

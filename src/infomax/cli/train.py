@@ -19,6 +19,7 @@ from infomax.cli.options import (
     GROUPS,
     Device,
     Directed,
+    Gone,
     GraphArgument,
     Labels,
     NodesArgument,
@@ -51,24 +52,16 @@ class Method:
             "many-graphs. auto: many-graphs where there are several, else the whole graph if it fits, else batches.",
         ),
     ] = "auto"
-    smooth: Annotated[
-        int | None,
+    vectors: Annotated[
+        str | None,
         typer.Option(
-            metavar="HOPS",
-            help="Smooth the vectors of this run over so many hops, such as 5: helps where labels follow communities.  "
-            "[default: none; 5 where there are no features]",
-            min=0,
+            metavar="PART,...",
+            help="What vectors are made of: recipe, which is encoder,own,pooled,positions; some of these; or paper, "
+            "the encoder's output alone.  [default: recipe]",
         ),
     ] = None
-    own: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K",
-            help="Set K singular vectors of the node's own features beside its vector, such as 128: helps where "
-            "neighbours differ.  [default: none; 128 where neighbours are no more alike than random pairs]",
-            min=0,
-        ),
-    ] = None
+    smooth: Gone = None
+    own: Gone = None
     type: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Of several types of nodes, train this one only. May be repeated."),
@@ -316,8 +309,7 @@ def _model(
         epochs=_length(preset, epochs, schedule.steps),
         lr=schedule.lr,
         patience=schedule.patience,
-        smooth=method.smooth,
-        own=method.own,
+        vectors=method.vectors,
         seed=schedule.seed,
         device=device,
         **chosen,

@@ -17,7 +17,7 @@ import torch
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError, in_words, number_of, whole
-from infomax.estimator.assembly import assemble, check_graph, suited
+from infomax.estimator.assembly import assemble, check_graph
 from infomax.estimator.assembly import build as build
 from infomax.estimator.later import Later, Start
 from infomax.graphs.graph import Graph
@@ -33,8 +33,8 @@ from infomax.progress import following
 from infomax.training import model_file, runs
 from infomax.training.fingerprints import fingerprint as identify
 from infomax.training.loop import Training
-from infomax.training.own import Own
 from infomax.training.parameters import Parameters
+from infomax.training.recipe import parts_for
 from infomax.training.resuming import Pause, pausing, preset_begun, resume
 
 
@@ -67,11 +67,9 @@ class DGI(Later, Parameters):
         epochs: number of epochs; the last weights are kept. With ``patience`` as well, the most epochs. In batches an
             epoch is one step. 0 is Random-Init: an encoder with its initial weights.
         patience: stop after this many epochs without a lower training loss; keep the weights with the lowest loss.
-        smooth: number of hops over which `transform` smooths the vectors, H + P^smooth H with rows of length 1. It
-            helps where labels follow communities; 0 switches it off. None: none, but 5 for positions, with "auto".
-        own: number of singular vectors of the node's own features that stand beside its vector, such as 128, which is
-            then so much wider. It helps where neighbours differ; 0 switches it off. None: none, but with "auto"
-            128 where neighbours resemble each other no more than random pairs do.
+        vectors: what vectors are made of. ``"recipe"``: the smoothed encoder, the node's own features, the same pooled
+            over two hops, and positions from the edges, side by side; ``"paper"``: the encoder alone. Or some of the
+            parts, as ``"encoder,own,pooled,positions"``.
         seed: seed of the initial weights and of all other random draws.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``...; ``"auto"`` takes a GPU where there is one.
 
@@ -98,8 +96,7 @@ class DGI(Later, Parameters):
     lr: float | None = None
     epochs: int | None = None
     patience: int | None = None
-    smooth: int | None = None
-    own: int | None = None
+    vectors: str | None = None
     seed: int = 0
     device: str = "auto"
 
@@ -166,7 +163,8 @@ class DGI(Later, Parameters):
         self.take(training, graph, preset, scaler)
         del training  # its views hold the features; what follows computes vectors
         with ranks.together():
-            self._own_part(preset.own, preset.smooth)
+            self._positions = start.model._places.width if start and start.model._places else None
+            self._recipe()
             if start is not None:
                 self._keep_vectors(start.onto)
             if folder is not None and config is not None:
@@ -178,7 +176,7 @@ class DGI(Later, Parameters):
         self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
         self._course, self._health = training.course(), None
         self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
-        self._own, self._turn, self._kept, self._trained_on = {}, None, None, None
+        self._parts, self._places, self._kept, self._trained_on = None, None, None, None
 
     def prepare(
         self, graph: Graph, folder: Path | None, ranks: Ranks, start: Start | None = None
@@ -243,13 +241,10 @@ class DGI(Later, Parameters):
             preset, features = restore(run.config["settings"], own), len(run.feature_names)
             model = cls(preset=preset, seed=run.config["seed"], device=device)
             model.model_, model.seed_ = build(preset, features, torch.Generator()).eval(), model.seed
-            count = min(preset.own, features)
-            width = model.model_.encoder.out_dim + count
-            model._own, model._turn = {}, run.take("turn", width, width) if "turn" in run.tensors else None
-            if count:
-                shapes = {"projection": (features, count), "centre": (width,), "factor": (width,)}
-                arrays = {name: run.take(f"own.{name}", *shape) for name, shape in shapes.items()}
-                model._own[preset.own, preset.smooth] = Own(**arrays)
+            moved = None if moved_to is None else Path(moved_to)
+            model.graph_ = runs.read_training_graph(path, moved)
+            model._parts, model._places = model_file.take_recipe(run, model.model_.encoder, model.graph_)
+            run.tensors.pop("recipe.values", None)
             model.model_.load_state_dict({name.removeprefix("model."): one for name, one in run.tensors.items()})
         except (AttributeError, KeyError, TypeError, RuntimeError) as error:
             where, remedy = str(path / runs.CONFIG), RESTORE
@@ -257,8 +252,7 @@ class DGI(Later, Parameters):
                 where, remedy = f"DGI.load(run, {'=..., '.join(own)}=...)", "Pass what it was trained with."
             raise InputError(where, "the settings of the model in the run", in_words(error), remedy) from error
         model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
-        moved = None if moved_to is None else Path(moved_to)
-        model._health, model.graph_ = run.health, runs.read_training_graph(path, moved)
+        model._health = run.health
         model._trained_on = run.config.get("trained_on")
         return model
 
@@ -291,9 +285,7 @@ class DGI(Later, Parameters):
         """The settings to train a graph with, and what "auto" has chosen, in words."""
         name, reason = self.choose_preset(graph, choose_device(self.device), run)
         settings, told = self.settings(name), [f"preset {name}: {reason}"] if self.preset == "auto" else []
-        if told and self.own is None and self.smooth is None and name in ("whole-graph", "batches"):
-            settings, suits = suited(settings, graph, self._resemblance)
-            told += [suits] if suits else []
+        told += parts_for(graph, settings.vectors)[1]
         return settings.fitted_to(graph), told
 
     def settings(self, preset: str | Preset | None = None) -> Preset:
@@ -314,13 +306,10 @@ class DGI(Later, Parameters):
         graph, vectors = self.graph_, self._kept
         if vectors is None and not graph.table.mapped and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
             vectors = self.transform(graph)
-            if self._health is None and self._course is not None:
-                self._health = self._report(graph, vectors.vectors)
         return vectors
 
     def _finish(self, folder: Path, config: dict[str, Any], kept: dict[str, Any]) -> None:
-        recipe = self._recipe()
         tensors = {f"model.{name}": tensor for name, tensor in self.model_.state_dict().items()}
-        tensors |= (recipe.own.tensors() if recipe.own else {}) | ({} if self._turn is None else {"turn": self._turn})
+        recipe, places = self._recipe(), self._places
         run = model_file.Run(folder, config, tensors, self.scaler_, self.feature_names_, self.health_)
-        model_file.finish(run, kept)
+        model_file.finish(run, kept, recipe, places)

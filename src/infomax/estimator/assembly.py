@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
-
 import numpy as np
 import torch
 
-from infomax.arrays.made import made
-from infomax.arrays.resemblance import OWN, unlike
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import warn_if_zero
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io import memory
 from infomax.kernels import Backend, room
@@ -20,7 +15,7 @@ from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
 from infomax.parts.corruptions import is_replayable, watched
 from infomax.parts.methods import Model
-from infomax.presets import HOPS, Preset
+from infomax.presets import Preset
 from infomax.training.loop import Training
 from infomax.views import Batches, Patches, Views
 
@@ -91,23 +86,6 @@ def _training(
         backend=backend,
         ranks=ranks,
     )
-
-
-def suited(preset: Preset, graph: Graph, resemblance: Callable[[Graph, Scaler], float | None]) -> tuple[Preset, str]:
-    """A preset with the vectors that suit the features of a graph, and in words what was changed and why.
-
-    Where neighbours are no more alike than random pairs, what DGI makes of them is of less use than the node's own
-    features, which then stand beside. Positions are of more use when smoothed; of a graph on disk that would take long.
-    """
-    if made(graph.feature_names) == "positions" and not graph.table.mapped:
-        told = f"the vectors are smoothed over {HOPS} hops, because the features are positions; --smooth 0: not"
-        return dataclasses.replace(preset, smooth=HOPS), told
-    if not graph.kind and unlike(alike := resemblance(graph, graph.scaler(preset.scale)), graph.seen().edges):
-        count = min(OWN, graph.num_features)
-        told = f"the vectors hold {number_of(count, 'number')} of the node's own features as well, because neighbours"
-        told = f"{told} resemble each other no more than random pairs do ({alike:.3f}); --own 0: not"
-        return dataclasses.replace(preset, own=OWN), told
-    return preset, ""
 
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:

@@ -20,9 +20,10 @@ from infomax.io.encoding.cells import UnreadableError
 from infomax.io.encoding.encoding import Encoding
 from infomax.kernels import Backend
 from infomax.training.embed import Embedder, InMemory
-from infomax.training.own import Recipe
+from infomax.training.places import Links, Places
+from infomax.training.recipe import Recipe
 from infomax.views import WholeView
-from infomax.views.new_nodes import Newcomers
+from infomax.views.new_nodes import Newcomers, NewNodes
 
 LARGEST = 1e18
 Joined = Collection[Any] | Mapping[Any, float]
@@ -47,20 +48,38 @@ class KnownGraph:
             for name in dict.fromkeys([step.sender, step.relation.name, whole]):
                 self.steps.setdefault(name, []).append(step)
 
-    def embedder(self, features: Any, neighbours: Sequence[Neighbours], recipe: Recipe, backend: Backend) -> Embedder:
+    def embedder(
+        self,
+        features: Any,
+        neighbours: Sequence[Neighbours],
+        recipe: Recipe,
+        backend: Backend,
+        places: Places | None = None,
+    ) -> Embedder:
         """An embedder whose last nodes are the new ones.
 
-        ``features`` are rows or mappings of numbers, and each of the M new nodes has ``neighbours``.
+        ``features`` are rows or mappings of numbers, each of the M new nodes has ``neighbours``, and the ``places`` are
+        those of the known nodes.
         """
         graph, encoder, count = self.graph, recipe.encoder, len(neighbours)
+        view: WholeView | NewNodes
+        joined: list[Links]
         if graph.kind:
             links = self._by_step(neighbours)
             new = Newcomers(graph, links, self._checked(features, count), count)
-            return Embedder(recipe, InMemory(*new.view(encoder.rule, recipe.scaler, backend)))
-        near = self._links("neighbours", "", dict(enumerate(neighbours)), weighted=graph.weighted)
-        found = attach_near(graph, count, near, self._checked(features, count), encoder.depth + recipe.smooth)
-        scaled = found.scaled(recipe.scaler)
-        return Embedder(recipe, InMemory(WholeView.of(scaled, encoder.rule, backend), scaled.table))
+            view, table = new.view(encoder.rule, recipe.scaler, backend)
+            joined = [(late, step.sender, rows, weights) for step, (rows, late, weights) in links.items()]
+        else:
+            near = self._links("neighbours", "", dict(enumerate(neighbours)), weighted=graph.weighted)
+            found = attach_near(graph, count, near, self._checked(features, count), encoder.depth + recipe.hops)
+            scaled = found.scaled(recipe.scaler)
+            view, table = WholeView.of(scaled, encoder.rule, backend), scaled.table
+            joined = [(near[1], "", near[0], near[2])]
+        standing = None
+        if places is not None:
+            standing = np.zeros((view.n, places.width), np.float32)
+            standing[view.n - count :] = places.near(joined, count)[:, 1:]
+        return Embedder(recipe, InMemory(view, table, standing))
 
     def _by_step(self, neighbours: Sequence[Neighbours]) -> dict[Step, NewEdges]:
         """The edges of new nodes by the step along which they receive."""

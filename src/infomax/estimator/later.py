@@ -104,13 +104,15 @@ class Later(Fitted):
             remedy = "Leave them out, or embed the run again."
             raise InputError("vectors", "those of this model, with its settings", "those of another", remedy)
         changes = Changes.of(self.graph_, graph)
+        self._recipe()  # fitted to the graph of the training
         later: Any = copy(self)
         if train:
             onto = (vectors or self.transform(self.graph_)) if align else None
             later = type(later)(preset=self.preset_, seed=self.seed_, device=self.device)
             later._train(graph, run, progress, Start(self, onto))
             return Update(later, later._kept, changes, graph.num_nodes)
-        later.graph_, later._known, later._own = graph, None, dict(self._own)
+        later.graph_, later._known = graph, None
+        later._places = self._places and self._places.moved(self.graph_, graph)
         later._trained_on = self._trained_on or runs.describe(self.graph_)
         later._kept, computed = updated(later, graph, vectors, changes)
         if run is not None:
@@ -123,7 +125,7 @@ class Later(Fitted):
         self._kept = self.transform(self.graph_)
         if onto is not None:
             turn = self._kept.rotation(onto)
-            self._turn = torch.from_numpy(turn)
+            self._parts = replace(self._recipe(), turn=torch.from_numpy(turn))
             self._kept = replace(self._kept, vectors=self._kept.vectors @ turn, model=self.hash_)
 
     def vector(self, features: Any = None, neighbours: Neighbours = ()) -> NDArray[np.float32]:
@@ -139,9 +141,9 @@ class Later(Fitted):
                 where edges have weights, a mapping of ids to weights. In a graph of several types, by type, as in
                 ``{"author": ["ann", "bob"]}``, or by the name of a relation where several join the same two types.
         """
-        return self.vectors(None if features is None else [features], [neighbours])[0]  # type: ignore[no-any-return]
+        return self.vectors_of(None if features is None else [features], [neighbours])[0]  # type: ignore[no-any-return]
 
-    def vectors(self, features: Any, neighbours: Sequence[Neighbours]) -> NDArray[np.float32]:
+    def vectors_of(self, features: Any, neighbours: Sequence[Neighbours]) -> NDArray[np.float32]:
         """Compute the vectors ``[M, d]`` of M new nodes at once, each as `vector` does.
 
         New nodes that are joined to each other are attached by `infomax.read_graph`.
@@ -156,7 +158,7 @@ class Later(Fitted):
             self._known = KnownGraph(self.graph_)
         backend = Backend.of_embedding(choose_device(self.device), numbers=0)  # kernels would take seconds to load
         with np.errstate(over="ignore"):  # what overflows is refused
-            engine = self._known.embedder(features, neighbours, self._recipe(), backend)
+            engine = self._known.embedder(features, neighbours, self._recipe(), backend, self._places)
         found = engine.of(np.arange(engine.source.n - len(neighbours), engine.source.n))
         if not np.isfinite(found).all():
             raise InputError("features and weights", "numbers whose vectors float32 can hold", "larger ones")
@@ -169,19 +171,20 @@ def updated(
     """The vectors of a later graph: yesterday's, and those within reach of a change; and the number of these."""
     if vectors is None:
         return model.transform(graph), graph.num_nodes
-    encoder, smooth = model.model_.encoder, model.preset_.smooth
+    encoder, recipe = model.model_.encoder, model._recipe()
     if graph.kind:
         reached = changes.reach(paths_of(graph, encoder.rule).values(), stays=False, senders_weigh=False)
     else:
         (step,) = steps(graph.relations, graph.kind)
         senders_weigh = Normalisation.of(encoder.rule).right != 0
-        reached = changes.reach([[step] * (encoder.depth + smooth)], stays=True, senders_weigh=senders_weigh)
+        reached = changes.reach([[step] * (encoder.depth + recipe.hops)], stays=True, senders_weigh=senders_weigh)
     known, n = rows_before(vectors.ids, graph.ids[:]), graph.num_nodes
     rows = np.flatnonzero(reached | (known < 0))
     if len(rows) == n:
         return model.transform(graph), n
     around = len(rows) * (1 + graph.num_edges / n) ** (encoder.depth - 1)
-    near = graph if smooth or encoder.whole or around > SHARE * n else graph.by_rows()
+    near = graph if recipe.hops or encoder.whole or around > SHARE * n else graph.by_rows()
     new = model.transform(near, rows=rows).vectors if len(rows) else vectors.vectors[:0]
     names = None if graph.node_names is None else graph.node_names[:]
-    return EmbeddingParts(Patched(vectors.vectors, known, rows, new), graph.ids[:], names, model.hash_), len(rows)
+    patched = Patched(vectors.vectors, known, rows, new)
+    return EmbeddingParts(patched, graph.ids[:], names, model.hash_, recipe.parts), len(rows)

@@ -13,6 +13,7 @@ from infomax.estimator.assembly import another, build
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
+from infomax.parts.vectors import PAPER
 from infomax.training.embed import Embedder, embedder
 from infomax.training.loop import run_together
 
@@ -33,7 +34,7 @@ def fit_together(models: Sequence[DGI], graph: Graph) -> None:
 def vectors_of(models: Sequence[DGI], graph: Graph) -> Iterator[NDArray[np.float32]]:
     """The vectors ``[N, d]`` of each model, as `DGI.transform` computes them; the graph is read once."""
     first = models[0]
-    if first.preset_.own or graph.table.mapped:
+    if first.preset_.vectors != PAPER or graph.table.mapped:
         yield from (model.transform(graph).vectors for model in models)
         return
     numbers = graph.num_nodes * first.model_.encoder.out_dim * len(models)

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
-from infomax.arrays.resemblance import resemblance, unlike
+from infomax.arrays.resemblance import resemblance
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.embeddings import Embeddings
-from infomax.errors import InputError, warn, whole
+from infomax.errors import InputError, warn
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
 from infomax.io.columns import listed
+from infomax.kernels import Backend
+from infomax.kernels.device import choose_device
 from infomax.parts.methods import Model
+from infomax.parts.vectors import PAPER, check_vectors
 from infomax.presets import Preset
 from infomax.training.embed import embedder
 from infomax.training.health import health, spread
-from infomax.training.own import FITTED, LENGTH, LONG, Own, Recipe
 from infomax.training.parameters import not_fitted
+from infomax.training.places import Places, fit_places
+from infomax.training.recipe import FITTED, LARGE, Recipe, balance, lengths, name_columns, own_projection, parts_for
 from infomax.training.writing import write_embedding
 
 
@@ -43,9 +47,10 @@ class Fitted:
     device: str
     _course: dict[str, Any] | None = None  # of the training, without what needs the vectors
     _health: dict[str, Any] | None = None
-    _own: dict[tuple[int, int], Own]  # by the number of singular vectors and the hops of smoothing
+    _parts: Recipe | None = None  # the fitted recipe
+    _places: Places | None = None  # the positions of the nodes of graph_
+    _positions: int | None = None  # how many columns these must have, where the training of another model goes on
     _alike: tuple[Graph, Scale, float | None] | None = None  # the resemblance of neighbours in a graph, by its scale
-    _turn: Tensor | None = None  # a rotation of the vectors, onto those of an earlier model
     _trained_on: dict[str, Any] | None = None  # the graph of the training, where that is another than graph_
 
     @property
@@ -57,39 +62,69 @@ class Fitted:
         self,
         graph: Graph,
         *,
-        smooth: int | None = None,
-        own: int | None = None,
+        vectors: str | None = None,
         rows: NDArray[np.int64] | None = None,
     ) -> Embeddings:
         """Compute the vectors ``[N, d]`` of a graph's nodes, in the graph's order, with its ids.
 
         Args:
             graph: any graph with the features that the model was fitted to.
-            smooth: number of hops to smooth the vectors over; None takes the model's setting, 0 switches it off.
-            own: number of singular vectors of the node's own features to set beside them, as the nodes that training
-                saw have them; None takes the model's setting, 0 leaves them out.
-            rows: compute only these nodes, in ascending order. Of a graph folder, only the rows needed are read,
-                unless vectors are smoothed.
+            vectors: some of the parts that the model's vectors have, as ``"own,positions"``; ``"paper"`` for the
+                encoder's vectors as they are. None: all parts.
+            rows: compute only these nodes, in ascending order.
         """
         self._check_fitted()
         check_graph(graph)
         self._check_features(graph)
-        recipe, numbers = self._recipe(smooth, own), math.inf if self.one_of_many else None
-        engine = embedder(recipe, graph, self.device, rows=rows, numbers=numbers)
+        recipe, numbers = self._recipe(vectors), math.inf if self.one_of_many else None
+        places = self._places_of(graph, recipe)
+        engine = embedder(recipe, graph, self.device, rows=rows, numbers=numbers, places=places)
         some = slice(None) if rows is None else rows
-        vectors = engine.all() if rows is None else engine.of(rows)
+        found = engine.all() if rows is None else engine.of(rows)
+        engine.close()
         names = None if graph.node_names is None else graph.node_names[some]
-        return Embeddings(vectors, graph.ids[some], names, recipe.hash)
+        return Embeddings(found, graph.ids[some], names, recipe.hash, recipe.parts)
 
-    def _recipe(self, smooth: int | None = None, own: int | None = None) -> Recipe:
-        """What makes vectors, smoothed and with an own part as asked for; None: as the model's settings say."""
-        hops = self.preset_.smooth if smooth is None else whole("smooth", smooth, 0)
-        turn = self._turn
-        if turn is not None and own is not None and own != self.preset_.own:
-            told = f"own {own}: the rotation of this run is for vectors with own {self.preset_.own}"
-            warn(f"{told}: these are not rotated, and not comparable with those of the run before.")
-            turn = None
-        return Recipe(self.model_.encoder, self.scaler_, hops, self._own_part(own, hops), turn)
+    def _recipe(self, vectors: str | None = None) -> Recipe:
+        """What makes vectors: all parts of the model's, or some; they are fitted when they are first needed."""
+        if vectors == PAPER or (self._parts is None and self.preset_.vectors == PAPER):
+            return Recipe(self.model_.encoder, self.scaler_)
+        if self._parts is None:
+            self._parts = self._fit_parts()
+        return self._parts if vectors is None else self._parts.only(check_vectors(vectors))
+
+    def _fit_parts(self) -> Recipe:
+        """Fit all parts to the nodes that training saw."""
+        graph, encoder = self.graph_, self.model_.encoder
+        wanted, seen = parts_for(graph, self.preset_.vectors)[0], graph.seen()
+        smooth = not graph.kind and graph.num_nodes <= LARGE
+        recipe = Recipe(encoder, self.scaler_, smooth=smooth, kind=graph.kind)
+        needed = {graph.kind} if "own" in wanted else set[str]()
+        needed |= set(recipe.ends) if "pooled" in wanted else set()
+        scaled, features = seen.scaled(self.scaler_), dict[str, tuple[str, ...]]()
+        projections = {}
+        for kind in sorted(needed):
+            one = scaled.target(kind)
+            features[kind] = one.feature_names
+            projections[kind] = own_projection(one.table, spread(one.num_nodes, FITTED))
+        if "positions" in wanted and self._places is None:
+            self._places = fit_places(graph, Backend.of(choose_device(self.device)), self._positions)
+        width = self._places.width if self._places else 0
+        recipe = name_columns(replace(recipe, projections=projections), wanted, width, features)
+        nodes = spread(seen.num_nodes, FITTED)
+        places = self._places_of(seen, recipe)
+        engine = embedder(recipe, seen, self.device, rows=nodes, places=places)
+        raw = engine.of(nodes)
+        engine.close()
+        alike = self._resemblance(graph, self.scaler_) if "own" in wanted and not graph.kind else None
+        centre, factor = balance(raw, recipe.parts, lengths(seen, alike))
+        return replace(recipe, centre=centre, factor=factor)
+
+    def _places_of(self, graph: Graph, recipe: Recipe) -> NDArray[np.float32] | None:
+        """The positions ``[N, K]`` of a graph's nodes: known ones keep theirs, others stand near their neighbours."""
+        if self._places is None or "positions" not in recipe.parts:
+            return None
+        return self._places.moved(self.graph_, graph).of_type(graph.kind)
 
     def _check_features(self, graph: Graph) -> None:
         """Raise InputError for a graph whose nodes are of another type, or have other features than in training."""
@@ -120,37 +155,24 @@ class Fitted:
                 where = f"graph, relation {'.'.join(one.ends)}" if graph.kind else "graph"
                 raise InputError(where, f"{told[not one.directed]}, as in training", told[one.directed], remedy)
 
-    def _own_part(self, own: int | None, hops: int) -> Own | None:
-        """The node's own part, beside vectors smoothed over so many hops; a run holds that of its settings."""
-        count = self.preset_.own if own is None else whole("own", own, 0)
-        if count and (count, hops) not in self._own:
-            seen = self.graph_.seen()
-            nodes = spread(seen.num_nodes, FITTED)
-            numbers = math.inf if self.one_of_many else None
-            encoder_only = Recipe(self.model_.encoder, self.scaler_, hops)
-            vectors = embedder(encoder_only, seen, self.device, rows=nodes, numbers=numbers).of(nodes)
-            alike, table = self._resemblance(self.graph_, self.scaler_), seen.table.scaled(self.scaler_)
-            length = LONG if not seen.kind and unlike(alike, seen.edges) else LENGTH
-            self._own[count, hops] = Own.fit(count, length, vectors, table, nodes, self.seed_)
-        return self._own[count, hops] if count else None
-
     @property
     def health_(self) -> dict[str, Any]:
         """The report on the training, computed at first use, since it needs the vectors and their spectrum."""
         if self._health is None:
             if self._course is None:
                 raise not_fitted("No training has finished yet: call fit(graph).")
-            seen = self.graph_.seen()
-            self._health = self._report(seen, self.transform(seen, rows=spread(seen.num_nodes)).vectors)
+            self._health = self._report(self.graph_.seen())
         return self._health
 
-    def _report(self, seen: Graph, vectors: NDArray[np.float32]) -> dict[str, Any]:
-        """The report on the training, from the graph that it saw and vectors ``[n, d]`` of that."""
-        learnt = vectors[:, : self.model_.encoder.out_dim]  # without the node's own part
-        alike: dict[str, Any] = {"own": self.preset_.own} if self.preset_.own else {}
+    def _report(self, seen: Graph) -> dict[str, Any]:
+        """The report on the training, from the graph that it saw; it is about what the encoder gives."""
+        learnt = self.transform(seen, vectors=PAPER, rows=spread(seen.num_nodes)).vectors
+        told: dict[str, Any] = {}
+        if parts := self._recipe().parts:
+            told["parts"] = {name: len(columns) for name, columns in parts.items()}
         if not seen.kind and not made(seen.feature_names):  # positions are made of the edges, so they are always alike
-            alike["resemblance"] = self._resemblance(self.graph_, self.scaler_)
-        return health({**(self._course or {}), **alike}, learnt, seen)
+            told["resemblance"] = self._resemblance(self.graph_, self.scaler_)
+        return health({**(self._course or {}), **told}, learnt, seen)
 
     def _resemblance(self, graph: Graph, scaler: Scaler) -> float | None:
         """How alike neighbours are, computed once: the choice of settings, the own part and the report ask for it."""
@@ -165,8 +187,7 @@ class Fitted:
         graph: Graph,
         out: str | Path,
         *,
-        smooth: int | None = None,
-        own: int | None = None,
+        vectors: str | None = None,
         half: bool = False,
         **options: Any,
     ) -> None:
@@ -175,8 +196,7 @@ class Fitted:
         Args:
             graph: a graph that `Graph.open` opened.
             out: a .parquet or .npy, or a folder of parts. Parts that are there already are not made again.
-            smooth: as in `transform`.
-            own: as in `transform`.
+            vectors: as in `transform`.
             half: write half precision.
             options: ``progress``, which is told the nodes done; ``check=False`` to check only the footers of parts that
                 are there, not all bytes.
@@ -185,7 +205,9 @@ class Fitted:
         self._check_features(graph)
         if not graph.table.mapped:
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
-        write_embedding(self._recipe(smooth, own), graph, Path(out), device=self.device, half=half, **options)
+        recipe = self._recipe(vectors)
+        places = self._places_of(graph, recipe)
+        write_embedding(recipe, graph, Path(out), device=self.device, places=places, half=half, **options)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):

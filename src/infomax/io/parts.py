@@ -22,8 +22,8 @@ from infomax.io.json import json_hash, read_json, to_json, write_json
 
 ABOUT, PARTS = "_parts.json", "part-*.parquet"  # readers of parquet folders skip names that begin with _
 _AGAIN = "Repeat the infomax embed that wrote it: it writes what lacks or is damaged."
-_KEY, MODEL_KEY = b"infomax", b"infomax_model"
-"""Under which a footer says what a part is, and has the hash of the model that made the vectors."""
+_KEY, MODEL_KEY, PARTS_KEY = b"infomax", b"infomax_model", b"infomax_parts"
+"""Under which a footer says what a part is, has the hash of the model that made the vectors, and names their parts."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,15 @@ def told_model(file: Any) -> str:
     """The hash of the model that made the vectors, as the footer of a parquet file tells; "" where it does not."""
     found: bytes = (file.metadata.metadata or {}).get(MODEL_KEY, b"")
     return found.decode("ascii", "replace")
+
+
+def told_parts(file: Any) -> dict[str, list[str]]:
+    """The names of the columns of each part of vectors, as the footer of a parquet file tells; none: it does not."""
+    try:
+        found = json.loads((file.metadata.metadata or {}).get(PARTS_KEY, b"{}"))
+        return {str(name): [str(one) for one in columns] for name, columns in found.items()}
+    except (AttributeError, TypeError, ValueError):
+        return {}
 
 
 def _read_notes(paths: list[Path]) -> list[Note | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, starmap
 from pathlib import Path
@@ -23,7 +23,16 @@ from infomax.io.atomic import replacing
 from infomax.io.blocks import typed
 from infomax.io.columns import Columns
 from infomax.io.features import existing, finite
-from infomax.io.parts import MODEL_KEY, check_columns, has_parts, parquet_files, told_model
+from infomax.io.json import to_json
+from infomax.io.parts import (
+    MODEL_KEY,
+    PARTS_KEY,
+    check_columns,
+    has_parts,
+    parquet_files,
+    told_model,
+    told_parts,
+)
 from infomax.io.sources import Source
 from infomax.io.tables import read_nodes
 from infomax.progress import Progress, followed, silent
@@ -32,6 +41,7 @@ Vectors: TypeAlias = NDArray[np.float32]
 COLUMNS = Columns(earlier={"name": "name"}, learns=False)
 """How a table of vectors is read: a column "name" holds the names of nodes."""
 
+NO_PARTS: Mapping[str, Sequence[str]] = {}
 TEXT = (".csv", ".tsv", ".kv")
 _ROWS = 1 << 14
 """Rows of a parquet file that are read at once."""
@@ -46,14 +56,20 @@ def write_vectors(
     names: NDArray[Any] | None = None,
     model: str = "",
     progress: Progress = silent,
+    parts: Mapping[str, Sequence[str]] = NO_PARTS,
 ) -> None:
     """Write ids and names ``[N]`` and vectors ``[N, d]`` in the format of the path's extension.
 
     An npy holds no ids, and a kv no names. In csv, tsv and kv, numbers have the fewest digits that read back as the
-    same float32; their rows are told as progress. Only parquet holds the hash of the model.
+    same float32; their rows are told as progress. Only parquet holds the hash of the model and the names of the parts
+    of vectors.
     """
     write, _ = _format(path)
-    write(ids, vectors, names, path, model, progress)
+    if write is _write_parquet:
+        with replacing(path) as temporary:
+            write_blocks(temporary, [(ids, vectors, names)], model=model, parts=parts)
+    else:
+        write(ids, vectors, names, path, progress)
 
 
 def check_extension(path: Path) -> None:
@@ -98,6 +114,7 @@ def write_blocks(
     blocks: Iterable[tuple[Any, NDArray[Any], Any]],
     seal: Callable[[Path], dict[bytes, bytes]] | None = None,
     model: str = "",
+    parts: Mapping[str, Sequence[str]] = NO_PARTS,
 ) -> None:
     """Write a parquet file block by block: ``id`` (int64 or string), ``name`` if any, ``vector`` (fixed-size list).
 
@@ -106,6 +123,7 @@ def write_blocks(
         blocks: ids ``[n]``, vectors ``[n, d]`` and names ``[n]`` or None, at least once.
         seal: gives the metadata for the footer, when the file lacks only that.
         model: the hash of the model that made the vectors.
+        parts: the names of the columns of each part of vectors.
     """
     import pyarrow
 
@@ -114,23 +132,26 @@ def write_blocks(
         return pyarrow.table({"id": pyarrow.array(ids), **named, "vector": parquet.arrow_column(vectors)})
 
     def told(path: Path) -> dict[Any, Any]:
-        return {**(seal(path) if seal else {}), **({MODEL_KEY: model} if model else {})}
+        about = {
+            MODEL_KEY: model,
+            PARTS_KEY: to_json({name: list(one) for name, one in parts.items()}) if parts else "",
+        }
+        return {**(seal(path) if seal else {}), **{key: text for key, text in about.items() if text}}
 
     parquet.write_tables(path, starmap(table, blocks), told, **_PLAIN)
 
 
-def _write_parquet(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
-    with replacing(path) as temporary:
-        write_blocks(temporary, [(ids, vectors, names)], model=model)
+def _write_parquet(*_: Any) -> None:
+    """`write_vectors` does it by blocks."""
 
 
-def model_of(path: Path) -> str:
-    """The hash of the model that made the vectors of a parquet file, or of a folder of parts; "" where none is told."""
+def told_of(path: Path) -> tuple[str, dict[str, list[str]]]:
+    """What a parquet file, or a folder of parts, says of its vectors: the hash of their model, the names of parts."""
     files = parquet_files(path) if has_parts(path) else [path]
     if files[0].suffix.lower() != ".parquet":
-        return ""
+        return "", {}
     with parquet.opened(files[0]) as file:
-        return told_model(file)
+        return told_model(file), told_parts(file)
 
 
 def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
@@ -164,7 +185,7 @@ def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
     return ids, vectors, names
 
 
-def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
+def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
 
@@ -174,7 +195,7 @@ def _read_npy(path: Path) -> tuple[Any, NDArray[Any]]:
     return np.arange(len(np.atleast_1d(vectors))), vectors
 
 
-def _write_npz(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
+def _write_npz(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
     """Arrays ``ids`` (int64, or numpy's fixed-width text), ``vectors`` and, where there are any, ``node_names``."""
     columns = {"ids": ids} | ({} if names is None else {"node_names": names})
     for name, column in columns.items():
@@ -194,7 +215,7 @@ def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:
     return arrays["ids"], arrays["vectors"], arrays.get("node_names")
 
 
-def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
+def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
     named = [()] * len(ids) if names is None else [(name,) for name in names]
     head = ["id", *([] if names is None else ["name"]), *(f"d{column}" for column in range(vectors.shape[1]))]
     written = _written(ids, vectors, progress)
@@ -223,7 +244,7 @@ def table_vectors(source: Source) -> tuple[Any, Vectors, Any]:
     return table.ids, dense(table.features), table.names
 
 
-def _write_kv(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, model: str, progress: Progress) -> None:
+def _write_kv(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
     """word2vec's text format: a line ``N d``, then one line ``id v1 v2 ...`` per vector; ids without white space."""
     for identifier in map(str, ids.tolist()):
         if identifier.split() != [identifier]:

@@ -91,7 +91,7 @@ def analyse(
     total = 2 * PROJECTION + probes
     progress(0, "positives and negatives", total)
     pairs = draw_pairs(model, seed=seed, rows=rows)
-    learnt = model.transform(graph, own=0, rows=rows).vectors
+    learnt = model.transform(graph, vectors="paper", rows=rows).vectors
     some: Any = slice(None) if rows is None else rows
     # The map shows the vectors that are scored: those of the graph that training has seen, sampled where it sampled.
     method, place = ("UMAP", umap) if projection == "umap" else ("t-SNE", tsne)
@@ -110,7 +110,7 @@ def analyse(
             progress(next(probed), "probes without some of the dimensions", total)
             return mean_over(score_splits(choose_probe(probe), vectors, codes, splits, device=device))
 
-        random = untrained(model).transform(graph, own=0, rows=rows).vectors
+        random = untrained(model).transform(graph, vectors="paper", rows=rows).vectors
         floors = {**(floors or {}), "Random-Init": measure(random)}
         yield dimensions(pairs, lambda kept: measure(learnt[:, kept]), floors, probe=probe)
     yield health(model.health_, learnt)

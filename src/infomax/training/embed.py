@@ -26,7 +26,7 @@ from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
 from infomax.kernels.transfer import to_device, to_host
 from infomax.parts.encoders import Encoder
-from infomax.training.own import Recipe
+from infomax.training.recipe import Recipe, project
 from infomax.views import WholeView
 from infomax.views.batches import batch_source
 from infomax.views.new_nodes import NewNodes
@@ -43,8 +43,8 @@ BLOCK_ON_DISK = {"cpu": 1 << 14, "cuda": 1 << 18}
 class Embedder:
     """Computes the vectors of the nodes of a graph, exactly. Dropout is switched off.
 
-    A pass is a layer of the encoder or a hop of smoothing. Its result is ``[N, d]``: a tensor, or a file that is read
-    as a `StoredTable`.
+    A pass is a layer of the encoder, or a hop over which its output and the own part are pooled. Its result is
+    ``[N, d]``: a tensor, or a file that is read as a `StoredTable`.
     """
 
     def __init__(self, recipe: Recipe, source: InMemory | OnDisk) -> None:
@@ -58,16 +58,21 @@ class Embedder:
         """Compute all passes but the last, before several threads ask for rows."""
         self._last  # noqa: B018
 
+    def close(self) -> None:
+        """Let go of what the passes have left; their functions and this object hold each other."""
+        self.__dict__.pop("_last", None)
+
     def rows(self, start: int, stop: int) -> Tensor:
         """The vectors of nodes start to stop; the first call computes all passes but the last."""
         with torch.no_grad():
-            return self._ended(self._last(start, stop), slice(start, stop))
+            return self._balanced(self._last(start, stop))
 
-    def _ended(self, vectors: Tensor, nodes: Any) -> Tensor:
-        """Finish the encoder's vectors of some nodes, a slice or rows: add the own part, and rotate them."""
-        own, turn = self.recipe.own, self.recipe.turn
-        vectors = vectors if own is None else own.beside(vectors, self.source.table[nodes])
-        return vectors if turn is None else vectors @ turn.to(vectors)
+    def _balanced(self, vectors: Tensor) -> Tensor:
+        """Centre all parts, give them their lengths, and rotate the result."""
+        recipe = self.recipe
+        if recipe.centre is not None and recipe.factor is not None:
+            vectors = (vectors - recipe.centre.to(vectors)) * recipe.factor.to(vectors)
+        return vectors if recipe.turn is None else vectors @ recipe.turn.to(vectors)
 
     def all(self) -> NDArray[np.float32]:
         """The vectors of all nodes."""
@@ -77,11 +82,13 @@ class Embedder:
     def of(self, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors of some nodes, ascending; of a graph folder, only what they need is read where it can be."""
         out, step = np.empty((len(nodes), self.recipe.width), np.float32), self.source.block
-        if isinstance(self.source, OnDisk) and not self.recipe.smooth:
+        if isinstance(self.source, OnDisk) and not self.recipe.hops and "pooled" not in self.recipe.parts:
             for start in range(0, len(nodes), step):
                 chosen = nodes[start : start + step]
                 with torch.no_grad():
-                    out[start : start + step] = self._ended(self.source.of(self.encoder, chosen), chosen).cpu().numpy()
+                    near = partial(self.source.of, self.encoder, chosen)
+                    vectors = self._balanced(self._beside(near, chosen))
+                    out[start : start + step] = vectors.cpu().numpy()
             return out
         for start, stop in blocks(self.source):
             here = slice(*np.searchsorted(nodes, [start, stop]))
@@ -92,20 +99,79 @@ class Embedder:
     @cached_property
     @torch.no_grad()
     def _last(self) -> Rows:
-        """Compute all passes but the last; return a function that computes vectors by the last pass."""
-        source, smooth = self.source, self.recipe.smooth
-        before: Any = None
-        for k in range(self.encoder.depth - (0 if smooth else 1)):
-            before = source.keep(f"layer-{k}", self._layer(k, before))
-        if not smooth:
-            return self._layer(self.encoder.depth - 1, before)
-        far = before
-        for hop in range(smooth - 1):
-            if any(source.has(f"hop-{later}") for later in range(hop + 1, smooth - 1)):
-                continue  # it was needed only for the next hop, and then removed
-            far = source.keep(f"hop-{hop}", partial(source.pool, far))
-            source.drop(f"hop-{hop - 1}")
-        return lambda start, stop: normalize(source.gather(before, start, stop) + source.pool(far, start, stop))
+        """Compute all passes but the last; return a function that computes all parts, not yet balanced."""
+        source, recipe = self.source, self.recipe
+        encoded: Rows | None = None
+        if not recipe.parts or "encoder" in recipe.parts:
+            before: Any = None
+            for k in range(self.encoder.depth - 1):
+                before = source.keep(f"layer-{k}", self._layer(k, before))
+            encoded = self._layer(self.encoder.depth - 1, before)
+        if not recipe.hops:
+            pooled = self._along_paths() if "pooled" in recipe.parts else None
+            return lambda start, stop: self._beside(
+                partial(encoded, start, stop) if encoded else None,
+                slice(start, stop),
+                pooled and partial(pooled, start, stop),
+            )
+        width = self.encoder.out_dim if encoded else 0
+
+        def near_rows(start: int, stop: int) -> Tensor:
+            found = [encoded(start, stop)] if encoded else []
+            found += [self._own(slice(start, stop))] if "pooled" in recipe.parts else []
+            return torch.cat(found, dim=1)
+
+        near = source.keep("near", near_rows)
+        far = source.keep("far", partial(source.pool, near))
+
+        def rows(start: int, stop: int) -> Tensor:
+            here, there = source.gather(near, start, stop), source.pool(far, start, stop)
+            h = here[:, :width]
+            smoothed = normalize(h + there[:, :width]) if recipe.smooth else h
+            own = here[:, width:] if "pooled" in recipe.parts else None
+            return self._beside(lambda: smoothed, slice(start, stop), lambda: there[:, width:], own)
+
+        return rows
+
+    def _beside(
+        self,
+        encoded: Callable[[], Tensor] | None,
+        nodes: Any,
+        pooled: Callable[[], Tensor] | None = None,
+        own: Tensor | None = None,
+    ) -> Tensor:
+        """All parts of some nodes, a slice or rows, side by side."""
+        found, parts = [], self.recipe.parts
+        if encoded is not None and (not parts or "encoder" in parts):
+            found.append(encoded())
+        if "own" in parts:
+            found.append(self._own(nodes) if own is None else own)
+        if pooled is not None and "pooled" in parts:
+            found.append(pooled())
+        if "positions" in parts:
+            found.append(torch.from_numpy(np.ascontiguousarray(self.source.places[nodes])).to(self.source.device))
+        return found[0] if len(found) == 1 else torch.cat(found, dim=1)
+
+    def _own(self, nodes: Any) -> Tensor:
+        """The own part of some nodes, a slice or rows."""
+        recipe = self.recipe
+        return project(self.source.table[nodes], recipe.projections[recipe.kind]).to(self.source.device)
+
+    def _along_paths(self) -> Rows:
+        """A function that computes the own parts at the ends of paths, pooled by means of means."""
+        views, recipe = cast(Any, self.source.blocks_of_layer()), self.recipe
+        weights = {  # a tensor for each path, by which a view knows what it has computed
+            path: recipe.projections[kind].clone().to(self.source.device)
+            for kind, paths in recipe.ends.items()
+            for path in paths
+        }
+
+        def rows(start: int, stop: int) -> Tensor:
+            view = views(start, stop)
+            means = [[view.pooled(None, weights[path], path) for path in paths] for paths in recipe.ends.values()]
+            return torch.cat([torch.stack(one).mean(dim=0) for one in means], dim=1)
+
+        return rows
 
     def _layer(self, k: int, before: Any) -> Rows:
         """A function that computes rows of layer k from the layer before; the first layer reads the features."""
@@ -119,8 +185,8 @@ class Embedder:
 class InMemory:
     """A whole graph in memory, or new nodes, as an `Embedder` reads it. One product H Θ per layer serves all blocks."""
 
-    def __init__(self, view: WholeView | NewNodes, table: Table) -> None:
-        self.view, self.n, self.device = view, view.n, view.backend.device
+    def __init__(self, view: WholeView | NewNodes, table: Table, places: Any = None) -> None:
+        self.view, self.n, self.device, self.places = view, view.n, view.backend.device, places
         self.table: Any = table  # the scaled features, for the own part
         self.block = BLOCK[self.device.type]
 
@@ -144,13 +210,6 @@ class InMemory:
         """Compute the rows of all nodes, and keep them."""
         return _collected(self, rows)
 
-    def has(self, name: str) -> bool:
-        """Whether an interrupted embedding has left this result: never in memory."""
-        return False
-
-    def drop(self, name: str) -> None:
-        """Do nothing: Python frees a result that is no longer needed."""
-
 
 class OnDisk:
     """A graph folder, with or without new nodes, read as `InMemory` is. Results are files in the folder ``work``.
@@ -159,8 +218,10 @@ class OnDisk:
     rounds little; see `to_gather`.
     """
 
-    def __init__(self, graph: Graph, recipe: Recipe, place: Place, work: Path | None = None) -> None:
-        backend = Backend.of(place)
+    def __init__(
+        self, graph: Graph, recipe: Recipe, place: Place, work: Path | None = None, places: Any = None
+    ) -> None:
+        backend, self.places = Backend.of(place), places
         self.n, self.device, self.block = graph.num_nodes, backend.device, BLOCK_ON_DISK[backend.device.type]
         scaled = graph.scaled(recipe.scaler)
         self.table: Any = scaled.table
@@ -191,7 +252,7 @@ class OnDisk:
         return self._keep(name, self.n, rows)
 
     def _keep(self, name: str, n: int, rows: Rows) -> Any:
-        if not self.has(name):
+        if not self._path(name).exists():  # an interrupted embedding may have left it
             with replacing(self._path(name)) as temporary:
                 first = rows(0, min(self.block, n))
                 with ArrayWriter(temporary, np.float32, first.shape[1]) as writer:
@@ -200,14 +261,6 @@ class OnDisk:
                         writer.append(rows(start, stop).cpu().numpy())
         array = np.load(self._path(name), mmap_mode="c", allow_pickle=False)
         return StoredTable(MappedTable(array)) if self.device.type == "cpu" else to_device(array, self.device)
-
-    def has(self, name: str) -> bool:
-        """Whether there is such a file."""
-        return self._path(name).exists()
-
-    def drop(self, name: str) -> None:
-        """Remove a file."""
-        self._path(name).unlink(missing_ok=True)
 
     def of(self, encoder: Encoder, nodes: NDArray[np.int64]) -> Tensor:
         """H of some nodes; a deep encoder expands their neighbourhoods hop by hop."""
@@ -223,12 +276,18 @@ class OnDisk:
 
 
 def embedder(
-    recipe: Recipe, graph: Graph, device: str, *, rows: NDArray[np.int64] | None = None, numbers: float | None = None
+    recipe: Recipe,
+    graph: Graph,
+    device: str,
+    *,
+    rows: NDArray[np.int64] | None = None,
+    numbers: float | None = None,
+    places: NDArray[np.float32] | None = None,
 ) -> Embedder:
     """The embedder of a graph, in memory or on disk; refused where memory is short.
 
     ``rows`` are the nodes that will be asked for, None: all; ``numbers``, how many numbers it will compute, None: once
-    all vectors.
+    all vectors. ``places`` are the positions ``[N, K]``, where the vectors have such a part.
     """
     if graph.table.mapped:
         n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
@@ -236,13 +295,14 @@ def embedder(
         remedy = all_at_once if rows is None else "Allow more memory."
         room.require(memory.stored_bytes(graph) + 4 * n * recipe.width, cpu, remedy=remedy)
         # Some rows are read by a CPU, which does not need the others.
-        place = cpu if rows is not None and not recipe.smooth else device_for_folder(graph, device)
-        return Embedder(recipe, OnDisk(graph, recipe, Backend.of_embedding(place, numbers or n * recipe.width)))
+        place = cpu if rows is not None and not recipe.hops else device_for_folder(graph, device)
+        backend = Backend.of_embedding(place, numbers or n * recipe.width)
+        return Embedder(recipe, OnDisk(graph, recipe, backend, places=places))
     where = choose_device(device)
     room.require(memory.embedding_bytes(graph, recipe.width), where)
     scaled = graph.scaled(recipe.scaler)
     backend = Backend.of_embedding(where, numbers or graph.num_nodes * recipe.encoder.out_dim)
-    return Embedder(recipe, InMemory(WholeView.of(scaled, recipe.encoder.rule, backend), scaled.table))
+    return Embedder(recipe, InMemory(WholeView.of(scaled, recipe.encoder.rule, backend), scaled.table, places))
 
 
 def device_for_folder(graph: Graph, name: str) -> torch.device:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -13,15 +13,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from infomax.arrays.hashes import write_checked
+from infomax.arrays.hashes import checksum, write_checked
 from infomax.arrays.scaling import Scaler
 from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError
+from infomax.graphs.graph import Graph
 from infomax.io.atomic import replacing
 from infomax.io.json import RESTORE, write_json
+from infomax.parts.encoders import Encoder
 from infomax.training import checkpoints, runs
 from infomax.training.card import write_card
 from infomax.training.health import read_report
+from infomax.training.places import Places, typed_ids
+from infomax.training.recipe import Recipe
 
 _BYTES = 1 << 19
 """Bytes of vectors that are written at once: they stay in the cache."""
@@ -34,10 +38,12 @@ class Run:
     folder: Path
     config: dict[str, Any]
     tensors: dict[str, Tensor]
-    """The weights ("model.*"), the own part ("own.*"), a rotation of the vectors ("turn")."""
+    """The weights ("model.*"), and what vectors are made with ("recipe.*")."""
     scaler: Scaler
     feature_names: tuple[str, ...]
     health: dict[str, Any]
+    values: dict[str, Any] = field(default_factory=dict)
+    """What the model file says besides its tensors."""
 
     def take(self, name: str, *shape: int) -> Tensor:
         """Take one of the tensors out; refused unless it is there, with finite numbers of this shape."""
@@ -48,20 +54,30 @@ def keep_vectors(folder: Path, kept: Embeddings | EmbeddingParts | None) -> dict
     """Write the vectors of a run, some at a time; returns what its model file says of them."""
     if kept is None:
         return {}
-    (n, width), head = kept.vectors.shape, BytesIO()
+    return {"vectors": _write_array(folder / runs.VECTORS, kept.vectors), "made_by": kept.model}
+
+
+def _write_array(path: Path, table: Any) -> Any:
+    """Write rows ``[N, d]`` as an npy, some at a time; returns a checksum."""
+    (n, width), head = table.shape, BytesIO()
     np.lib.format.write_array_header_1_0(head, {"descr": "<f4", "fortran_order": False, "shape": (n, width)})
     step = max(1, _BYTES // (4 * width))
-    rows = (np.ascontiguousarray(kept.vectors[first : first + step], "<f4") for first in range(0, n, step))
-    with replacing(folder / runs.VECTORS) as temporary, temporary.open("wb") as file:
-        return {"vectors": write_checked(file, chain([head.getvalue()], rows)), "made_by": kept.model}
+    rows = (np.ascontiguousarray(table[first : first + step], "<f4") for first in range(0, n, step))
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        return write_checked(file, chain([head.getvalue()], rows))
 
 
-def finish(run: Run, kept: dict[str, Any]) -> None:
+def finish(run: Run, kept: dict[str, Any], recipe: Recipe, places: Places | None) -> None:
     """Write the report, then the model, which marks the run as finished, and remove the checkpoint.
 
     ``kept`` is what `keep_vectors` told of the vectors.
     """
-    folder, tensors = run.folder, dict(run.tensors)
+    folder, tensors = run.folder, run.tensors | recipe.tensors()
+    parts = {name: list(columns) for name, columns in recipe.parts.items()}
+    kept = kept | {"recipe": {"parts": parts, "smooth": recipe.smooth}}
+    if places is not None:
+        kept["positions"] = _write_array(folder / runs.POSITIONS, places.table)
+        tensors["recipe.values"] = torch.from_numpy(places.values)
     values = {"feature_names": list(run.feature_names), "config": runs.config_hash(run.config), **kept}
     for name, one in _named(run.scaler).items():
         values[name] = one.kind
@@ -90,14 +106,58 @@ def read(folder: Path) -> Run:
     kinds = [name.removeprefix("scaler:") for name in values if name.startswith("scaler:")]
     others = {kind: _scaler(path, values, tensors, f"scaler:{kind}") for kind in kinds}
     scaler = replace(_scaler(path, values, tensors, "scaler", len(names)), others=others)
-    return Run(folder, config, tensors, scaler, tuple(names), read_report(folder / runs.HEALTH))
+    return Run(folder, config, tensors, scaler, tuple(names), read_report(folder / runs.HEALTH), values)
+
+
+def take_recipe(run: Run, encoder: Encoder, graph: Graph) -> tuple[Recipe | None, Places | None]:
+    """What vectors are made with, and the positions of the nodes of a run; raise InputError for what does not fit."""
+    path, told = run.folder / runs.MODEL, run.values.get("recipe", {})
+    parts = {name: tuple(map(str, columns)) for name, columns in told["parts"].items()}
+    plain = Recipe(encoder, run.scaler, parts, bool(told["smooth"]), kind=graph.kind)
+    turn = run.take("recipe.turn", plain.width, plain.width) if "recipe.turn" in run.tensors else None
+    if not parts:
+        return (None if turn is None else replace(plain, turn=turn)), None
+    projections = {}
+    for name in [name for name in run.tensors if name.startswith("recipe.projection:")]:
+        kind, count = name.removeprefix("recipe.projection:"), run.tensors[name].shape[-1]
+        projections[kind] = run.take(name, graph.nodes[kind].num_features, count)
+    recipe = replace(plain, projections=projections, turn=turn)
+    expected = {"encoder": encoder.out_dim, "own": 0, "pooled": 0, "positions": 0}
+    if "own" in parts:
+        expected["own"] = projections[graph.kind].shape[1]
+    if "pooled" in parts:
+        expected["pooled"] = sum(projections[kind].shape[1] for kind in recipe.ends)
+    places = None
+    if "recipe.values" in run.tensors:
+        values = run.take("recipe.values", len(parts.get("positions", ())))
+        places = _read_places(run, graph, values)
+        expected["positions"] = places.width
+    if wrong := [name for name, columns in parts.items() if len(columns) != expected.get(name)]:
+        raise InputError(str(path), f"as many columns of the part {wrong[0]} as it has", "others", RESTORE)
+    centre, factor = (run.take(f"recipe.{name}", recipe.width) for name in ("centre", "factor"))
+    return replace(recipe, centre=centre, factor=factor), places
+
+
+def _read_places(run: Run, graph: Graph, values: Tensor) -> Places:
+    """The positions of the nodes of a run, mapped; refused where they are not those that it was written with."""
+    path, rows = run.folder / runs.POSITIONS, typed_ids(graph).rows
+    expected = max(one.stop for one in rows.values()), 1 + len(values)
+    if not path.is_file() or checksum(path) != run.values.get("positions"):
+        raise InputError(str(path), "the positions that the model was trained with", "others, or none", RESTORE)
+    table = np.load(path, mmap_mode="c", allow_pickle=False)
+    if table.shape != expected or table.dtype != np.float32 or not (values > 0).all():
+        raise InputError(str(path), f"positions of shape {list(expected)}", str(list(table.shape)), RESTORE)
+    return Places(table, values.numpy(), rows)
 
 
 def check_sizes(where: str, run: Run, own: Collection[str]) -> None:
     """Raise InputError for sizes that do not fit the weights of a run, before a model of that size is built."""
     settings, numbers = run.config["settings"], sum(tensor.numel() for tensor in run.tensors.values())
     sizes = [(run.config["seed"], "seed", 0, 2**64), (settings["dim"], "dim", 1, numbers)]
-    for part, name, most in (("encoder", "layers", len(run.tensors)), ("readout", "clusters", numbers)):
+    for part, name, most in (
+        ("encoder", "layers", sum(name.startswith("model.") for name in run.tensors)),
+        ("readout", "clusters", numbers),
+    ):
         if part not in own:
             sizes.append((settings[part].get(name, 1), name, 1, most))
     for value, name, least, most in sizes:

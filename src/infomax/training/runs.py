@@ -2,7 +2,8 @@
 
 config.json             the settings, the seed, the versions, and a description of the graph with its hash
 graph.npz               the graph, its node ids, labels and splits; config.json names a graph folder instead
-model.safetensors       the weights, the scaler, the own part, the feature names, hashed; it marks a finished run
+model.safetensors       the weights, the scaler, what vectors are made of, hashed; it marks a finished run
+positions.npy           of all nodes the sum of their weights, and their position in the graph
 vectors.npy             the vectors of a graph of at most `STORED` nodes, so that showing them needs no model
 health.json             the report on the training
 metrics.jsonl           the loss of every epoch, one JSON object per line, written while it trains
@@ -43,9 +44,10 @@ from infomax.training.card import CARD, SCORES
 from infomax.training.health import read_report
 from infomax.version import __version__
 
-FORMAT = 3
+FORMAT = 4
 CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
-VECTORS, HEALTH, CHECKPOINT, LOCK = "vectors.npy", "health.json", "checkpoint.safetensors", ".lock"
+VECTORS, POSITIONS, HEALTH = "vectors.npy", "positions.npy", "health.json"
+CHECKPOINT, LOCK = "checkpoint.safetensors", ".lock"
 METRICS, RUNS = "metrics.jsonl", "runs.json"
 STORED = 50_000
 """Nodes up to which a run holds its vectors: at most 100 MB at the usual width."""
@@ -61,7 +63,7 @@ def locked(folder: Path) -> Iterator[None]:
     make_folder(folder)
     try:
         with atomic.locked(folder / LOCK, folder):
-            for name in (CONFIG, GRAPH, MODEL, VECTORS, HEALTH, CHECKPOINT):
+            for name in (CONFIG, GRAPH, MODEL, VECTORS, POSITIONS, HEALTH, CHECKPOINT):
                 remove_leftovers(folder / name, all_of_them=True)
             yield
     finally:
@@ -74,7 +76,8 @@ def clear(folder: Path, settings: dict[str, Any]) -> None:
     """Remove what an earlier run left; settings that cannot be written are refused first."""
     to_json(settings)
     make_folder(folder)
-    for name in (MODEL, VECTORS, CHECKPOINT, METRICS, CARD, SCORES):  # so that an old model is never beside a new graph
+    # An old model is never beside a new graph.
+    for name in (MODEL, VECTORS, POSITIONS, CHECKPOINT, METRICS, CARD, SCORES):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -186,7 +189,8 @@ def vectors_of_run(folder: Path, graph: Graph | None = None) -> Embeddings | Non
         read_report(folder / HEALTH)
         graph = graph or read_training_graph(folder)
         vectors = Embeddings.read(folder / VECTORS).vectors
-        return Embeddings(vectors, graph.ids, graph.node_names, str(values.get("made_by", "")))
+        made_by, parts = str(values.get("made_by", "")), values.get("recipe", {}).get("parts", {})
+        return Embeddings(vectors, graph.ids, graph.node_names, made_by, parts)
     except (InputError, OSError):
         return None
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from infomax.arrays.made import made
-from infomax.arrays.resemblance import DIFFERENT, OWN
+from infomax.arrays.resemblance import DIFFERENT
 from infomax.arrays.sparsity import dense
 from infomax.errors import number_of
 from infomax.graphs.graph import Graph
@@ -152,7 +152,7 @@ def _isolated(graph: Graph, count: int) -> Finding:
     """What to know about nodes without edges."""
     of_type, vectors = "", "their vectors are of their own features alone"
     if graph.kind:
-        of_type, vectors = f" of type {graph.kind}", "all of them have one vector"
+        of_type, vectors = f" of type {graph.kind}", "the encoder gives all of them one vector"
     told = f"{count:,} of {number_of(graph.num_nodes, 'node')}{of_type} are isolated: {vectors}."
     return told, "Give them edges, or leave them out of what you compare."
 
@@ -181,10 +181,10 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
     if ids := [graph.feature_names[at] for at in np.flatnonzero(whole & np.diff(rows, axis=0).all(axis=0))]:
         told, remedy = ", ".join(ids[:3]), " ".join(f"--ignore {name}" for name in ids[:3])
         yield f"A feature is another whole number at every node, as ids are: {told}.", f"Leave it out: {remedy}."
-    if (alike := report.get("resemblance")) is not None and alike < DIFFERENT and not report.get("own"):
+    if (alike := report.get("resemblance")) is not None and alike < DIFFERENT and "own" not in report.get("parts", {}):
         yield (
             f"The features of neighbours do not resemble each other ({alike:.3f}).",
-            f"Keep a node's own: --own {OWN}.",
+            "Keep a node's own: leave out --vectors.",
         )
     if not (hardly or report["stopped_early"]) and len(curve) - int(np.argmin(curve)) <= 1 + len(curve) // 10:
         yield f"The loss was falling when it ended, after {number_of(len(curve), 'epoch')}.", f"{longer}."

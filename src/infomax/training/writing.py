@@ -22,10 +22,11 @@ from infomax.io.json import json_hash, write_json
 from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_parts
 from infomax.io.vectors import write_blocks
 from infomax.kernels.ranks import Ranks
+from infomax.parts.vectors import PAPER
 from infomax.progress import Progress, silent
 from infomax.training.embed import Embedder, OnDisk, blocks, device_for_folder
 from infomax.training.fingerprints import graph_fingerprint
-from infomax.training.own import Recipe
+from infomax.training.recipe import Recipe
 
 PART = 1 << 20
 """Nodes per file in a folder of parts."""
@@ -41,6 +42,7 @@ def write_embedding(
     out: Path,
     *,
     device: str,
+    places: NDArray[np.float32] | None = None,
     half: bool = False,
     check: bool = True,
     progress: Progress = silent,
@@ -52,9 +54,8 @@ def write_embedding(
     parts are read in whole; else those of a finished folder are checked by their footers.
     """
     n, ranks, place = graph.num_nodes, Ranks.current(), device_for_folder(graph, device)
-    described: dict[str, Any] = {"encoder": recipe.encoder_hash, "graph": graph_fingerprint(graph)["graph"]}
-    described |= {"own": recipe.own.width} if recipe.own else {}
-    described |= {"nodes": n, "smooth": recipe.smooth, "half": half, "nodes_per_part": PART}
+    described: dict[str, Any] = {"model": recipe.hash, "graph": graph_fingerprint(graph)["graph"]}
+    described |= {"vectors": ",".join(recipe.parts) or PAPER, "nodes": n, "half": half, "nodes_per_part": PART}
     run = json_hash(described)
     if out.suffix:
         if ranks.count > 1:
@@ -62,7 +63,7 @@ def write_embedding(
             found = f"a folder of parts, which {ranks.count} processes can share"
             raise InputError(str(out), found, "one file", remedy)
         work = out.with_name(f".{out.name}-layers")
-        writer = Writer(recipe, graph, OnDisk(graph, recipe, place, work / run), half, progress)
+        writer = Writer(recipe, graph, OnDisk(graph, recipe, place, work / run, places), half, progress)
         with replacing(out) as temporary:
             (writer.parquet if out.suffix.lower() == ".parquet" else writer.npy)(temporary, 0, n)
         shutil.rmtree(work, ignore_errors=True)
@@ -79,7 +80,7 @@ def write_embedding(
                 _prepare(out, described, notes, check, WRITERS[place.type])
         missing = [name for name in notes if not (out / name).exists()]
         if missing:
-            source = OnDisk(graph, recipe, place, out / LAYERS / run)
+            source = OnDisk(graph, recipe, place, out / LAYERS / run, places)
             if ranks.rank:
                 ranks.wait()  # for the layers
             writer = Writer(recipe, graph, source, half, progress)
@@ -141,7 +142,7 @@ class Writer:
         self.embedder, self.model = Embedder(recipe, source), recipe.hash
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
-        if recipe.smooth or recipe.encoder.depth > 1 or graph.kind:  # passes before the last are files
+        if recipe.hops or recipe.encoder.depth > 1 or graph.kind:  # passes before the last are files
             make_folder(source.work)
             for other in set(source.work.parent.glob("?" * len(source.work.name))) - {source.work}:  # of another run
                 shutil.rmtree(other, ignore_errors=True)
@@ -155,7 +156,7 @@ class Writer:
             (self.ids.arrow(first, last), block, self.names and self.names.arrow(first, last))
             for first, last, block in self._blocks(start, stop)
         )
-        write_blocks(path, parts, None if note is None else note.sealed, self.model)
+        write_blocks(path, parts, None if note is None else note.sealed, self.model, self.embedder.recipe.parts)
 
     def npy(self, path: Path, start: int, stop: int) -> None:
         """Write the vectors of the nodes from start to stop."""

@@ -1,0 +1,228 @@
+"""Positions from the edges: singular vectors of the whole normalised graph, all types and relations together.
+
+P = D^-1/2 A D^-1/2, A being the edges of all relations in both directions and D the sums of their weights.
+So nodes of all types stand in one space. Nodes that come later stand where their neighbours do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from infomax.arrays.blocks import row_blocks
+from infomax.arrays.positions import ENTRIES, ROUNDS, add_parts, part_of, signs
+from infomax.arrays.relations import steps
+from infomax.io.changes import rows_before
+from infomax.io.record import Record
+from infomax.io.unite import TypedIds
+from infomax.kernels import Backend
+from infomax.kernels.spectrum import leading_vectors
+from infomax.views.operands import SparseOperand, csr, keyed
+
+WIDTH, SPARE = 128, 32
+"""Singular vectors at most, and how many more are searched. On validation nodes 256 gave no more than 128."""
+
+Array = NDArray[np.float32]
+Links = tuple[NDArray[np.int64], str, NDArray[np.int64], Any]
+"""Who sends to some nodes: the place of each, the type of the senders, their rows, and weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The positions of all nodes of a graph, those of each type after one another.
+
+    Shapes:
+        table: ``[N, 1 + K]``: of each node the sum of the weights of its edges, then its position
+        values: ``[K]``, the singular values
+    """
+
+    table: Array
+    values: Array
+    rows: Mapping[str, slice]
+    """By type, its rows."""
+    work: TemporaryDirectory[str] | None = None  # with the table, where that is mapped
+
+    @property
+    def width(self) -> int:
+        """K."""
+        return len(self.values)
+
+    def of_type(self, kind: str) -> Array:
+        """The positions ``[n, K]`` of the nodes of a type."""
+        return self.table[self.rows[kind], 1:]
+
+    def near(self, links: Iterable[Links], count: int) -> Array:
+        """Rows ``[count, 1 + K]`` of the table for new nodes: P Z / s, of their links to known ones."""
+        out = np.zeros((count, 1 + self.width), np.float32)
+        for place, kind, senders, weights in links:
+            needed, at = np.unique(senders, return_inverse=True)
+            known = self.table[self.rows[kind]][needed]
+            shares = weights * inverse_root(known[:, 0])[at]
+            matrix = sparse.csr_array((shares.astype(np.float32), (place, at)), shape=(count, len(needed)))
+            out[:, 1:] += matrix @ known[:, 1:]
+            out[:, 0] += np.bincount(place, weights, count)
+        out[:, 1:] *= inverse_root(out[:, :1]) / self.values
+        return out
+
+    def moved(self, earlier: Record, later: Record) -> Places:
+        """Those of a later graph: known nodes, by their ids, keep theirs, and the others stand near their neighbours.
+
+        A new node whose neighbours are all new gets its position after them; at most four edges lead to a known one.
+        """
+        if later is earlier:
+            return self
+        before, after = _types(earlier), _types(later)
+        known = {
+            kind: rows_before(before[kind].ids[:], one.ids[:]) if kind in before else np.full(one.num_nodes, -1)
+            for kind, one in after.items()
+        }
+        if all(np.array_equal(rows, np.arange(before[kind].num_nodes)) for kind, rows in known.items()):
+            return self
+        rows_of_type = typed_ids(later).rows
+        table = np.zeros((sum(len(rows) for rows in known.values()), 1 + self.width), np.float32)
+        placed = {kind: rows >= 0 for kind, rows in known.items()}
+        for kind, rows in known.items():
+            if placed[kind].any():
+                table[rows_of_type[kind]][placed[kind]] = self.table[self.rows[kind]][rows[placed[kind]]]
+        found = Places(table, self.values, rows_of_type)
+        found.settle(after, placed)
+        return found
+
+    def settle(self, types: Mapping[str, Record], placed: dict[str, NDArray[np.bool_]]) -> None:
+        """Fill in the positions of nodes that have none, each once, from neighbours that have one."""
+        for _ in range(ROUNDS):
+            new: dict[str, NDArray[np.int64]] = {}
+            for kind, graph in types.items():
+                rows = np.flatnonzero(~placed[kind])
+                links = [_kept(link, placed[link[1]]) for link in received(graph, rows)]
+                found = self.near(links, len(rows))
+                new[kind] = rows[found[:, 0] > 0]
+                self.table[self.rows[kind]][new[kind]] = found[found[:, 0] > 0]
+            for kind, rows in new.items():
+                placed[kind][rows] = True
+
+
+def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> Places:
+    """The positions of the nodes of a graph: those that training sees come from the edges among these alone.
+
+    They have ``exactly`` so many columns, where that is said, the last of them of zeros if there are too few.
+    """
+    types = _types(graph)
+    ids = typed_ids(graph)
+    masks = {kind: one.splits.get("seen", np.ones(one.num_nodes, bool)).copy() for kind, one in types.items()}
+    seen = np.concatenate([*masks.values()])
+    n, width = len(seen), WIDTH + SPARE
+    work = TemporaryDirectory() if graph.table.mapped else None
+    now, then, table = (_empty(n, one, work, at) for at, one in enumerate((width, width, 1 + WIDTH)))
+    strength = np.zeros(n)
+    for receivers, _, weights in _entries(graph, ids.rows, seen):
+        strength += np.bincount(receivers, weights, n)
+    scale = inverse_root(strength)
+    first = 0
+    for rows in row_blocks(now):
+        rows[:] = signs(ids[first : first + len(rows)].tolist())[:, :width]
+        first += len(rows)
+    tensors = torch.from_numpy(now), torch.from_numpy(then)
+    if work is None:
+        tensors = tensors[0].to(backend.device), tensors[1].to(backend.device)
+        matrix = _matrix(_entries(graph, ids.rows, seen), scale, backend)
+
+        def product(x: Tensor, out: Tensor) -> None:
+            out.copy_(matrix @ x)
+    else:
+
+        def product(x: Tensor, out: Tensor) -> None:
+            entries = _entries(graph, ids.rows, seen)
+            parts = (part_of(to, of, weights * scale[to] * scale[of]) for to, of, weights in entries)
+            add_parts(parts, x.numpy(), out.numpy())
+
+    vectors, values = leading_vectors(product, *tensors, WIDTH if exactly is None else exactly)
+    found, count = len(values), len(values) if exactly is None else exactly
+    table = table[:, : 1 + count]
+    table[:, 0] = strength
+    for start in range(0, n, 1 << 16):
+        table[start : start + (1 << 16), 1 : 1 + found] = vectors[start : start + (1 << 16)].cpu().numpy()
+    table[:, 1 + found :] = 0
+    places = Places(table, np.append(values.numpy(), np.ones(count - found, np.float32)), ids.rows, work)
+    if not seen.all():
+        places.settle(types, masks)
+    return places
+
+
+def typed_ids(graph: Record) -> TypedIds:
+    """The ids of all nodes, and where those of each type are among them."""
+    return TypedIds({kind: one.ids for kind, one in _types(graph).items()})
+
+
+def received(graph: Record, rows: NDArray[np.int64]) -> Iterator[Links]:
+    """Who sends to some nodes of the type that a graph is seen from."""
+    for step in steps(graph.relations, graph.kind):
+        forward = step.kind == step.relation.target  # by this way new edges of a graph on disk are known
+        place, senders, weights = step.relation.edges.received(rows) if forward else step.senders.of(rows)
+        yield place, step.sender, senders, weights
+
+
+def inverse_root(sums: NDArray[Any]) -> NDArray[Any]:
+    """D^-1/2; 0 for a node without edges."""
+    roots: NDArray[Any] = np.divide(1, np.sqrt(sums), out=np.zeros_like(sums), where=sums > 0)
+    return roots
+
+
+def _kept(links: Links, placed: NDArray[np.bool_]) -> Links:
+    place, kind, senders, weights = links
+    kept = placed[senders]
+    return place[kept], kind, senders[kept], weights[kept]
+
+
+def _types(graph: Record) -> Mapping[str, Record]:
+    return {kind: graph.target(kind) for kind in sorted(graph.nodes)}
+
+
+def _empty(n: int, width: int, work: TemporaryDirectory[str] | None, number: int) -> Array:
+    if work is None:
+        return np.empty((n, width), np.float32)
+    return np.memmap(Path(work.name) / str(number), np.float32, "w+", shape=(n, width))
+
+
+def _matrix(
+    entries: Iterable[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]],
+    scale: NDArray[np.float64],
+    backend: Backend,
+) -> SparseOperand:
+    """P ``[N, N]`` on the device."""
+    receivers, senders, weights = (np.concatenate(one) for one in zip(*entries, strict=True))
+    values = (weights * scale[receivers] * scale[senders]).astype(np.float32)
+    matrix = sparse.csr_array((values, (receivers, senders)), shape=(len(scale), len(scale)))
+    keys, numbers = keyed(matrix, backend.device)
+    return SparseOperand(csr(keys, numbers, matrix.shape), backend, symmetric=True)
+
+
+def _entries(
+    graph: Record, rows: Mapping[str, slice], seen: NDArray[np.bool_]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
+    """The receivers, senders and weights of all edges among seen nodes, in both directions, some at a time."""
+    none = np.empty(0, np.int64)
+    yield none, none, np.empty(0)
+    for one in graph.relations:
+        (indptr, indices, data), both = one.to_target, one.directed or not one.within
+        here, there = rows[one.target].start, rows[one.source].start
+        for first in range(0, len(indices), ENTRIES):
+            last = min(first + ENTRIES, len(indices))
+            begin, end = np.searchsorted(indptr, [first, last - 1], side="right")
+            counts = np.diff(np.clip(indptr[begin - 1 : end + 1], first, last))
+            owner = np.repeat(np.arange(begin - 1, end), counts) + here
+            sender = indices[first:last].astype(np.int64) + there
+            weight = np.ones(len(owner)) if data is None else data[first:last].astype(np.float64)
+            kept = seen[owner] & seen[sender]
+            yield owner[kept], sender[kept], weight[kept]
+            if both:
+                yield sender[kept], owner[kept], weight[kept]

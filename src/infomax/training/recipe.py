@@ -1,0 +1,268 @@
+"""What a vector is made of: the encoder, the node's own features, the same pooled, and positions, side by side.
+
+encoder    H + P^2 H with rows of length 1; in a graph of several types, and in very large ones, H
+own        singular vectors of the node's scaled features; where these are few, they themselves, standardised
+pooled     P^2 of the own part; of several types, the means along paths of the own parts at their ends
+positions  singular vectors of the whole graph, see `infomax.training.places`
+
+Each part is centred, and has a mean length of its own on the nodes that training saw. The paper's vectors are H alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from infomax.arrays.blocks import BLOCK_BYTES
+from infomax.arrays.scaling import Scaler
+from infomax.arrays.sparsity import dense
+from infomax.arrays.table import Features, Table
+from infomax.errors import InputError
+from infomax.graphs.graph import Graph
+from infomax.io.json import to_json
+from infomax.kernels.host import leading
+from infomax.parts.encoders import Encoder
+from infomax.parts.vectors import PAPER, PARTS, RECIPE
+
+HALF, WHOLE = 0.5, 1.0
+"""Mean lengths of parts, where the encoder's is 1: `lengths`.
+
+On validation nodes of Cora, Citeseer, Pubmed, debian and ACM half a length of the own part, the pooled part and the
+positions is best or within 0.5 points of it; positions at length 1 cost 1 to 3 points there, but of several types they
+gain 3 on DBLP and cost 0.4 on ACM.
+"""
+LONG, FALL = 2.0, 0.002
+"""The own part's length where neighbours are not alike at all, and the resemblance over which that falls to 1 / e.
+
+Actors, with a resemblance of -0.001, gain 4 points at length 2, and chameleon, with 0.005, loses 1.3.
+"""
+ENOUGH = 5_000
+"""Entries of the adjacency by which a resemblance is known well enough."""
+COUNT = 128
+"""Singular vectors of the features at most; as many features as this, or fewer, are kept as they are, standardised."""
+LARGE = 2_000_000
+"""Nodes above which neither the encoder is smoothed, nor are there pooled parts and positions: the passes over all
+nodes, which these need, would take longer than the training."""
+FITTED = 200_000
+"""Nodes to which parts are fitted, at most."""
+EXACT = 1024
+"""Features up to which singular vectors come from the matrix of all products of features, in one pass over nodes."""
+PASSES, SPARE = 5, 32
+"""Passes over nodes where features are more, and directions that are searched beside those asked for."""
+
+
+def parts_for(graph: Graph, vectors: str) -> tuple[tuple[str, ...], list[str]]:
+    """The parts that a graph can have of those asked for, and in words what is left out and why."""
+    wanted, told = PARTS if vectors == RECIPE else tuple(vectors.split(",")), list[str]()
+    if vectors == PAPER:
+        return (), told
+    nodes = sum(one.num_nodes for one in graph.nodes.values())
+    if nodes > LARGE:
+        wanted = tuple(name for name in wanted if name in ("encoder", "own"))
+        told.append(f"vectors have no pooled part and no positions, and are not smoothed: of {nodes:,} nodes, that is "
+                    "left out")  # fmt: skip
+    if graph.groups is not None and "positions" in wanted:
+        wanted = tuple(name for name in wanted if name != "positions")
+        if vectors != RECIPE:
+            told.append("vectors have no positions: those in several graphs cannot be compared")
+    if not wanted:
+        raise InputError("vectors", "a part that this graph can have", vectors, "Add another: encoder,own.")
+    return wanted, told
+
+
+def lengths(graph: Graph, resemblance: float | None) -> dict[str, float]:
+    """The mean length of each part; that of the own part rises where neighbours are not alike."""
+    raised = 0.0
+    if resemblance is not None:
+        sure = min(1.0, graph.edges.nnz / ENOUGH)
+        raised = sure * (LONG - HALF) * math.exp(-max(resemblance, 0.0) / FALL)
+    several = WHOLE if graph.kind else HALF
+    return {"encoder": WHOLE, "own": HALF + raised, "pooled": HALF, "positions": several}
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """All that vectors depend on besides the graph.
+
+    The encoder reads features that the scaler has scaled. Without ``parts`` the vectors are the paper's.
+
+    Shapes:
+        projections: by type ("" where there is one), ``[F, K]`` of the scaled features
+        centre, factor: ``[D]``, of all parts side by side; None: they are not fitted yet
+        turn: ``[D, D]``, a rotation of the result
+    """
+
+    encoder: Encoder
+    scaler: Scaler
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The names of the columns of each part."""
+    smooth: bool = False
+    """Whether the encoder's vectors are smoothed."""
+    projections: Mapping[str, Tensor] = field(default_factory=dict)
+    centre: Tensor | None = None
+    factor: Tensor | None = None
+    turn: Tensor | None = None
+    kind: str = ""
+    """The type of its nodes, of several."""
+
+    @property
+    def ends(self) -> dict[str, list[str]]:
+        """The types whose own parts are pooled, each with the paths to it; of one type only itself, and no path."""
+        if not isinstance(self.encoder.rule, tuple):
+            return {self.kind: []}
+        found: dict[str, list[str]] = {}
+        for path in self.encoder.rule:
+            found.setdefault(path.rsplit("-", 1)[-1], []).append(path)
+        return found
+
+    @property
+    def width(self) -> int:
+        """D."""
+        return sum(map(len, self.parts.values())) if self.parts else self.encoder.out_dim
+
+    @property
+    def hops(self) -> int:
+        """Hops over which the encoder's output or the own part are pooled: 0 or 2."""
+        if isinstance(self.encoder.rule, tuple):  # there is no way from a type to itself that all such graphs have
+            return 0
+        return 2 if "pooled" in self.parts or (self.smooth and "encoder" in self.parts) else 0
+
+    def only(self, vectors: str) -> Recipe:
+        """The same with some of its parts, or with the paper's vectors."""
+        if vectors == PAPER:
+            return Recipe(self.encoder, self.scaler)
+        wanted = self.parts if vectors == RECIPE else vectors.split(",")
+        if lacking := [name for name in wanted if name not in self.parts]:
+            held = ",".join(self.parts) or "the paper's vectors alone"
+            raise InputError("vectors", f"parts that this model has: {held}", lacking[0], "Train it with them.")
+        if list(wanted) == list(self.parts):
+            return self
+        if self.turn is not None:
+            raise InputError("vectors", "all parts, of vectors that were turned onto others", vectors)
+        places = slices(self.parts)
+        columns = np.concatenate([np.arange(self.width)[places[name]] for name in wanted])
+        centre, factor = (None if one is None else one[columns] for one in (self.centre, self.factor))
+        return replace(self, parts={name: self.parts[name] for name in wanted}, centre=centre, factor=factor)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a run keeps beside the encoder."""
+        one = {"centre": self.centre, "factor": self.factor, "turn": self.turn}
+        found = {f"recipe.{name}": tensor for name, tensor in one.items() if tensor is not None}
+        return found | {f"recipe.projection:{kind}": tensor for kind, tensor in self.projections.items()}
+
+    @cached_property
+    def hash(self) -> str:
+        """The hash by which vectors are known as those of one model."""
+        others = [one for _, one in sorted(self.scaler.others.items())]  # a run is read in another order
+        scalers = (to_json([one.kind, one.mean, one.deviation]) for one in (self.scaler, *others))
+        content = hashlib.sha256("".join(scalers).encode())
+        content.update(to_json([self.smooth, {name: list(one) for name, one in self.parts.items()}]).encode())
+        for name, weight in (self.encoder.state_dict() | dict(sorted(self.tensors().items()))).items():
+            content.update(name.encode() + weight.cpu().numpy().tobytes())
+        return content.hexdigest()
+
+
+def slices(parts: Mapping[str, Sequence[str]]) -> dict[str, slice]:
+    """The columns of each part in a vector."""
+    first, found = 0, {}
+    for name, columns in parts.items():
+        found[name] = slice(first, first + len(columns))
+        first += len(columns)
+    return found
+
+
+def name_columns(recipe: Recipe, wanted: Sequence[str], places: int, features: Mapping[str, Sequence[str]]) -> Recipe:
+    """The recipe with the parts wanted, whose columns have names.
+
+    ``places`` is the number of positions; ``features`` are the names of features by type.
+    """
+
+    def projected(kind: str) -> list[str]:
+        if kind not in recipe.projections:  # neither it nor what is pooled of it is wanted
+            return []
+        width, known = recipe.projections[kind].shape[1], features[kind]
+        return list(known) if width == len(known) else [f"own {at} of {width}" for at in range(1, width + 1)]
+
+    made = {
+        "encoder": [f"encoder {at} of {recipe.encoder.out_dim}" for at in range(1, recipe.encoder.out_dim + 1)],
+        "own": projected(recipe.kind),
+        "pooled": [f"pooled {kind and f'{kind}: '}{name}" for kind in recipe.ends for name in projected(kind)],
+        "positions": [f"position {at} of {places}" for at in range(1, places + 1)],
+    }
+    return replace(recipe, parts={name: tuple(made[name]) for name in wanted if made[name]})
+
+
+def own_projection(table: Table, nodes: NDArray[np.int64]) -> Tensor:
+    """What makes the own part ``[n, K]`` of scaled features ``[n, F]``: singular directions, or 1 by deviations."""
+    if table.shape[1] > COUNT:
+        return torch.from_numpy(directions(table, nodes, COUNT))
+    total, squares = np.zeros(table.shape[1]), np.zeros(table.shape[1])
+    for rows in blocks(table, nodes):
+        values = dense(rows).astype(np.float64)
+        total += values.sum(axis=0)
+        squares += np.square(values).sum(axis=0)
+    deviation = np.sqrt(np.maximum(squares / len(nodes) - np.square(total / len(nodes)), 0))
+    known = deviation > 1e-6 * np.sqrt(squares / len(nodes))
+    inverse = np.divide(1, deviation, out=np.zeros_like(deviation), where=known)
+    return torch.from_numpy(np.diag(inverse).astype(np.float32))
+
+
+def project(features: Features, projection: Tensor) -> Tensor:
+    """The own part ``[n, K]`` of scaled features ``[n, F]``, on the CPU."""
+    return torch.from_numpy(np.asarray(features @ projection.numpy(), np.float32))
+
+
+def balance(raw: NDArray[np.float32], parts: Mapping[str, Sequence[str]], length: Mapping[str, float]) -> list[Tensor]:
+    """The centre ``[D]`` and the factor ``[D]`` by which each part of rows ``[n, D]`` gets its mean length."""
+    centre, factor = raw.mean(axis=0, dtype=np.float64), np.ones(raw.shape[1])
+    for name, columns in slices(parts).items():
+        spread = float(np.sqrt(np.square(raw[:, columns] - centre[columns]).sum(axis=1)).mean())
+        factor[columns] = length[name] / spread if spread > 0 else 1.0
+    return [torch.from_numpy(one.astype(np.float32)) for one in (centre, factor)]
+
+
+def directions(table: Table, nodes: NDArray[np.int64], count: int, seed: int = 0) -> NDArray[np.float32]:
+    """The leading right singular directions ``[F, K]`` of the features of some nodes.
+
+    Nodes are read some at a time. Many features are searched by a seeded subspace iteration.
+    """
+    f = table.shape[1]
+    if f <= max(EXACT, count + SPARE):
+        found = leading(_gram(table, nodes), count)
+    else:
+        basis = _orthonormal(np.random.default_rng(seed).standard_normal((f, count + SPARE)))
+        for _ in range(PASSES):
+            basis = _orthonormal(_gram(table, nodes, basis))
+        found = basis @ leading(basis.T @ _gram(table, nodes, basis), count)
+    # Of a direction and its opposite, the one whose largest entry is positive.
+    signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(count)])
+    return np.ascontiguousarray(found * signs, np.float32)
+
+
+def _orthonormal(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Orthonormal columns ``[F, k]`` of the same span; torch takes a quarter of the time of NumPy."""
+    return np.asarray(torch.linalg.qr(torch.from_numpy(columns))[0].numpy())
+
+
+def blocks(table: Table, nodes: NDArray[np.int64]) -> Iterator[Features]:
+    """The features of some nodes; dense ones some at a time."""
+    step = len(nodes) if table.sparse else max(1, BLOCK_BYTES // (4 * table.shape[1]))
+    return (table[nodes[first : first + step]] for first in range(0, len(nodes), step))
+
+
+def _gram(table: Table, nodes: NDArray[np.int64], by: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """X^T X ``[F, F]``, where X has the rows of some nodes, or its product with a matrix ``[F, k]``."""
+    out = np.zeros((table.shape[1],) * 2 if by is None else by.shape)
+    for rows in blocks(table, nodes):
+        product = rows.T @ (rows if by is None else rows @ by.astype(np.float32))
+        out += product.toarray() if sparse.issparse(product) else product
+    return out

@@ -1,0 +1,261 @@
+"""What vectors are made of: the encoder, the node's own features, the same pooled, and positions."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from sample_graphs import random_graph
+from scipy import sparse
+
+from infomax import DGI, Embeddings, Graph, InputError
+from infomax.arrays.table import Table
+from infomax.embeddings import StoredEmbeddings
+from infomax.training import checkpoints
+from infomax.training import embed as engine
+from infomax.training import recipe as module
+from infomax.training.recipe import HALF, LARGE, LONG, directions, lengths, parts_for
+
+LENGTHS = {"encoder": 1.0, "own": HALF, "pooled": HALF, "positions": HALF}
+
+
+def balanced(part, length):
+    part = part - part.mean(0)
+    return length * part / np.linalg.norm(part, axis=1).mean()
+
+
+def dense(rows):
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
+@pytest.fixture
+def graph():
+    return random_graph(40)
+
+
+@pytest.mark.parametrize("block", [64, 3])
+@pytest.mark.parametrize("features", [12, 150])
+def test_vectors_are_what_the_definition_says(features, block, monkeypatch):
+    monkeypatch.setattr(engine, "BLOCK", {"cpu": block})
+    graph = random_graph(40, f=features, dense=True)
+    model = DGI(7, epochs=2, device="cpu").fit(graph)
+    found = model.transform(graph)
+    hat = graph.adjacency.toarray().astype(np.float64) + np.eye(40)
+    twice = np.linalg.matrix_power(hat / np.sqrt(np.outer(hat.sum(1), hat.sum(1))), 2)
+    h = model.transform(graph, vectors="paper").vectors
+    smoothed = h + twice @ h
+    smoothed /= np.linalg.norm(smoothed, axis=1, keepdims=True)
+    rows = model.scaler_.transform(graph.features)
+    own = rows / rows.std(0) if features == 12 else rows @ np.linalg.svd(rows)[2][:128].T
+    expected = {"encoder": smoothed, "own": own, "pooled": twice @ own}
+    length = LENGTHS | {"own": lengths(graph, model.health_["resemblance"])["own"]}
+    for name, part in expected.items():
+        mine, theirs = found.vectors[:, found.columns[name]], balanced(part, length[name])
+        np.testing.assert_allclose(mine @ mine.T, theirs @ theirs.T, atol=2e-4, err_msg=name)  # whatever the signs
+    if features == 12:
+        assert list(found.parts["own"]) == list(graph.feature_names)
+    else:
+        assert found.parts["own"][0] == "own 1 of 128"
+
+
+def test_positions_are_eigenvectors_of_the_normalised_graph_times_eigenvalues(graph):
+    a = graph.adjacency.toarray().astype(np.float64)
+    scale = 1 / np.sqrt(np.maximum(a.sum(1), 1e-9)) * (a.sum(1) > 0)
+    values, vectors = np.linalg.eigh(scale[:, None] * a * scale)
+    model = DGI(4, epochs=0, vectors="positions").fit(graph)
+    places = model._places
+    kept = values[::-1][: places.width]
+    np.testing.assert_allclose(places.values, kept, atol=2e-3)
+    first = np.abs((vectors[:, ::-1] * values[::-1])[:, :5])
+    np.testing.assert_allclose(np.abs(places.of_type("")[:, :5]), first, atol=2e-2)
+
+
+def test_parts_have_the_stated_widths_and_lengths_and_are_centred(graph):
+    found = DGI(8, epochs=2).fit_transform(graph)
+    assert list(found.parts) == ["encoder", "own", "pooled", "positions"]
+    assert sum(map(len, found.parts.values())) == found.shape[1]
+    for name, columns in found.columns.items():
+        part = found.vectors[:, columns]
+        np.testing.assert_allclose(part.mean(axis=0), 0, atol=1e-6)
+        if name != "own":
+            assert np.linalg.norm(part, axis=1).mean() == pytest.approx(LENGTHS[name], rel=1e-5)
+
+
+def test_the_papers_vectors_are_the_encoders_to_the_bit(graph):
+    plain, all_parts = (DGI(8, epochs=3, vectors=vectors).fit(graph) for vectors in ("paper", "recipe"))
+    expected = plain.transform(graph).vectors
+    assert expected.shape == (40, 8)
+    np.testing.assert_array_equal(all_parts.transform(graph, vectors="paper").vectors, expected)
+    with torch.no_grad():
+        from infomax.views import WholeView
+
+        view = WholeView.of(graph.scaled(plain.scaler_), plain.model_.encoder.rule, torch.device("cpu"))
+        np.testing.assert_allclose(plain.model_.encoder(view)[0].numpy(), expected, atol=1e-5)
+
+
+def test_some_parts_are_those_of_all(graph):
+    model = DGI(8, epochs=2).fit(graph)
+    whole, some = model.transform(graph), model.transform(graph, vectors="positions, own")
+    assert list(some.parts) == ["own", "positions"]
+    for name, columns in some.columns.items():
+        np.testing.assert_allclose(some.vectors[:, columns], whole.vectors[:, whole.columns[name]], atol=1e-6)
+    with pytest.raises(InputError, match="parts that this model has: encoder,own"):
+        DGI(8, epochs=0, vectors="own,encoder").fit(graph).transform(graph, vectors="positions")
+    for wrong in ("smooth", "", 5, "paper,own"):
+        with pytest.raises(InputError, match="vectors: expected recipe, paper"):
+            DGI(8, epochs=0, vectors=wrong).fit(graph)
+
+
+def test_relabelled_nodes_have_the_same_vectors(graph):
+    order = np.random.default_rng(0).permutation(40)
+    again = Graph.from_scipy(graph.adjacency[order][:, order], graph.features[order], ids=graph.ids[order])
+    for vectors in ("own", "pooled", "positions"):
+        one, other = (DGI(8, epochs=0, vectors=vectors).fit_transform(which).vectors for which in (graph, again))
+        np.testing.assert_allclose(np.abs(other), np.abs(one[order]), atol=2e-3)
+
+
+def test_a_node_that_copies_another_has_its_own_part_and_nearly_its_position(graph):
+    model = DGI(8, epochs=2).fit(graph)
+    found = model.transform(graph)
+    known = int(np.argmax(graph.degrees()))
+    neighbours = graph.ids[graph.adjacency[[known]].indices].tolist()
+    vector = model.vector(dense(graph.features[[known]])[0], neighbours)
+    own, at = found.columns["own"], found.columns["positions"]
+    np.testing.assert_allclose(vector[own], found.vectors[known, own], atol=1e-5)
+    near = found.vectors[:, at] @ vector[at]
+    assert near.argmax() == known
+
+
+def test_unseen_nodes_decide_nothing():
+    rng = np.random.default_rng(1)
+    ends, seen = rng.integers(0, 60, (2, 200)), np.arange(60) < 40
+    features = rng.random((60, 9))
+    other = features.copy()
+    other[~seen] *= rng.random(9) * 5
+    graph, changed = (Graph.from_arrays(ends, x, splits={"seen": seen}) for x in (features, other))
+    one, two = (DGI(8, epochs=2).fit(one) for one in (graph, changed))
+    np.testing.assert_allclose(one.transform(graph).vectors, two.transform(graph).vectors, atol=1e-6)
+
+
+def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 7})
+    monkeypatch.setattr("infomax.training.places.ENTRIES", 20)
+    graph = random_graph(50, dense=True)
+    graph.save(tmp_path / "g.graph")
+    folder = Graph.open(tmp_path / "g.graph")
+    options = {"preset": "batches", "epochs": 2, "device": "cpu"}
+    model = DGI(8, **options).fit(folder, run=tmp_path / "run")
+    expected = DGI(8, **options).fit(graph).transform(graph).vectors
+    np.testing.assert_allclose(model.transform(folder).vectors, expected, atol=2e-3)
+    some = np.array([2, 9, 40])
+    np.testing.assert_allclose(model.transform(folder, rows=some).vectors, expected[some], atol=2e-3)
+    for out in ("v.npy", "parts"):
+        DGI.load(tmp_path / "run", device="cpu").write_vectors(folder, tmp_path / out)
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=2e-3)
+    np.testing.assert_allclose(StoredEmbeddings.open(tmp_path / "parts").vectors[:], expected, atol=2e-3)
+    assert Embeddings.read(tmp_path / "parts").parts == {k: list(v) for k, v in model.transform(folder).parts.items()}
+    with pytest.raises(InputError):  # those of other vectors
+        model.write_vectors(folder, tmp_path / "parts", vectors="own")
+
+
+def test_a_run_holds_it_and_gives_the_same_bytes(graph, tmp_path):
+    model = DGI(8, epochs=2).fit(graph, run=tmp_path / "run")
+    loaded, expected = DGI.load(tmp_path / "run"), model.transform(graph)
+    np.testing.assert_array_equal(loaded.transform(graph).vectors, expected.vectors)
+    np.testing.assert_array_equal(np.load(tmp_path / "run/vectors.npy"), expected.vectors)
+    loaded.save(tmp_path / "again")
+    for name in ("model.safetensors", "vectors.npy", "positions.npy", "health.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "run" / name).read_bytes()
+    expected.save(tmp_path / "v.parquet")
+    read = Embeddings.read(tmp_path / "v.parquet")
+    assert {name: tuple(one) for name, one in read.parts.items()} == dict(expected.parts)
+    assert json.loads((tmp_path / "run/health.json").read_text())["parts"]["own"] == len(expected.parts["own"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"recipe.projection:": None},
+        {"recipe.projection:": torch.zeros(12, 3)},
+        {"recipe.projection:": torch.zeros(3, 12)},
+        {"recipe.centre": torch.zeros(5)},
+        {"recipe.factor": None},
+        {"recipe.values": None},
+    ],
+)
+def test_a_crafted_one_is_refused(graph, tmp_path, change):
+    DGI(8, epochs=1).fit(graph, run=tmp_path)
+    tensors, values = checkpoints.load(tmp_path / "model.safetensors")
+    changed = {name: tensor for name, tensor in (tensors | change).items() if tensor is not None}
+    checkpoints.save(tmp_path / "model.safetensors", changed, values)
+    with pytest.raises(InputError):
+        DGI.load(tmp_path)
+
+
+def test_other_positions_are_refused(graph, tmp_path):
+    DGI(8, epochs=1).fit(graph, run=tmp_path)
+    (tmp_path / "positions.npy").unlink()
+    with pytest.raises(InputError, match="positions"):
+        DGI.load(tmp_path)
+
+
+def test_the_own_part_is_longer_where_neighbours_are_not_alike():
+    rng = np.random.default_rng(0)
+    kind, ends = np.arange(300) % 3, rng.integers(300, size=(2, 12_000))
+    features = (rng.random((300, 12)) < 0.1 + 0.6 * np.repeat(np.eye(3), 4, axis=1)[kind]).astype(np.float32)
+    same = kind[ends[0]] == kind[ends[1]]
+    for like, length in ((True, HALF), (False, LONG)):
+        found = DGI(8, epochs=1).fit_transform(Graph.from_arrays(ends[:, same == like], features))
+        own = found.vectors[:, found.columns["own"]]
+        assert np.linalg.norm(own, axis=1).mean() == pytest.approx(length, rel=1e-3)
+
+
+def test_what_a_graph_cannot_have_is_left_out_and_told(graph, monkeypatch):
+    several = graph.replace(groups=np.zeros(40, np.int64))
+    assert parts_for(several, "recipe") == (("encoder", "own", "pooled"), [])
+    assert "several graphs" in parts_for(several, "own,positions")[1][0]
+    with pytest.raises(InputError, match="a part that this graph can have"):
+        parts_for(several, "positions")
+    assert LARGE > 1_000_000
+    monkeypatch.setattr(module, "LARGE", 39)
+    wanted, told = parts_for(graph, "recipe")
+    assert wanted == ("encoder", "own")
+    assert "of 40 nodes, that is left out" in told[0]
+
+
+def test_features_that_say_nothing_give_finite_vectors():
+    graph = Graph.from_arrays(np.array([[0, 1, 2], [1, 2, 3]]), np.ones((5, 3)))
+    with pytest.warns(UserWarning, match="constant"):
+        vectors = DGI(4, epochs=1).fit_transform(graph).vectors
+    assert np.isfinite(vectors).all()
+
+
+def test_many_features_are_searched_and_found(monkeypatch):
+    rng = np.random.default_rng(0)
+    features = (rng.normal(size=(200, 8)) * [9, 8, 7, 6, 5, 4, 3, 2]) @ rng.normal(size=(8, 120))
+    table, nodes = Table(features.astype(np.float32)), np.arange(200)
+    exact = directions(table, nodes, 6, seed=0)
+    monkeypatch.setattr(module, "EXACT", 0)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 4 * 120 * 30)
+    found = directions(table, nodes, 6, seed=0)
+    np.testing.assert_allclose(found, exact, atol=1e-3)
+    np.testing.assert_array_equal(found, directions(table, nodes, 6, seed=0))
+    sparse_table = Table(sparse.csr_array(features.astype(np.float32)))
+    np.testing.assert_allclose(directions(sparse_table, nodes, 6, seed=0), exact, atol=1e-3)
+
+
+def test_wide_sparse_features_are_not_read_a_few_nodes_at_a_time(monkeypatch):
+    monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 16)
+    features = np.ones((500, 1000), np.float32)
+    for given, count in ((features, 32), (sparse.csr_array(features), 1)):
+        assert len(list(module.blocks(Table(given), np.arange(500)))) == count
+
+
+def test_a_hundred_thousand_features_need_no_square_of_them():
+    rng = np.random.default_rng(0)
+    places = np.arange(2000) % 50, rng.integers(100_000, size=2000)
+    table = Table(sparse.csr_array((np.ones(2000, np.float32), places), shape=(50, 100_000)))
+    found = directions(table, np.arange(50), 3, seed=0)
+    np.testing.assert_allclose(found.T @ found, np.eye(3), atol=1e-5)
