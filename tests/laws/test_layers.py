@@ -118,7 +118,7 @@ def test_of_a_graph_folder(tmp_path, graph):
     """By the table of the layer before, and by hops from some nodes."""
     graph.save(tmp_path / "ring.graph")
     stored = Graph.open(tmp_path / "ring.graph")
-    fitted = DGI(D, preset="batches", encoder=Again, epochs=1, scale="none", device="cpu").fit(stored)
+    fitted = DGI(D, preset="batches", encoder=Again, epochs=1, scale="none", device="cpu", vectors="paper").fit(stored)
     expected = by_hand(fitted.model_.encoder, graph).detach().numpy()
     np.testing.assert_allclose(fitted.transform(stored).vectors, expected, rtol=1e-4, atol=1e-6)
     rows = np.array([0, 3, 17])

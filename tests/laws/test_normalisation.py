@@ -150,7 +150,7 @@ def test_graph_folders(tmp_path, kind):
     graph = random_graph(40, 9, dense=True, directed=kind == "directed", weighted=kind == "weighted")
     graph.save(tmp_path / "g.graph")
     stored = Graph.open(tmp_path / "g.graph")
-    fitted = DGI(5, preset="batches", encoder=Apart, epochs=1, scale="none", device="cpu").fit(stored)
+    fitted = DGI(5, preset="batches", encoder=Apart, epochs=1, scale="none", device="cpu", vectors="paper").fit(stored)
     expected = fitted.model_.encoder.by_hand(graph).detach().numpy()
     np.testing.assert_allclose(fitted.transform(stored).vectors, expected, rtol=1e-4, atol=1e-6)
     rows = np.array([0, 3, 17, 39])

@@ -37,7 +37,7 @@ class Stop:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"epochs": 30, "own": 5},
+        {"epochs": 30, "vectors": "encoder,own"},
         {"patience": 3},
         {"preset": "batches", "epochs": 30, "views": partial(Batches, batch=15, cap=3)},
     ],
@@ -280,7 +280,7 @@ def test_another_format_is_refused(tmp_path, graph):
     DGI(dim=4, epochs=1).fit(graph, run=tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"format": 99}))
-    with pytest.raises(InputError, match="expected format 3, found format 99"):
+    with pytest.raises(InputError, match="expected format 4, found format 99"):
         DGI.load(tmp_path)
 
 

@@ -47,6 +47,7 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [
         ("effective rank", f"{report['effective_rank']:.1f} of {report['dimensions']:d}"),
         ("dead dimensions", f"{report['dead_dimensions']:d}"),
+        *([("parts of a vector", _widths(report["parts"]))] if "parts" in report else []),
         *([("features of neighbours", in_words(report["resemblance"]))] if "resemblance" in report else []),
         ("training time", f"{report['seconds']:.1f} s"),
         ("peak memory of the process", size(report["peak_memory_bytes"])),
@@ -63,6 +64,10 @@ def _metric(name: str, value: float) -> tuple[str, str]:
     return "spread of the summary" if name == "summary_spread" else name.replace("_", " "), f"{value:.4f}"
 
 
+def _widths(parts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {width:d}" for name, width in parts.items())
+
+
 def read_report(path: Path) -> dict[str, Any]:
     """Read the report on a training; refused if it cannot be shown."""
     report = read_json(path)
@@ -73,7 +78,7 @@ def read_report(path: Path) -> dict[str, Any]:
             float(report.get("guessing_loss", 0))
             for curve in (report["curve"]["loss"], *report["curve"].values()):
                 np.array(curve, np.float64).max(axis=0)  # refuses an empty one, too
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         found = f"one that cannot be shown ({type(error).__name__}: {error})"
         raise InputError(str(path), "the report on a training", found, RESTORE) from error
     return report
