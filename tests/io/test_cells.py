@@ -16,7 +16,7 @@ from test_encoding import fitted, kinds_of
 from test_faults import put, told
 from test_two_doors import put_table
 
-from infomax import Graph, InputError, read_graph
+from infomax import DGI, Graph, InputError, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.io.prepare import prepare
 
@@ -254,3 +254,18 @@ def test_a_column_is_of_numbers_or_dates_if_half_of_it_is(count: int, is_number:
 @pytest.mark.parametrize(("differ", "kind"), [(96, "id"), (95, "category")])
 def test_a_column_is_of_ids_if_more_than_nineteen_of_twenty_differ(differ: int, kind: str) -> None:
     assert kinds_of(x=[f"c{min(row, differ - 1)}" for row in range(100)])["x"] == kind
+
+
+@pytest.mark.parametrize(("first", "cell"), [(1_700_000_000, 1_700_000_010), (1950, None)])
+def test_a_new_node_at_once_is_encoded_though_features_are_called_as_columns_are(first: int, cell: int | None) -> None:
+    nodes = {"id": list(range(40)), "name": [f"Person {at}" for at in range(40)], "year": [*range(first, first + 40)]}
+    known = Graph.from_frames(
+        pd.DataFrame({"source": range(40), "target": [*range(1, 40), 0]}),
+        pd.DataFrame(nodes),
+        columns={"year": "number"},
+    )
+    assert known.feature_names == ("year",)
+    model = DGI(4, epochs=1).fit(known)
+    row = {"id": [90], "name": ["New"], "year": [cell]}
+    grown = Graph.from_frames(pd.DataFrame({"source": [90], "target": [3]}), pd.DataFrame(row), attach_to=known)
+    np.testing.assert_allclose(model.vector({"year": cell}, [3]), model.transform(grown).vectors[-1], atol=1e-6)

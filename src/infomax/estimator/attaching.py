@@ -143,8 +143,8 @@ class KnownGraph:
             columns = [column.name for column in self.graph.encoding.used] if self.graph.encoding else [*self.names]
             raise InputError("features", f"for each new node {listed(columns)}", "none")
         if isinstance(features, Sequence) and all(isinstance(one, Mapping) for one in features):
-            if self.graph.encoding is not None and any(one.keys() != self.names.keys() for one in features):
-                features = _encoded(self.graph.encoding, features)
+            if (encoding := self.graph.encoding) is not None and not self._are_numbers(features, encoding):
+                features = _encoded(encoding, features)
             else:
                 features = [self._in_order(one) for one in features]
         values = checks.check_features(features, count)
@@ -153,6 +153,11 @@ class KnownGraph:
         if (largest := abs(values).max()) > LARGEST:
             raise InputError("features", f"numbers up to {LARGEST:g}, whose squares float32 can hold", f"{largest:.3g}")
         return values
+
+    def _are_numbers(self, rows: Sequence[Mapping[str, Any]], encoding: Encoding) -> bool:
+        """Whether rows hold features rather than cells: they have all names of features, which no columns have."""
+        columns = {column.name for column in encoding.used}
+        return columns != self.names.keys() and all(one.keys() == self.names.keys() for one in rows)
 
     def _in_order(self, features: Mapping[str, Any]) -> list[Any]:
         """Numbers by the names of the features, in their order; others, as the id in a row of a table, are left out."""
