@@ -60,6 +60,16 @@ def test_tables_are_readable_at_80_columns(run, other, monkeypatch, quick_probe)
     assert len(clusters) <= 3 * 4 + 4  # of each: set apart by, mostly by each label; and the agreement
 
 
+def test_many_runs_are_shown_a_few_at_a_time(run, other, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = infomax("compare", run, other, run, other, run, other, run).out.splitlines()
+    heads = [line for line in shown if line.startswith("┃")]
+    assert len(heads) == sum(line.startswith("┏") for line in shown)  # no name of a run is broken
+    assert max(map(len, heads)) <= 80
+    names = [line.split("│")[1].strip() for line in shown if line.startswith("│")]
+    assert names.count("discriminator_accuracy") == 3
+
+
 def test_a_folder_of_runs_has_no_types(run, other, tmp_path):
     for name, one in (("first", run), ("second", other)):
         (tmp_path / name).symlink_to(one)

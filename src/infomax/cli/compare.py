@@ -14,6 +14,9 @@ from infomax.cli.app import app
 from infomax.cli.options import Json
 from infomax.errors import InputError
 
+NAME, RUN = 24, 18
+"""Columns of a terminal that the name of a setting takes, and the values of a run."""
+
 
 @app.command()
 def compare(
@@ -32,10 +35,19 @@ def compare(
         heads = ("", *_short(by_type[kind]))
         for section, rows in found.items():
             for title, values in _titled(section, rows).items():
-                show.table(f"{kind}: {title}" if kind else title, heads, values)
+                _side_by_side(f"{kind}: {title}" if kind else title, heads, values)
     if not any(found["scores"] for found in of_types.values()):
         show.log.print("No scores: infomax evaluate RUN adds them.")
     show.write_result(json, {"runs": list(map(str, runs)), **of_types.get("", {"types": of_types})}, began)
+
+
+def _side_by_side(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print a table of runs, or several below each other where the terminal is too narrow for all of them."""
+    together = max(1, (show.out.console.width - NAME) // RUN)
+    for first in range(1, len(heads), together):
+        shown = slice(first, first + together)
+        cells = [(row[0], *row[shown]) for row in rows if any(row[shown])]
+        show.table(title, ("", *heads[shown]), cells)
 
 
 def _by_type(folders: list[Path]) -> dict[str, list[Path]]:
