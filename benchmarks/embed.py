@@ -127,7 +127,7 @@ def main(arguments: list[str] | None = None) -> None:
     settings = options.parse_args(arguments)
     torch.set_num_threads(settings.threads)
     graph = load(settings.dataset, **({} if settings.scale is None else {"scale": settings.scale}))
-    model = DGI(preset="patches", dim=settings.dim, epochs=0, device=settings.device).fit(graph)
+    model = DGI(preset="patches", dim=settings.dim, epochs=0, device=settings.device, vectors="paper").fit(graph)
     makers = {"ours": Ours} | {name: PEERS[name] for name in settings.peers}
     rows, left_out = race({name: make(model, graph) for name, make in makers.items()}, settings.repeats)
     title = f"Embedding {graph.num_nodes:,} nodes of {settings.dataset}, {graph.num_edges:,} edges, exactly"

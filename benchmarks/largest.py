@@ -93,8 +93,9 @@ def train(stages: Stages, graph: Graph, settings: argparse.Namespace) -> tuple[D
     stages.run("first steps", first * size, lambda: OurPatches(problem, first).train(first))  # compiles the kernels
     ours = OurPatches(problem, settings.steps)
     loss = stages.run("train", settings.steps * size, lambda: ours.train(settings.steps))
-    model = DGI(preset=problem.preset, device=settings.device)
-    model.preset_, model.model_, model.scaler_ = problem.preset, ours.training.model, problem.scaler
+    preset = dataclasses.replace(problem.preset, vectors="paper")
+    model = DGI(preset=preset, device=settings.device)
+    model.preset_, model.model_, model.scaler_ = preset, ours.training.model, problem.scaler
     model.graph_, model.feature_names_ = graph, graph.feature_names
     return model, loss
 

@@ -18,7 +18,7 @@ from infomax import DGI, Graph, InputError
 from infomax.training import resuming, runs
 from infomax.training.card import CARD
 
-FINISHED = {runs.CONFIG, runs.GRAPH, runs.MODEL, runs.VECTORS, runs.HEALTH, runs.METRICS, CARD}
+FINISHED = {runs.CONFIG, runs.GRAPH, runs.MODEL, runs.VECTORS, runs.POSITIONS, runs.HEALTH, runs.METRICS, CARD}
 KILLED = 77
 _OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "os.link"}
 
@@ -114,13 +114,14 @@ def _readable(cut: Path, whole: Path, what: str) -> Iterator[str]:
 
 
 def _ends(cut: Path, whole: Path, epochs: int, what: str) -> Iterator[str]:
-    """A training that is resumed ends in the same bytes, and leaves nothing else in its folder."""
+    """A training that is resumed ends in the same bytes, and leaves nothing else under a final name."""
     if not (cut / runs.MODEL).exists() and (code := run(train, cut, epochs)):
         yield f"{what}: resuming ended with exit code {code}"
         return
     if (cut / runs.MODEL).read_bytes() != (whole / runs.MODEL).read_bytes():
         yield f"{what}: resumed to other bytes"
-    left = {path.name for path in cut.iterdir()} - FINISHED
+    # A file that a killed process had begun stays under its temporary name until a later run finds it a day old.
+    left = {path.name for path in cut.iterdir() if "-tmp-" not in path.name} - FINISHED
     if left - {runs.CHECKPOINT, runs.LOCK}:  # of one killed just after it had written the model, these two may stay
         yield f"{what}: left {sorted(left)}"
     with suppress(OSError):

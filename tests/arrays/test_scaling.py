@@ -85,8 +85,8 @@ def test_an_unknown_kind_is_refused():
 )
 def test_features_that_make_every_vector_zero_are_told(features, scale, message):
     graph = Graph.from_arrays([[0, 1], [1, 2]], features)
-    with pytest.warns(InputWarning, match=f"{message}.* all vectors will be zero"):
-        model = DGI(dim=4, epochs=2, scale=scale).fit(graph)
+    with pytest.warns(InputWarning, match=f"{message}.* makes of them will be zero"):
+        model = DGI(dim=4, epochs=2, scale=scale, vectors="paper").fit(graph)
     assert not model.transform(graph).vectors.any()
 
 

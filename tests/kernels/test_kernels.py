@@ -74,7 +74,7 @@ def test_a_small_graph_counts_as_large_in_one_of_many_models(monkeypatch):
     graph, numbers = random_graph(30), []
     for name in ("of_training", "of_embedding"):
         monkeypatch.setattr(Backend, name, lambda device, work, *step: numbers.append(work) or Backend(device))
-    model = DGI(dim=4, epochs=2, device="cpu")
+    model = DGI(dim=4, epochs=2, device="cpu", vectors="paper")
     for model.one_of_many in (False, True):
         model.fit(graph).transform(graph)
     assert numbers == [30 * 4 * 2, 30 * 4, math.inf, math.inf]

@@ -72,7 +72,7 @@ def test_a_checkpoint_that_names_no_preset_is_resumed_only_if_the_preset_is_name
 def test_a_regime_estimates_its_own_memory(graph, monkeypatch):
     asked = []
     monkeypatch.setattr(room, "require", lambda needed, device, *further: asked.append(needed))
-    DGI(dim=8, views=partial(Greedy, appetite=3), epochs=0).fit(graph)
+    DGI(dim=8, views=partial(Greedy, appetite=3), epochs=0, vectors="paper").fit(graph)
     assert asked == [3 * graph.num_nodes * 8 * 8]
 
 

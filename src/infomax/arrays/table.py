@@ -268,12 +268,12 @@ class _MadeRows:
 
 
 def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
-    """Warn where scaled features ``[N, F]`` are all zero: so will be all vectors."""
+    """Warn where scaled features ``[N, F]`` are all zero: so is what an encoder makes of them."""
     blocks = row_blocks(scaled) if scaled.mapped or not scaled.sparse else [scaled.values]
     if any((block.data if scaled.sparse else block).any() for block in blocks):
         return
     reason, remedy = "all features are zero", ""
     if scaler.kind == "columns":
         reason, remedy = "every column of the features is constant, so scaling makes it zero", ', or use scale="none"'
-    message = f"{reason}: all vectors will be zero. Leave the features out, to use positions instead{remedy}."
-    warn(message)
+    told = f"{reason}: what the encoder makes of them will be zero."
+    warn(f"{told} Leave the features out, to use positions instead{remedy}.")

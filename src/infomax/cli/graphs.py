@@ -33,7 +33,9 @@ def info(
     nodes: NodesArgument = None,
     labels: Labels = None,
     directed: Directed = None,
-    dim: Annotated[int, typer.Option(metavar="N", help="Width of the vectors, for the memory estimate.", min=1)] = 512,
+    dim: Annotated[
+        int, typer.Option(metavar="N", help="Width of the encoder, for the memory estimate.", min=1, max=1 << 24)
+    ] = 512,
     check: Annotated[bool, typer.Option("--check", help="Read a graph folder and compare its hashes first.")] = False,
     kinds: Annotated[
         list[str] | None,
