@@ -208,6 +208,18 @@ class Embeddings(Searched):
         names = None if self.node_names is None else self.node_names[mask]
         return Embeddings(self.vectors[mask], self.ids[mask], names, self.model, self.parts)
 
+    def shares(self, row: int, others: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
+        """By part, how much of the cosine of a node and each of some others ``[k]`` it makes; they add up to it.
+
+        Args:
+            row: the row of the node.
+            others: the rows of the others.
+        """
+        unit = self.vectors[[row, *others]]
+        unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        agreeing = unit[1:] * unit[0]
+        return {name: agreeing[:, columns].sum(axis=1) for name, columns in self.columns.items()}
+
     @property
     def columns(self) -> dict[str, slice]:
         """By part, its columns: ``embeddings.vectors[:, embeddings.columns["own"]]``."""

@@ -62,6 +62,19 @@ def test_neighbours_are_found_and_shown_by_name(run: Path) -> None:
     assert 'Did you mean "Newark Liberty Intl"?' in refused("neighbours", run, "Newrak Liberty Intl")
 
 
+def test_why_a_node_is_near_is_told_by_parts(run: Path, tmp_path: Path) -> None:
+    vectors = DGI.load(run).transform(DGI.load(run).graph_)
+    rows, cosines = vectors.nearest(np.array([3]), 5)
+    shares = vectors.shares(3, rows[0])
+    assert list(shares) == list(vectors.parts)
+    np.testing.assert_allclose(sum(shares.values()), cosines[0], atol=1e-6)
+    shown = done("neighbours", run, 3, "-k", 5, "--why").out
+    assert all(f" {name} " in shown for name in vectors.parts)
+    assert f"{shares['own'][0]:.3f}" in shown
+    done("embed", run, "--vectors", "paper", "--out", tmp_path / "v.npz")
+    assert "--why: expected vectors of several parts" in refused("neighbours", tmp_path / "v.npz", 3, "--why")
+
+
 def test_nodes_without_names_say_how_they_get_some(run: Path, tmp_path: Path) -> None:
     done("train", run.parent / "air", "--ignore", "called", "--out", tmp_path / "run", *TRAIN)
     said = refused("neighbours", tmp_path / "run", "Newark Liberty Intl")

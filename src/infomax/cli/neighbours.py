@@ -65,6 +65,9 @@ def neighbours(
             show_default=False,
         ),
     ] = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Show how much of each cosine comes from each part of the vectors.")
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Show the nodes nearest to a node, by cosine similarity."""
@@ -90,7 +93,7 @@ def neighbours(
         blocks = iter([(rows, *searched.nearest(rows, k))])
     if out is None:
         for part in blocks:
-            _show(searched, *part)
+            _show(searched, *part, parts=_parts_of(searched) if why else None)
     else:
         from infomax.io.result_files import write_result
 
@@ -173,17 +176,38 @@ def _nodes_in(file: Path) -> list[str]:
     return found
 
 
-def _show(searched: Searched, rows: NDArray[np.int64], found: NDArray[np.int64], cosines: NDArray[Any]) -> None:
-    """A table per node."""
+def _parts_of(searched: Searched) -> Embeddings:
+    """The vectors, if they are in memory and have parts."""
+    from infomax.embeddings import Embeddings
+
+    if not isinstance(searched, Embeddings) or not searched.parts:
+        found = "the encoder's alone" if isinstance(searched, Embeddings) else "an index, or vectors on disk"
+        raise InputError("--why", "vectors of several parts, in memory", found, "Leave it out, or take --exact.")
+    return searched
+
+
+def _show(
+    searched: Searched,
+    rows: NDArray[np.int64],
+    found: NDArray[np.int64],
+    cosines: NDArray[Any],
+    parts: Embeddings | None = None,
+) -> None:
+    """A table per node; with ``parts``, also the share of each of them in the cosines."""
     names = searched.node_names
-    heads = ("node", *(() if names is None else ("name",)), "cosine", "closer than ... of random pairs")
+    heads = ["node", *(() if names is None else ("name",)), "cosine"]
+    heads += ["closer than ... of random pairs"] if parts is None else [*parts.parts]
     shares = searched.standing(cosines.ravel().tolist()).reshape(cosines.shape)
     for row, near, similar, closer in zip(rows, found, cosines, shares, strict=True):
         node = searched.ids[[row]][0]
         title = node if names is None or not names[[row]][0] else f"{node} ({names[[row]][0]})"
         called = [] if names is None else [names[near]]
-        cells = zip(searched.ids[near].tolist(), *called, similar, closer, strict=True)
-        shown = [(*known, f"{cosine:.3f}", _percent(share)) for *known, cosine, share in cells]
+        known = [*zip(searched.ids[near].tolist(), *called, (f"{cosine:.3f}" for cosine in similar), strict=True)]
+        if parts is None:
+            shown = [(*cells, _percent(share)) for cells, share in zip(known, closer, strict=True)]
+        else:
+            each = zip(*parts.shares(int(row), near).values(), strict=True)
+            shown = [(*cells, *(f"{one:.3f}" for one in some)) for cells, some in zip(known, each, strict=True)]
         show.table(f"Nearest to {title}", heads, shown)
 
 
