@@ -66,7 +66,7 @@ TOYS = {
     "benchmarks.serve": Toy("--nodes 1000 --dim 8 --requests 20 --malformed 20", device=False, library="fastapi"),
     "recipes.ppi_baselines": Toy("FOLDER --seeds 1 --tiny --rows FastGCN", "ppi"),
     "recipes.positions": Toy("cora --runs 1 --dim 8", "planetoid"),
-    "recipes.defaults": Toy("cora --runs 1 --dim 8", "planetoid"),
+    "recipes.defaults": Toy("cora --encoders 1 --dim 8", "planetoid"),
     "recipes.bgrl": Toy("--dataset cora --dim 8 --epochs 3", "planetoid", device=False),
     "recipes.align": Toy("cora --runs 1 --dim 8", "planetoid", device=False),
     # At any size they take long: whether all that they import is there.
