@@ -159,7 +159,7 @@ def test_a_whole_graph_like_an_earlier_one(tmp_path: Path) -> None:
     read = read_graph(tmp_path, like=graph)
     assert read.feature_names == later.feature_names == graph.feature_names
     np.testing.assert_array_equal(dense(read.table[:]), dense(later.table[:]))
-    assert DGI(dim=4, epochs=2).fit(graph).transform(later).vectors.shape == (2, 4)
+    assert DGI(dim=4, epochs=2, vectors="paper").fit(graph).transform(later).vectors.shape == (2, 4)
     told(["columns: ", "those of another graph"], Graph.from_frames, edges, nodes, like=graph, columns={"age": "date"})
     types = Graph.from_frames({("a", "b"): pd.DataFrame(KNOWS)}, {"a": pd.DataFrame(PEOPLE)})
     again = Graph.from_frames({("a", "b"): edges}, {"a": nodes}, like=types)

@@ -350,7 +350,7 @@ def test_new_nodes_are_encoded_as_the_known_ones(tmp_path: Path, suffix: str) ->
     nodes = pa.table(columns)
     edges = put_table(tmp_path / "edges.csv", {"source": columns["id"], "target": [*columns["id"][1:], "n0"]})
     where = put_table(tmp_path / f"nodes.{suffix}", as_text(columns) if suffix == "csv" else nodes)
-    model = DGI(dim=8, epochs=3, seed=0).fit(read_graph(edges, where))
+    model = DGI(dim=8, epochs=3, seed=0, vectors="paper").fit(read_graph(edges, where))
     model.save(tmp_path / "run")
     loaded = DGI.load(tmp_path / "run")
     assert loaded.graph_.encoding == model.graph_.encoding
