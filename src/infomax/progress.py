@@ -1,4 +1,4 @@
-"""How long work reports its progress: the callback for work in steps, and the bar of a training."""
+"""How long work reports its progress: the callback for work in steps, and the bar that shows it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
-    from rich import progress as rich
     from rich.console import Console
 
 T = TypeVar("T")
@@ -46,27 +45,69 @@ def part(progress: Progress, first: int, length: int, name: str, whole: int) -> 
     return within
 
 
-def progress_bar(console: Console) -> rich.Progress:
-    """A bar with the number of things done, the time and a note, which leaves nothing behind on a terminal."""
-    from rich import progress
+class Bar:
+    """A bar on a terminal or in a notebook, from when its length is known; it leaves nothing behind on a terminal.
 
-    return progress.Progress(
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[note]}", markup=False),
-        console=console,
-        transient=True,
-    )
+    In a log, where it cannot be drawn again, nothing is drawn.
+    """
 
+    def __init__(self, title: str, total: int | None, console: Console) -> None:
+        from rich import progress
 
-def advance(bar: rich.Progress, done: int, note: str, total: int | None) -> None:
-    """Set the bar of a task; `Progress.update` would forget the speed, and so the time left, with each new total."""
-    task = bar.tasks[0]
-    task.total = total
-    bar.update(task.id, completed=done, note=note)
+        self.title = title
+        self.total = total
+        self.console = console
+        self.bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.fields[note]}", markup=False),
+            console=console,
+            transient=True,
+        )
+        self.bar.add_task(title, total=total, note="")
+        self.picture: Any = None  # of a notebook
+        self.drawn = -math.inf
+
+    def __enter__(self) -> Self:
+        self._draw(self.total)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.console.is_jupyter:
+            self.drawn = -math.inf
+            self._draw(self.bar.tasks[0].total)
+        elif self.console.is_terminal:  # a bar that never started would end in an empty line
+            self.bar.stop()
+
+    def at(self, done: int, note: str = "", total: int | None = None) -> None:
+        """Show that ``done`` things are done; a ``total`` that was not known before may be given here."""
+        task = self.bar.tasks[0]
+        # `Progress.update` would forget the speed, and so the time left, with each new total.
+        task.total = self.total if total is None else total
+        self.bar.update(task.id, completed=done, note=note)
+        self._draw(task.total)
+
+    def _draw(self, total: float | None) -> None:
+        if self.console.is_jupyter:
+            self._draw_in_notebook()
+        elif total is not None and self.console.is_terminal:
+            self.bar.start()
+
+    def _draw_in_notebook(self) -> None:
+        """Draw one output that is replaced now and then; rich's own way needs another package, ipywidgets."""
+        from IPython.display import display
+
+        if time.monotonic() - self.drawn < REDRAW_SECONDS:
+            return
+        self.drawn = time.monotonic()
+        table = self.bar.make_tasks_table(self.bar.tasks)
+        if self.picture is None:
+            self.picture = display(table, display_id=True)
+        else:
+            self.picture.update(table)
 
 
 def position(training: Any) -> tuple[int, str, int]:
@@ -88,46 +129,12 @@ def following(progress: bool | Callable[[Any], None]) -> Iterator[Callable[[Any]
     elif progress:
         from rich.console import Console
 
-        bar = progress_bar(Console(stderr=True))
-        bar.add_task("epochs", total=None, note="")
-        # In a log, where a bar cannot be drawn again, nothing is drawn.
-        with _in_notebook(bar) if bar.console.is_jupyter else _on_terminal(bar) as redraw:
+        with Bar("epochs", None, Console(stderr=True)) as bar:
 
             def follow(training: Any) -> None:
                 done, note, total = position(training)
-                advance(bar, done, note, done if training.finished else total)
-                redraw()
+                bar.at(done, note, done if training.finished else total)
 
             yield follow
     else:
         yield lambda training: None
-
-
-@contextmanager
-def _on_terminal(bar: rich.Progress) -> Iterator[Callable[[], None]]:
-    """Draw the bar from its first step on, when its length is known."""
-    try:
-        yield bar.start if bar.console.is_terminal else lambda: None
-    finally:
-        bar.live.stop()
-
-
-@contextmanager
-def _in_notebook(bar: rich.Progress) -> Iterator[Callable[[], None]]:
-    """Draw the bar as one output that is replaced now and then; rich's own way needs another package, ipywidgets."""
-    from IPython.display import display
-
-    shown, drawn = list[Any](), -math.inf
-
-    def redraw() -> None:
-        nonlocal drawn
-        if time.monotonic() - drawn > REDRAW_SECONDS:
-            table, drawn = bar.make_tasks_table(bar.tasks), time.monotonic()
-            if shown:
-                shown[0].update(table)
-            else:
-                shown.append(display(table, display_id=True))
-
-    yield redraw
-    drawn = -math.inf
-    redraw()

@@ -87,13 +87,6 @@ def test_evaluate_names_the_labels_that_it_does_not_score(graph, tmp_path):
     assert "Other labels" not in infomax("evaluate", tmp_path / "run", "--no-raw", "--labels", "team").out
 
 
-@pytest.mark.parametrize("words", [("evaluate", "--variants"), ("evaluate", "--smooth", 5), ("embed", "--own", 64)])
-def test_options_that_are_gone_name_what_took_their_place(run, tmp_path, words):
-    command, *options = words
-    out = ["--out", tmp_path / "v.csv"] if command == "embed" else []
-    refused(infomax(command, run, *options, *out), options[0], "one that is gone", "--vectors")
-
-
 @pytest.mark.usefixtures("quick_probe")
 def test_labels_come_from_whatever_a_graph_can_be_read_from(run, folder, tmp_path, monkeypatch):
     import networkx

@@ -403,7 +403,6 @@ def test_options_for_several_types_need_them(tmp_path):
         (["--encoder", "two-hops"], "encoder: expected that along paths"),
         (["--corruption", "flip"], "corruption: expected shuffle_features, in a graph of several types"),
         (["--preset", "many-graphs"], "views: expected WholeGraph or Batches, in a graph of several types"),
-        (["--smooth", "2"], "one that is gone"),
     ],
 )
 def test_what_does_not_fit_a_type_is_refused_before_any_is_trained(folder, tmp_path, words, message):

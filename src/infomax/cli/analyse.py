@@ -11,8 +11,8 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import aligned, read_source, source_column
-from infomax.cli.options import Device, threaded
-from infomax.cli.runs import RunArgument, in_memory, of_type, sampled_rows
+from infomax.cli.options import Device, Threads
+from infomax.cli.runs import OfType, RunArgument, in_memory, sampled_rows
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ FILES = "report.html, with all figures as .png and .svg and their numbers as .js
 
 
 @app.command()
-@threaded
-@of_type
 def analyse(
     run: RunArgument,
     labels: Annotated[
@@ -43,6 +41,8 @@ def analyse(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
     projection: Annotated[Literal["tsne", "umap"], typer.Option(help="How to place the nodes in the plane.")] = "tsne",
     device: Device = "auto",
+    type: OfType = None,
+    threads: Threads = None,
 ) -> None:
     """Write figures, numbers and a report about what a run learnt.
 

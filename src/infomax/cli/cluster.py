@@ -12,8 +12,8 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, result_file, threaded
-from infomax.cli.runs import RunOfTypes, of_type, written_once
+from infomax.cli.options import Device, Threads, result_file
+from infomax.cli.runs import OfType, RunOfTypes, written_once
 from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ SAMPLE = 1000
 
 
 @app.command()
-@threaded
-@of_type
 def cluster(
     run: RunOfTypes,
     k: Annotated[
@@ -51,6 +49,8 @@ def cluster(
         int, typer.Option(metavar="N", help="Seed of the sample and of k-means.", min=0, max=2**32 - 1)
     ] = 0,
     device: Device = "auto",
+    type: OfType = None,
+    threads: Threads = None,
 ) -> None:
     """Group the nodes by k-means of their vectors.
 

@@ -10,7 +10,7 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import threaded
+from infomax.cli.options import Threads
 
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings
@@ -21,10 +21,10 @@ DIM, EPOCHS, SAMPLE, COMMUNITIES = 256, 120, 4000, 10
 
 
 @app.command()
-@threaded
 def demo(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path("demo"),
     epochs: Annotated[int, typer.Option(metavar="N", help="Epochs to train.")] = EPOCHS,
+    threads: Threads = None,
 ) -> None:
     """Train on Debian's packages and show what was learnt."""
     from infomax.datasets import load_dataset

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infomax.cli import show
+from infomax.cli import options, show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import KNOWN_FEATURES, Device, Gone, NodesArgument, choosing, open_graph, threaded, writable
-from infomax.cli.runs import RunOrRuns, of_type, per_run
+from infomax.cli.options import Device, NodesArgument, open_graph, writable
+from infomax.cli.runs import OfType, RunOrRuns, per_run
 from infomax.errors import InputError, number_of, shorten
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ def _writable(path: Path) -> Path:
 
 
 @app.command(cls=Grouped)
-@threaded
-@of_type
 @per_run
-@choosing(KNOWN_FEATURES)
 def embed(
     run: RunOrRuns,
     graph: Annotated[
@@ -63,61 +60,79 @@ def embed(
             help="Write only some of the run's parts, as own,positions; or paper, the encoder's own.  [default: all]",
         ),
     ] = None,
-    smooth: Gone = None,
-    own: Gone = None,
     half: Annotated[
         bool, typer.Option("--half", help="Vectors of a graph folder in half precision, half the bytes.")
     ] = False,
     device: Device = "auto",
-    columns: dict[str, Any],
+    type: OfType = None,
+    threads: options.Threads = None,
+    id: options.Id = None,
+    name: options.Name = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    weight: options.Weight = None,
+    features: options.FeatureFile = None,
+    context: typer.Context,
 ) -> None:
     """Write the vectors of a graph's nodes, with their ids."""
-    import numpy as np
-
     from infomax.cli.torchrun import joined, started
-    from infomax.io.vectors import TEXT, check_extension
-    from infomax.training.runs import vectors_of_run
+    from infomax.io.vectors import check_extension
 
-    if attach and graph is None:
-        raise InputError("--attach", "GRAPH, the tables of the new nodes and their edges", "none")
-    if columns and graph is None:
-        raise InputError(f"--{next(iter(columns))}", "GRAPH, the tables that it is about", "none")
-    began = time.monotonic()
+    began, columns = time.monotonic(), options.given_columns(context)
+    if graph is None and (attach or columns):
+        option = "--attach" if attach else f"--{next(iter(columns))}"
+        raise InputError(option, "GRAPH, the tables that it is about", "none")
     if out.suffix:
         check_extension(out)
-        as_trained = graph is None and vectors is None and not half and device == "auto" and not started()
-        if as_trained and (written := vectors_of_run(run)) is not None:
-            if out.suffix.lower() in TEXT:
-                with show.Steps("embed", len(written)) as steps:
-                    written.save(out, steps.at)
-            else:  # at once, without loading what draws a bar
-                written.save(out)
-            show.wrote(f"{out} ({written!r})", began)
-            return
-
+    as_trained = graph is None and vectors is None and not half and device == "auto" and not started()
+    if as_trained and out.suffix and _write_stored(run, out, began):
+        return
     with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
         with ranks.together():
-            model, source = open_run(run, graph, columns, nodes=nodes, attach=attach)
+            model, found = open_run(run, graph, columns, nodes=nodes, attach=attach)
             model.device = device
-            in_parts = source.table.mapped and not attach and out.suffix.lower() in ("", ".parquet", ".npy")
+            in_parts = found.table.mapped and not attach and out.suffix.lower() in ("", ".parquet", ".npy")
             if ranks.count > 1 and (out.suffix or not in_parts):
                 expected = f"a graph folder and a folder of parts (vectors/), which {ranks.count} processes can share"
                 raise InputError("embed", expected, str(out if out.suffix else "a graph in memory"))
         if in_parts:
-            with show.Steps("embed", source.num_nodes, "Go on with the same command.") as steps:
-                model.write_vectors(source, out, vectors=vectors, half=half, progress=steps.at)
-            show.wrote(f"{out} ({number_of(source.num_nodes, 'node')})", began)
+            with show.Steps("embed", found.num_nodes, "Go on with the same command.") as steps:
+                model.write_vectors(found, out, vectors=vectors, half=half, progress=steps.at)
+            show.wrote(f"{out} ({number_of(found.num_nodes, 'node')})", began)
             return
     check_extension(out)
     if half:
         raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
-    rows = np.flatnonzero(source.splits["new"]) if attach else None
-    if rows is not None and not len(rows) and source.kind:
-        show.out.print(f"{graph} has no new nodes of type {source.kind}: nothing to write")
+    _write_computed(model, found, out, vectors, attach, began)
+
+
+def _write_stored(run: Path, out: Path, began: float) -> bool:
+    """Write the vectors that a run holds, without torch, to a file; False if it holds none."""
+    from infomax.io.vectors import TEXT
+    from infomax.training.runs import vectors_of_run
+
+    if (stored := vectors_of_run(run)) is None:
+        return False
+    if out.suffix.lower() in TEXT:
+        with show.Steps("embed", len(stored)) as steps:
+            stored.save(out, steps.at)
+    else:  # at once, without loading what draws a bar
+        stored.save(out)
+    show.wrote(f"{out} ({stored!r})", began)
+    return True
+
+
+def _write_computed(model: DGI, graph: Graph, out: Path, vectors: str | None, attach: bool, began: float) -> None:
+    """Compute the vectors of a graph, or of the nodes that were attached to it, and write them to a file."""
+    import numpy as np
+
+    rows = np.flatnonzero(graph.splits["new"]) if attach else None
+    if rows is not None and not len(rows) and graph.kind:
+        show.out.print(f"there are no new nodes of type {graph.kind}: nothing to write")
         return
-    with show.Steps("embed", source.num_nodes if rows is None else len(rows)) as steps:
+    with show.Steps("embed", graph.num_nodes if rows is None else len(rows)) as steps:
         steps.at(0, "vectors")
-        embeddings = model.transform(source, vectors=vectors, rows=rows)
+        embeddings = model.transform(graph, vectors=vectors, rows=rows)
         embeddings.save(out, steps.at)
     show.wrote(f"{out} ({embeddings!r})", began)
 

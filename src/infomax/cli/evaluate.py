@@ -13,8 +13,8 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.labels import LabelSource, aligned, labelled, read_source, source_column
-from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Gone, Json, threaded
-from infomax.cli.runs import SourceArgument, of_type, per_run
+from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, Threads
+from infomax.cli.runs import OfType, SourceArgument, per_run
 from infomax.errors import InputError, number_of, shorten, warn
 
 if TYPE_CHECKING:
@@ -36,15 +36,7 @@ def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> boo
     return bool(described["labels"]) and all(label in described["labels"] for label in wanted)
 
 
-def _refuse_variants(given: bool | None) -> None:
-    if given:
-        remedy = "There is one recipe. Others are written by infomax embed RUN --vectors encoder,own --out FILE."
-        raise InputError("--variants", "an option of this version", "one that is gone", remedy)
-
-
 @app.command()
-@threaded
-@of_type
 @partial(per_run, has=_has_labels)
 def evaluate(
     source: SourceArgument,
@@ -70,8 +62,6 @@ def evaluate(
             metavar=PROBE_NAMES, help=f"{PROBE_HELP}  [default: validated; paper where a node may have several labels]"
         ),
     ] = None,
-    smooth: Gone = None,
-    variants: Annotated[bool | None, typer.Option("--variants", hidden=True, callback=_refuse_variants)] = None,
     raw: Annotated[
         bool, typer.Option("--raw/--no-raw", help="Score a run's raw features, too; slow where there are many.")
     ] = True,
@@ -83,6 +73,8 @@ def evaluate(
         ),
     ] = False,
     json: Json = None,
+    type: OfType = None,
+    threads: Threads = None,
 ) -> list[Any]:
     """Score vectors by a linear probe on labels, or by edges.
 

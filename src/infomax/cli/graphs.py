@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infomax.cli import show
+from infomax.cli import options, show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import COLUMNS, GROUPS, Directed, GraphArgument, Labels, NodesArgument, choosing, open_graph
+from infomax.cli.options import Directed, GraphArgument, Labels, NodesArgument, open_graph
 from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ app.add_typer(datasets, name="datasets")
 
 
 @app.command(cls=Grouped)
-@choosing(COLUMNS | GROUPS)
 def info(
     graph: GraphArgument,
     nodes: NodesArgument = None,
@@ -42,17 +41,24 @@ def info(
         typer.Option("--type", metavar="NAME", help="Of several types of nodes, describe this one. May be repeated."),
     ] = None,
     *,
-    columns: dict[str, Any],
+    id: options.Id = None,
+    name: options.Name = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    weight: options.Weight = None,
+    features: options.Features = None,
+    columns: options.ColumnKinds = None,
+    ignore: options.Ignore = None,
+    types: options.Types = None,
+    edge_type: options.EdgeType = None,
+    node_type: options.NodeType = None,
+    edges_as: options.EdgesAs = None,
+    groups: options.Groups = None,
+    context: typer.Context,
 ) -> None:
     """Describe a graph, and estimate the memory to train on it."""
-    import numpy as np
-
     from infomax.arrays.folder import is_folder
-    from infomax.arrays.made import told
-    from infomax.arrays.resemblance import in_words, resemblance
-    from infomax.io.memory import training_bytes
     from infomax.io.type_folder import check_graph_folder
-    from infomax.machine import size
     from infomax.training import runs
 
     if check:
@@ -63,42 +69,53 @@ def info(
     run = runs.first_in(Path(graph))
     trained = (run / runs.CONFIG).exists()  # a run has its graph without what was dropped
     if trained:
-        source = runs.read_training_graph(run)
+        found = runs.read_training_graph(run)
     else:
-        source = open_graph(graph, labels, directed, columns, nodes=nodes)
-    if source.types:
-        _show_types(graph, source, trained, kinds or ())
-        return
-    if kinds:
+        found = open_graph(graph, labels, directed, options.given_columns(context), nodes=nodes)
+    if found.types:
+        _show_types(graph, found, trained, kinds or ())
+    elif kinds:
         raise InputError("--type", "a graph of several types of nodes", "one type")
-    degree = source.degrees()
-    stored, filled = "sparse" if source.table.sparse else "dense", source.table.statistics.filled
-    counted = f"{source.num_features:,}, {stored}, {filled / source.num_nodes:.1f} non-zero per node"
-    made = told(source.feature_names)
-    alike = None if made else resemblance(source.table, source.edges, source.scaler())
-    kind = (" (directed)" if source.directed else "") + (", weighted" if source.weighted else "")
-    classes = [f"{name} ({_classes(column)})" for name, column in source.labels.items()]
-    sizes = None if source.groups is None else np.unique(source.groups, return_counts=True)[1]
-    rows = {
-        "files": check and "all as they were written",
-        "graphs": sizes is not None and f"{len(sizes):,}, of {sizes.min():,} to {sizes.max():,} nodes",
-        "nodes": f"{source.num_nodes:,}",
-        "edges": f"{source.num_edges:,}{kind}",
-        "edges held out": source.held_out is not None and f"{source.held_out.shape[1]:,}",
-        "edges run from, to": ", ".join(source.edge_columns or ()),
-        "features": made or counted,
-        "features of neighbours": not made and in_words(alike),
-        "degree: mean, median, highest": f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}",
-        "isolated nodes": f"{int((degree == 0).sum()):,}",
-        "self-loops dropped": not trained and f"{source.dropped['self_loops']:,}",
-        "duplicate edges dropped": not trained and _duplicates(source),
-        "edges of weight 0 dropped": not trained and f"{source.dropped['zero_weights']:,}",
-        "labels": ", ".join(classes) or "none",
-        "split": ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in source.splits.items()) or "none",
-        f"memory to train, dim {dim}": f"about {size(training_bytes(source, dim))}, plus that of Python and torch",
-    }
-    show.table(graph, ("", ""), ((name, told) for name, told in rows.items() if told))
-    _tell_columns(source)
+    else:
+        rows = {"files": "all as they were written" if check else "", **_described(found, trained, dim)}
+        show.table(graph, ("", ""), ((name, text) for name, text in rows.items() if text))
+        _tell_columns(found)
+
+
+def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
+    """What to show of a graph of one type of nodes, by name; "" for what does not apply."""
+    import numpy as np
+
+    from infomax.arrays.made import told
+    from infomax.arrays.resemblance import in_words, resemblance
+    from infomax.io.memory import training_bytes
+    from infomax.machine import size
+
+    degree, made = graph.degrees(), told(graph.feature_names)
+    rows = {}
+    if graph.groups is not None:
+        sizes = np.unique(graph.groups, return_counts=True)[1]
+        rows["graphs"] = f"{len(sizes):,}, of {sizes.min():,} to {sizes.max():,} nodes"
+    rows["nodes"] = f"{graph.num_nodes:,}"
+    kind = (" (directed)" if graph.directed else "") + (", weighted" if graph.weighted else "")
+    rows["edges"] = f"{graph.num_edges:,}{kind}"
+    rows["edges held out"] = "" if graph.held_out is None else f"{graph.held_out.shape[1]:,}"
+    rows["edges run from, to"] = ", ".join(graph.edge_columns or ())
+    rows["features"] = made
+    if not made:
+        stored, filled = "sparse" if graph.table.sparse else "dense", graph.table.statistics.filled
+        rows["features"] = f"{graph.num_features:,}, {stored}, {filled / graph.num_nodes:.1f} non-zero per node"
+        rows["features of neighbours"] = in_words(resemblance(graph.table, graph.edges, graph.scaler()))
+    rows["degree: mean, median, highest"] = f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"
+    rows["isolated nodes"] = f"{int((degree == 0).sum()):,}"
+    if not trained:
+        rows["self-loops dropped"] = f"{graph.dropped['self_loops']:,}"
+        rows["duplicate edges dropped"] = _duplicates(graph)
+        rows["edges of weight 0 dropped"] = f"{graph.dropped['zero_weights']:,}"
+    rows["labels"] = ", ".join(f"{name} ({_classes(column)})" for name, column in graph.labels.items()) or "none"
+    rows["split"] = ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in graph.splits.items()) or "none"
+    rows[f"memory to train, dim {dim}"] = f"about {size(training_bytes(graph, dim))}, plus that of Python and torch"
+    return rows
 
 
 def _tell_columns(source: Record) -> None:
@@ -197,7 +214,6 @@ def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) 
 
 
 @app.command(cls=Grouped)
-@choosing(COLUMNS | GROUPS)
 def convert(
     graph: GraphArgument,
     nodes: NodesArgument = None,
@@ -212,23 +228,36 @@ def convert(
     ],
     labels: Labels = None,
     directed: Directed = None,
-    columns: dict[str, Any],
+    id: options.Id = None,
+    name: options.Name = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    weight: options.Weight = None,
+    features: options.Features = None,
+    columns: options.ColumnKinds = None,
+    ignore: options.Ignore = None,
+    types: options.Types = None,
+    edge_type: options.EdgeType = None,
+    node_type: options.NodeType = None,
+    edges_as: options.EdgesAs = None,
+    groups: options.Groups = None,
+    context: typer.Context,
 ) -> None:
     """Write a graph in another format."""
     from infomax.io.writing import how_to_read
 
     began = time.monotonic()
-    source = open_graph(graph, labels, directed, columns, nodes=nodes)
-    with show.Steps("convert", source.num_nodes) as steps:
-        source.save(out, progress=steps.at)
-    if option := how_to_read(source, out):
+    found = open_graph(graph, labels, directed, options.given_columns(context), nodes=nodes)
+    with show.Steps("convert", found.num_nodes) as steps:
+        found.save(out, progress=steps.at)
+    if option := how_to_read(found, out):
         show.log.print(f"To read it as a directed graph:{option}")
-    encodings = [one.encoding for one in (*source.by_type().values(), source) if one.encoding is not None]
+    encodings = [one.encoding for one in (*found.by_type().values(), found) if one.encoding is not None]
     if encodings and Path(out).suffix.lower() not in (".npz", ".graph"):
         names = dict.fromkeys(column.name for encoding in encodings for column in encoding.used)
         kept = "not the columns. An .npz or NAME.graph also keeps how they were made, for new nodes."
         show.log.print(f"Written are the features that the columns {', '.join(names)} became, {kept}")
-    show.wrote(f"{out} ({source!r})", began)
+    show.wrote(f"{out} ({found!r})", began)
 
 
 def _classes(column: NDArray[Any]) -> str:

@@ -12,8 +12,8 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, threaded, writable
-from infomax.cli.runs import RunOfTypes, of_type, sampled_rows
+from infomax.cli.options import Device, Threads, writable
+from infomax.cli.runs import OfType, RunOfTypes, sampled_rows
 from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ def _page(path: Path) -> Path | None:
 
 
 @app.command("map")
-@threaded
-@of_type
 def draw_map(
     run: RunOfTypes,
     *,
@@ -55,6 +53,8 @@ def draw_map(
         typer.Option(metavar="N", help="Seed of the layout, of the communities and of a sample.", min=0, max=2**32 - 1),
     ] = 0,
     device: Device = "auto",
+    type: OfType = None,
+    threads: Threads = None,
 ) -> None:
     """Write an interactive map of the nodes.
 

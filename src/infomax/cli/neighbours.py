@@ -12,7 +12,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, result_file
-from infomax.cli.runs import SourceArgument, of_type, written_once
+from infomax.cli.runs import OfType, SourceArgument, written_once
 from infomax.errors import InputError, number_of, shorten
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _APART = "Vectors of two types cannot be compared: each type has weights of its 
 
 
 @app.command()
-@of_type
 def neighbours(
     source: SourceArgument,
     nodes: Annotated[
@@ -69,6 +68,7 @@ def neighbours(
         bool, typer.Option("--why", help="Show how much of each cosine comes from each part of the vectors.")
     ] = False,
     device: Device = "auto",
+    type: OfType = None,
 ) -> None:
     """Show the nodes nearest to a node, by cosine similarity."""
     from infomax import index

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from infomax.cli import show
+from infomax.cli import options, show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import COLUMNS, TYPES, Directed, Labels, choosing
+from infomax.cli.options import Directed, Labels
 from infomax.errors import InputError
 
 UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 @app.command(cls=Grouped)
-@choosing(COLUMNS | TYPES)
 def prepare(
     edges: Annotated[
         str, typer.Argument(metavar="EDGES", help="The edge table: a file, a folder of files, or a pattern in quotes.")
@@ -36,7 +35,19 @@ def prepare(
         Path | None,
         typer.Option(metavar="RUN", help="Make features of columns as in the graph of a run, to embed with it."),
     ] = None,
-    columns: dict[str, Any],
+    id: options.Id = None,
+    name: options.Name = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    weight: options.Weight = None,
+    features: options.Features = None,
+    columns: options.ColumnKinds = None,
+    ignore: options.Ignore = None,
+    types: options.Types = None,
+    edge_type: options.EdgeType = None,
+    node_type: options.NodeType = None,
+    edges_as: options.EdgesAs = None,
+    context: typer.Context,
 ) -> None:
     """Make a graph folder from tables that need not fit into memory.
 
@@ -56,7 +67,7 @@ def prepare(
     with show.Steps("prepare", None, "Go on with the same command.") as steps:
         write(
             edges, nodes, out=out, labels=labels or (), directed=directed, half=half, memory=size, like=known,
-            progress=steps.at, **columns,
+            progress=steps.at, **options.given_columns(context),
         )  # fmt: skip
     show.wrote(f"{out}/ ({Graph.open(out)!r})", began)
 

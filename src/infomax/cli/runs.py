@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infomax.cli.options import adding, taking
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,8 +83,7 @@ def per_run(
     encoders of a type, means and deviations over them come last, and into the file that was named. Types that do not
     have what is asked for, by the description of the graph and the options, are left out.
     """
-    own = signature(command, eval_str=True).parameters
-    first = next(iter(own))
+    first = next(iter(signature(command).parameters))
 
     @wraps(command)
     def run(**given: Any) -> None:
@@ -119,7 +117,7 @@ def per_run(
                 path = given["json"] and kind.name and _of_run(given["json"], kind)
                 show.write_result(path or given["json"], {"source": str(folder / kind), "rows": values}, began)
 
-    return taking(run, list(own.values()))
+    return run
 
 
 def _of_run(path: Path, name: Path) -> Path:
@@ -156,15 +154,10 @@ SourceArgument = Annotated[
         help="A run folder, or a file or a folder of parts that embed wrote.",
     ),
 ]
-of_type = adding(
-    {
-        "type": Annotated[
-            str | None,  # read before RUN, which becomes RUN/TYPE
-            typer.Option(metavar="NAME", help="Of a run of several types of nodes, this one.", is_eager=True),
-        ]
-    }
-)
-"""Gives a command ``--type``: its run, or its vectors, are those of RUN/TYPE."""
+OfType = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of a run of several types of nodes, this one.", is_eager=True)
+]
+"""Read before RUN, which becomes RUN/TYPE."""
 
 
 def written_once(model: DGI, run: Path) -> StoredEmbeddings:

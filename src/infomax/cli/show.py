@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from infomax.errors import InputWarning, visible
-from infomax.progress import advance, position, progress_bar
+from infomax.progress import Bar, position
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,40 +92,29 @@ def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]
     out.console.print(sheet)
 
 
-class Steps:
+class Steps(Bar):
     """Progress over a number of things: a bar on a terminal, a line now and then in a log.
 
-    The bar appears when the number is known. Work that can go on where a Ctrl-C or a SIGTERM stops it says in
-    ``resume`` how.
+    Work that can go on where a Ctrl-C or a SIGTERM stops it says in ``resume`` how.
     """
 
     def __init__(self, title: str, total: int | None, resume: str = "") -> None:
-        self.title, self.total, self.resume, self.said = title, total, resume, time.monotonic()
-        self.bar = progress_bar(log.console)
-        self.bar.add_task(title, total=total, note="")
+        super().__init__(title, total, log.console)
+        self.resume = resume
+        self.said = time.monotonic()
 
-    def __enter__(self) -> Steps:
-        self._draw(self.total)
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if log.console.is_terminal:  # a bar that never started would end in an empty line
-            self.bar.stop()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        super().__exit__(kind)
         if self.resume and kind in (KeyboardInterrupt, SystemExit):
             log.print(f"infomax: stopped. {self.resume}")
 
     def at(self, done: int, note: str = "", total: int | None = None) -> None:
         """Show that ``done`` things are done; a ``total`` that was not known before may be given here."""
-        total = self.total if total is None else total
-        advance(self.bar, done, note, total)
-        self._draw(total)
-        if not log.console.is_terminal and time.monotonic() - self.said > LOG_SECONDS:
+        super().at(done, note, total)
+        if not self.console.is_terminal and time.monotonic() - self.said > LOG_SECONDS:
             self.said = time.monotonic()
+            total = self.total if total is None else total
             log.print(f"{self.title}: {done}" + (f" of {total}" if total else "") + (f", {note}" if note else ""))
-
-    def _draw(self, total: int | None) -> None:
-        if total is not None and log.console.is_terminal:
-            self.bar.start()
 
 
 @contextmanager

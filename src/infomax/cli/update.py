@@ -5,21 +5,20 @@ from __future__ import annotations
 import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from infomax.cli import show
+from infomax.cli import options, show
 from infomax.cli.app import Grouped, app
 from infomax.cli.embed import open_run
-from infomax.cli.options import KNOWN_FEATURES, Device, GraphArgument, Labels, NodesArgument, choosing
+from infomax.cli.options import Device, GraphArgument, Labels, NodesArgument
 from infomax.cli.runs import RunOrRuns, per_run
 from infomax.errors import InputError, number_of
 
 
 @app.command(cls=Grouped)
 @partial(per_run, writes_runs=True)
-@choosing(KNOWN_FEATURES)
 def update(
     run: RunOrRuns,
     graph: GraphArgument,
@@ -43,7 +42,13 @@ def update(
     ] = False,
     labels: Labels = None,
     device: Device = "auto",
-    columns: dict[str, Any],
+    id: options.Id = None,
+    name: options.Name = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    weight: options.Weight = None,
+    features: options.FeatureFile = None,
+    context: typer.Context,
 ) -> None:
     """Take a run to a later graph; compute only what has changed.
 
@@ -66,7 +71,7 @@ def update(
         steps.at(0, "reading the vectors")
         before = runs.vectors_of_run(run) if vectors is None else Embeddings.read(vectors)
         steps.at(1, "reading the graphs")
-        model, later = open_run(run, graph, columns, labels, nodes=nodes)
+        model, later = open_run(run, graph, options.given_columns(context), labels, nodes=nodes)
         model.device = device
         if lost := [name for name in model.graph_.labels if not labels and name not in later.labels]:
             show.log.print(f"Its labels are not taken along: --labels {' --labels '.join(lost)} takes them.")
