@@ -8,8 +8,8 @@ weights.npy    ``[E]`` float32; missing where all are 1
 features.npy   ``[N, F]`` float32 or float16; of sparse features only the entries that are not zero, ``[S]``, with
 feature_indptr.npy   ``[N + 1]`` int64: those of node i are ``feature_indptr[i]`` to ``feature_indptr[i + 1]``, and
 feature_indices.npy  ``[S]`` int32: the column of each
-nodes.parquet  the column ``id``, where nodes have names ``name``, and ``label:NAME`` and ``split:NAME`` for each label
-               and split
+nodes.parquet  the column ``id``, where nodes have names ``name``, where they have times ``time`` (int64, microseconds
+               since 1970), and ``label:NAME`` and ``split:NAME`` for each label and split
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FORMAT = 1
 ABOUT, STARTS, NEIGHBOURS, WEIGHTS = "graph.json", "indptr.npy", "indices.npy", "weights.npy"
 FEATURES, NODES = "features.npy", "nodes.parquet"
 FEATURE_STARTS, FEATURE_COLUMNS = "feature_indptr.npy", "feature_indices.npy"
-LABEL, SPLIT, NAME = "label:", "split:", "name"
+LABEL, SPLIT, NAME, TIME = "label:", "split:", "name", "time"
 
 
 def is_folder(path: Path) -> bool:
@@ -70,6 +70,7 @@ def map_folder(path: Path) -> tuple[dict[str, Any], MappedAdjacency, dict[str, A
         "splits": StoredColumns(path / NODES, SPLIT, tuple(about["splits"])),
         "node_names": StoredRows(path / NODES, column=NAME) if NAME in ids.names else None,
         "encoding": about.get("encoding"),  # as JSON
+        "times": StoredRows(path / NODES, column=TIME) if TIME in ids.names else None,
     }
     told = {
         "dropped": about["dropped"],

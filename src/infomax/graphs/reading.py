@@ -30,6 +30,7 @@ def read_graph(
     node_type: str | None = None,
     edges_as: str | None = None,
     name: str | None = None,
+    time: str | Sequence[str] = (),
     columns: Mapping[str, str] | Sequence[str] = (),
     directed: bool | None = None,
     attach_to: Graph | None = None,
@@ -82,6 +83,8 @@ def read_graph(
         weight: the column of their weights; ``"count"``: an edge weighs as much as it has rows.
         groups: the column of the node table that names the graph of each node, where there are several graphs.
         name: the column of the node table (GraphML: the attribute) that holds names, which are shown beside ids.
+        time: the column of the node table that says since when a row is there; of several types ``TYPE.COLUMN``, once
+            for each. See `Graph.as_of`.
         types: the types of the nodes where edges begin and where they end, as in ``"user,item"``.
         edge_type: the column of the edge table that names the relation of an edge: ``writes``, or with the types of its
             ends ``author.writes.paper``.
@@ -104,6 +107,7 @@ def read_graph(
     chosen = Columns.of(
         labels, features, ignore, types, columns, id=id, source=source, target=target, weight=weight, groups=groups,
         name=name, edge_type=edge_type, node_type=node_type, edges_as=edges_as,
+        time=time,
     )  # fmt: skip
     if like is not None:
         chosen = read_like(chosen, like)

@@ -17,6 +17,7 @@ from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.positions import attached
 from infomax.arrays.table import Appended, Table
+from infomax.arrays.times import UNKNOWN
 from infomax.errors import InputError, shorten
 from infomax.io.columns import TYPES, Columns
 from infomax.io.record import Record
@@ -125,12 +126,15 @@ def _grow(known: Record, edges: NDArray[np.int32], weight: NDArray[np.float32] |
 
 
 def appended(known: Record, nodes: NodeTable) -> dict[str, Any]:
-    """The ids and the names of the known nodes and of new ones."""
+    """The ids, the names and the times of the known nodes and of new ones."""
     text = known.ids.dtype == object or isinstance(nodes.ids[0], str)
     late = np.array(list(map(str, nodes.ids)) if text else nodes.ids, dtype=object if text else np.int64)
     names = np.full(len(late), "", object) if nodes.names is None else nodes.names
     both = None if known.node_names is None else _appended(known.node_names, names)
-    return {"ids": _appended(known.ids, late), "node_names": both}
+    times = known.own.times
+    if times is not None:
+        times = _appended(times, np.full(len(late), UNKNOWN) if nodes.times is None else nodes.times)
+    return {"ids": _appended(known.ids, late), "node_names": both, "times": times}
 
 
 def _appended(known: Any, new: NDArray[Any]) -> Any:

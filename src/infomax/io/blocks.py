@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.times import WRITTEN
 from infomax.errors import InputError, place, shorten
 
 Ids: TypeAlias = list[int] | list[str]
@@ -25,6 +26,8 @@ class Block(ABC):
 
     unit: ClassVar[str]
     path: Path
+    data: Any
+    """The columns, of pyarrow."""
     numbers: NDArray[np.int64]
     """The lines ``[n]`` or, in files without lines, the rows, from 1."""
 
@@ -88,6 +91,17 @@ class Block(ABC):
         if "" in words:
             raise InputError(self.place(words.index(""), column), "the name of a graph", "an empty cell", FILL_IN)
         return words
+
+    def times(self, column: str) -> NDArray[np.int64]:
+        """The times ``[n]`` of a column, see `infomax.arrays.times`; `UNKNOWN` where there is none."""
+        from infomax.io.encoding import cells
+
+        values = cells.plain(self.data[column])
+        found, bad = cells.moments(values)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(self.place(row, column), WRITTEN, cells.shown(values, row))
+        return found
 
     def node_names(self, column: str) -> NDArray[Any]:
         """The names ``[n]`` of nodes, "" where there is none."""

@@ -15,8 +15,9 @@ from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.keys import keys
 from infomax.io.encoding.kinds import FEATURES, kinds_said
 
-LABEL, SPLIT, GROUPS, NAME = "label:", "split:", "graph:name", "node:name"
-"""Columns and attributes of nodes whose names begin so are labels and splits; others name the graph and the node."""
+LABEL, SPLIT, GROUPS, NAME, TIME = "label:", "split:", "graph:name", "node:name", "node:time"
+"""Columns and attributes of nodes whose names begin so are labels and splits; others are the graph,
+the name and the time of a node."""
 COUNT = "count"
 """In place of a column of weights: every row of an edge table counts, and the weight of an edge is their number."""
 MATRICES = (".npy", ".npz")
@@ -43,11 +44,12 @@ class NodeColumns(NamedTuple):
     splits: dict[str, str]
     groups: str | None
     name: str | None
+    time: str | None = None
 
     @property
     def annotations(self) -> list[str]:
-        """The columns that are read as text: labels, splits, groups and names."""
-        others = [column for column in (self.groups, self.name) if column is not None]
+        """The columns that are no features: labels, splits, groups, names and times."""
+        others = [column for column in (self.groups, self.name, self.time) if column is not None]
         return [*self.labels.values(), *self.splits.values(), *others]
 
 
@@ -67,6 +69,8 @@ class Columns:
     ignore: tuple[str, ...] = ()
     groups: str | None = None
     name: str | None = None
+    time: str | None = None
+    """The column of the times since when rows are there."""
     matrix: Path | None = None
     """A file that holds the features, in place of columns."""
     earlier: Mapping[str, str] = field(default_factory=dict)
@@ -115,6 +119,7 @@ class Columns:
             if word not in (*known, "earlier"):
                 raise InputError(f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known))
         kinds = kinds_said(columns)
+        names["time"] = ",".join(_several(names.get("time") or ())) or None
         for word in ("id", "name"):
             said = {name for name, kind in [*kinds.items(), (names.get(word), word)] if kind == word and name}
             owners = {name.partition(".")[0] for name in said if "." in name}
@@ -166,7 +171,7 @@ class Columns:
 
         Those that were named for an earlier graph stay, so that a graph read like it can be gone on from as well.
         """
-        words = ("id", "source", "target", "weight", "name", *TYPES)
+        words = ("id", "source", "target", "weight", "name", "time", *TYPES)
         return {**self.earlier, **{word: ",".join(_several(name)) for word in words if (name := getattr(self, word))}}
 
     def as_before(self, *words: str) -> Self:
@@ -193,7 +198,7 @@ class Columns:
 
     def refuse_without_nodes(self, edges: str | Path) -> None:
         """Refuse choices of columns of a node table where there is none."""
-        choices = ("labels", "features", "matrix", "ignore", "id", "groups", "name", "kinds")
+        choices = ("labels", "features", "matrix", "ignore", "id", "groups", "name", "time", "kinds")
         self.refuse(choices, "a node table that they belong to", f"only the edge table {edges}")
 
     def of_edges(self, path: Path, names: Sequence[str]) -> EdgeColumns:
@@ -259,7 +264,9 @@ class Columns:
             groups = _label(path, others, self.groups, "column of groups")
         called = self.name_among(others)
         named = None if called is None else _label(path, others, called, "column of names")
-        found = NodeColumns(identifier, [], labels, splits, groups, named)
+        timed = self.time or next((one for one in (TIME, self.earlier.get("time")) if one in others), None)
+        time = None if timed is None else _label(path, others, timed, "column of times")
+        found = NodeColumns(identifier, [], labels, splits, groups, named, time)
         if self.matrix is not None:
             return found
         if both := [name for name in self.kinds if name in (*labels.values(), *splits.values(), groups)]:

@@ -205,6 +205,8 @@ def write_nodes(path: Path, graph: Record) -> None:
     columns = {"id": pyarrow.array(graph.ids)}
     if graph.node_names is not None:
         columns[layout.NAME] = pyarrow.array(graph.node_names, pyarrow.string())
+    if graph.own.times is not None:
+        columns[layout.TIME] = pyarrow.array(graph.own.times, pyarrow.int64())
     for prefix, group in ((layout.LABEL, graph.labels), (layout.SPLIT, graph.splits)):
         for name, values in group.items():
             column = arrow_column(values)

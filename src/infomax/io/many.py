@@ -14,6 +14,7 @@ from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.made import DEGREE_NAMES, degree_features, made
 from infomax.arrays.sparsity import stack
 from infomax.arrays.table import Table
+from infomax.arrays.times import UNKNOWN
 from infomax.errors import InputError, number_of, shorten
 from infomax.io.columns import listed
 from infomax.io.nodes import Nodes
@@ -57,6 +58,7 @@ def join(graphs: Mapping[str, Record]) -> Record:
         groups=np.repeat(np.arange(len(sizes)), sizes),
         node_names=_names(list(graphs.values())),
         encoding=one.encoding,
+        times=_times(list(graphs.values())),
     )
     about = {"edge_columns": one.edge_columns, "table_columns": one.table_columns}
     return Record.of_one_type(nodes, edges, dropped=dict(dropped), **about)
@@ -66,6 +68,12 @@ def _names(graphs: list[Record]) -> NDArray[Any] | None:
     """The names of the nodes of all graphs, "" in one without; None where none has any."""
     names = [np.full(one.num_nodes, "", object) if one.node_names is None else one.node_names for one in graphs]
     return np.concatenate(names) if any(one.node_names is not None for one in graphs) else None
+
+
+def _times(graphs: list[Record]) -> NDArray[np.int64] | None:
+    """The times of the nodes of all graphs; None where none has any."""
+    times = [np.full(one.num_nodes, UNKNOWN) if one.own.times is None else one.own.times for one in graphs]
+    return np.concatenate(times) if any(one.own.times is not None for one in graphs) else None
 
 
 def _joined(label: str, columns: list[NDArray[Any]]) -> NDArray[Any]:

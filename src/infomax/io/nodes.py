@@ -14,6 +14,7 @@ from infomax.arrays import checks
 from infomax.arrays.made import made
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Table
+from infomax.arrays.times import check_times
 from infomax.errors import InputError, number_of
 from infomax.io.encoding.encoding import Encoding
 
@@ -33,6 +34,7 @@ class Nodes:
         groups: ``[N]`` integers, the graph of each node where there are several; no edge joins two. None: one graph.
         node_names: ``[N]`` str objects to show beside the ids ("" = none). None: nodes have only ids.
         encoding: how its features were made of the columns of a table; None: they were numbers, and are as they were.
+        times: ``[N]`` int64, since when each row is there, see `infomax.arrays.times`. None: rows have no times.
     """
 
     table: Table
@@ -43,6 +45,7 @@ class Nodes:
     groups: NDArray[np.int64] | None = None
     node_names: NDArray[Any] | None = None
     encoding: Encoding | None = None
+    times: NDArray[np.int64] | None = None
 
     @classmethod
     def of(
@@ -56,6 +59,7 @@ class Nodes:
         splits: Mapping[str, ArrayLike] | None = None,
         node_names: ArrayLike | None = None,
         encoding: Encoding | None = None,
+        times: ArrayLike | None = None,
     ) -> Nodes:
         """N checked nodes; for the arguments see `Record.from_scipy`."""
         values = checks.check_features(features, n)
@@ -73,6 +77,7 @@ class Nodes:
             splits=checks.check_columns("splits", splits, n, checks.check_mask),
             node_names=None if node_names is None else checks.check_names(node_names, n),
             encoding=encoding,
+            times=None if times is None else check_times(times, n),
         )
 
     @property
@@ -95,6 +100,7 @@ class Nodes:
             splits={name: column[rows] for name, column in self.splits.items()},
             groups=None if self.groups is None else self.groups[rows],
             node_names=None if self.node_names is None else self.node_names[rows],
+            times=None if self.times is None else self.times[rows],
         )
 
     def loaded(self) -> Nodes:
@@ -106,6 +112,7 @@ class Nodes:
             labels=dict(self.labels),
             splits=dict(self.splits),
             node_names=None if self.node_names is None else self.node_names[:],
+            times=None if self.times is None else self.times[:],
         )
 
     def scaler(self, scale: Scale) -> Scaler:

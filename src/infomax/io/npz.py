@@ -16,6 +16,7 @@ key                 shape
 ``held_out``        ``[2, H]``   row numbers, edges set aside to score vectors on; they are not among ``edges``
 ``encoding``        ``[1]``      JSON: how the features were made of the columns of a table
 ``node_names``      ``[N]``      text, shown beside the ids ("" = none)
+``times``           ``[N]``      integers, microseconds since 1970-01-01 UTC; the least int64: unknown
 ==================  ===========  =========================================================================
 
 A graph of several types of nodes has the keys of nodes for each type, as in ``nodes/paper/ids``, and those of edges for
@@ -71,6 +72,7 @@ _KINDS = {
     "held_out": _INTEGERS,
     "encoding": ("U", "text"),
     "node_names": ("U", "text"),
+    "times": _INTEGERS,
 }
 _OF_EDGES, _OF_GRAPH = ("edges", "directed", "weight"), ("groups", "held_out")
 _OWNED = re.compile("((?:nodes|edges)/[^/]*)/(.*)", re.DOTALL)
@@ -118,6 +120,7 @@ def _of_nodes(columns: Arrays) -> dict[str, Any]:
         "labels": _named(columns, "label:"),
         "splits": _named(columns, "split:"),
         "node_names": columns.get("node_names"),
+        "times": columns.get("times"),
         "encoding": _read_encoding(columns["encoding"]) if "encoding" in columns else None,
     }
 
@@ -198,6 +201,7 @@ def _node_arrays(graph: Record, owner: str = "") -> Arrays:
     """The arrays of nodes; ``owner`` is before their keys."""
     columns = {"ids": graph.ids, "feature_names": np.array(graph.feature_names, dtype=object)}
     others = {"groups": graph.groups, "held_out": graph.held_out, "node_names": graph.node_names}
+    others["times"] = graph.own.times
     columns |= {key: column for key, column in others.items() if column is not None}
     if graph.held_out is not None:
         columns["held_out"] = _narrow(graph.held_out)

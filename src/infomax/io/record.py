@@ -20,6 +20,7 @@ from infomax.arrays.made import MADE, make, usual
 from infomax.arrays.relations import RELATION, Relation
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Features, Table
+from infomax.arrays.times import parse_time, told_time
 from infomax.errors import InputError, number_of, shorten
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.nodes import Nodes
@@ -246,6 +247,25 @@ class Record:
             if "seen" in nodes.splits:
                 graph = graph.target(kind).part(nodes.splits["seen"])
         return graph.target(self.kind)
+
+    def as_of(self, when: Any) -> Self:
+        """The graph as it was at a time: rows with a later one are dropped, with their edges.
+
+        Args:
+            when: a day or a time, as text (``"2010-01-01"``), a date or microseconds; rows of that very time stay.
+        """
+        time, graph = parse_time(when, "as_of"), self
+        timed = {kind: nodes.times for kind, nodes in self.nodes.items() if nodes.times is not None}
+        if not timed:
+            remedy = "Name the column of times: --time COLUMN (in Python: time=)."
+            raise InputError("as_of", "a graph whose rows have times", "one without", remedy)
+        for kind, times in timed.items():
+            kept = times[:] <= time
+            if not kept.any():
+                found = f"none; the first is of {told_time(int(times[:].min()))}"
+                raise InputError("as_of", f"rows of {kind or 'nodes'} up to {told_time(time)}", found)
+            graph = graph if kept.all() else graph.target(kind).part(kept)
+        return dataclasses.replace(graph, kind=self.kind, kind_is_first=self.kind_is_first)
 
     def scaler(self, scale: Scale = "auto") -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions and encoded

@@ -12,9 +12,10 @@ from scipy import sparse
 
 from infomax.arrays.made import made, make, usual
 from infomax.arrays.sparsity import dense
+from infomax.arrays.times import iso_times
 from infomax.errors import InputError, shorten, warn
 from infomax.io.blocks import check_column_names
-from infomax.io.columns import GROUPS, LABEL, NAME, SPLIT
+from infomax.io.columns import GROUPS, LABEL, NAME, SPLIT, TIME
 from infomax.io.parquet import INDEX
 from infomax.io.record import Record
 from infomax.io.unite import without_features
@@ -56,6 +57,7 @@ def annotation_columns(graph: Record) -> dict[str, NDArray[Any]]:
         labels[LABEL + name] = column
     splits = {SPLIT + name: mask for name, mask in graph.splits.items()}
     others = {GROUPS: graph.groups, NAME: graph.node_names}
+    others[TIME] = None if graph.own.times is None else iso_times(graph.own.times)
     return labels | splits | {name: column for name, column in others.items() if column is not None}
 
 
@@ -126,8 +128,8 @@ def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
     if kind == "graph":
         return
     for name in graph.feature_names:
-        if name in (GROUPS, NAME) or name.startswith((LABEL, SPLIT)):
-            expected = f'features that are not called "{LABEL}...", "{SPLIT}...", "{GROUPS}" or "{NAME}"'
+        if name in (GROUPS, NAME, TIME) or name.startswith((LABEL, SPLIT)):
+            expected = f'features that are not called "{LABEL}...", "{SPLIT}...", "{GROUPS}", "{NAME}" or "{TIME}"'
             raise InputError("graph", expected, shorten(name), "Ignore it when you read the graph, or write an .npz.")
     others = annotation_columns(graph) if kind == "parquet" else flat_annotations(graph)
     names = [id_name(graph), *graph.feature_names, *others]

@@ -64,6 +64,7 @@ class NodeTable:
         splits: ``[n]`` bool each
         groups: ``[n]``, of some rows their names, of all int64
         names: ``[n]`` str objects
+        times: ``[n]`` int64
     """
 
     source: Source
@@ -75,6 +76,7 @@ class NodeTable:
     splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     groups: Any = None
     names: NDArray[Any] | None = None
+    times: NDArray[np.int64] | None = None
 
     def fields(self) -> dict[str, Any]:
         """What `Record.from_scipy` takes of all rows."""
@@ -87,6 +89,7 @@ class NodeTable:
             "splits": self.splits,
             "groups": self.groups,
             "node_names": self.names,
+            "times": self.times,
             "encoding": None if made else self.source.columns.encoding,
         }
 
@@ -211,6 +214,7 @@ class Source:
             splits={name: block.split(column) for name, column in chosen.splits.items()},
             groups=None if chosen.groups is None else block.groups(chosen.groups),
             names=None if chosen.name is None else block.node_names(chosen.name),
+            times=None if chosen.time is None else block.times(chosen.time),
         )
 
     def _features(self, block: Block) -> Any:

@@ -124,6 +124,7 @@ def _read_nodes(source: Source) -> NodeTable:
         splits={name: np.concatenate([block.splits[name] for block in blocks]) for name in one.splits},
         groups=None if one.groups is None else number_groups([name for block in blocks for name in block.groups]),
         names=None if one.names is None else np.concatenate([block.names for block in blocks]),
+        times=None if one.times is None else np.concatenate([block.times for block in blocks]),
     )
 
 

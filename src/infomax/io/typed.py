@@ -201,7 +201,7 @@ def _refuse_missing(columns: Columns, nodes: Mapping[str, list[str]], edges: Ite
     of_edges = {name for source in edges for name in source.names}
     tables = f"the node tables of {', '.join(nodes)}" if nodes else "no node table"
     for there, read, words in (
-        (of_nodes, tables, ("id", "labels", "features", "ignore", "name", "node_type", "kinds")),
+        (of_nodes, tables, ("id", "labels", "features", "ignore", "name", "time", "node_type", "kinds")),
         (of_edges, "the edge tables", ("source", "target", "weight", "edge_type")),
     ):
         for word in words:
@@ -230,7 +230,7 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
         return {name: word for name, word in own(words).items() if name != word or name not in special}
 
     features, earlier = columns.features, columns.named()
-    for word in ("id", "name"):
+    for word in ("id", "name", "time"):
         earlier[word] = next(iter(own(apart(earlier.get(word, "")))), "")
     found = Columns(
         labels=tuple(chosen(columns.labels)),

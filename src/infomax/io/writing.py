@@ -16,7 +16,7 @@ from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, other_extension, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, refuse_existing, replacing, writable
-from infomax.io.columns import GROUPS, NAME
+from infomax.io.columns import GROUPS, NAME, TIME
 from infomax.io.features import matrix_names
 from infomax.io.graphml import write_graphml
 from infomax.io.npz import write_npz
@@ -193,7 +193,7 @@ def arrow_nodes(graph: Record, step: int) -> Iterator[Any]:
         rows = slice(first, first + step)
         columns = {id_name(graph): pa.array(graph.ids[rows])}
         block = dense(graph.features[rows])
-        for name, start, stop in _owners(names, {id_name(graph), GROUPS, NAME, "", *names}):
+        for name, start, stop in _owners(names, {id_name(graph), GROUPS, NAME, TIME, "", *names}):
             columns[name] = parquet.arrow_column(block[:, start:stop] if name != names[start] else block[:, start])
         yield pa.table(columns | {name: parquet.arrow_column(column[rows]) for name, column in annotations.items()})
 

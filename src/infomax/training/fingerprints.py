@@ -35,12 +35,15 @@ def graph_fingerprint(graph: Graph) -> dict[str, str]:
     names = np.array([*graph.types, *chain.from_iterable(one.ends for one in graph.relations)], object)
     matrices = [relation.edges.matrix() for relation in graph.relations]
     tables = [nodes.table.loaded().values for nodes in of_types]
-    return {
+    found = {
         "graph": digest(*matrices, *tables, names),
         "grouping": digest(graph.groups),
         "list of ids": digest(*(one.ids for one in of_types)),
         "set of seen nodes": digest(*(one.splits.get("seen") for one in of_types)),
     }
+    if any(one.times is not None for one in of_types):
+        found["list of times"] = digest(*(one.times for one in of_types))
+    return found
 
 
 def digest(*values: Any) -> str:

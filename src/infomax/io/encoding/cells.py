@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.times import UNKNOWN
 from infomax.errors import shorten
 
 _PANDAS = ("#N/A", "#NA", "N/A", "NA", "n/a", "<NA>", "NULL", "Null", "null", "NaN", "nan", "-nan", "NaT", "None")
@@ -267,6 +268,16 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
     except pa.ArrowInvalid:  # a day such as 2013-02-30: they are looked for one by one
         found = pa.concat_arrays([_time(value, when) for value in clock])
     return found, known & ~found.is_valid().to_numpy(zero_copy_only=False)
+
+
+def moments(values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """A plain column as times ``[n]`` in microseconds since 1970, `UNKNOWN` for none; and a mask ``[n]`` of others."""
+    from pyarrow import compute
+
+    when, bad = times(values)
+    if str(values.type) == "large_string":  # an hour alone is no time
+        bad |= compute.match_substring_regex(values, r"^\d\d:").fill_null(False).to_numpy(zero_copy_only=False)
+    return when.cast("int64").fill_null(UNKNOWN).to_numpy(zero_copy_only=False), bad
 
 
 def _time(value: Any, when: Any) -> Any:

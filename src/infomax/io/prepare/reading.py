@@ -66,6 +66,7 @@ def read_nodes(database: Database, table: str, source: Source, folder: Path, *, 
                 integers = integers and (source.columns.numbered or are_integers(rows.ids, lines=source.lines))
                 others = [*map(text_column, rows.labels.values()), *rows.splits.values()]
                 others += [] if rows.names is None else [text_column(rows.names)]
+                others += [] if rows.times is None else [rows.times]
                 cells = {f"l{column}": cells for column, cells in enumerate(others)}
                 yield {"node": at, "number": rows.numbers, "id": ids, **cells}
             if first is not None:
@@ -76,5 +77,6 @@ def read_nodes(database: Database, table: str, source: Source, folder: Path, *, 
     names, chosen = source.feature_names if writer is not None else [], source.chosen
     found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": chosen.identifier}
     found["names"] = [] if chosen.name is None else [layout.NAME]
+    found["times"] = [] if chosen.time is None else [layout.TIME]
     encoding = source.columns.encoding and source.columns.encoding.to_json()
     return {"features": names, "integers": integers, "named": source.columns.named(), "encoding": encoding, **found}

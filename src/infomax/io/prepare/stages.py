@@ -123,13 +123,13 @@ class Preparation:
         return place
 
     def _table(self, kind: str) -> str:
-        """The table of the nodes of a type: node, number, id, and labels, splits and names as l0, l1, ..."""
+        """The table of the nodes of a type: node, number, id, and labels, splits, names and times as l0, l1, ..."""
         return f"nodes{self.kinds.index(kind)}"
 
     def _of_nodes(self, kind: str) -> dict[str, Any]:
         """What is noted of the node table of a type, or of the ids of its edges."""
         note = self.notes[f"{'nodes' if kind in self.nodes else 'first'} {kind}"]
-        return {"labels": [], "splits": [], "names": [], "features": [], "encoding": None, **note}
+        return {"labels": [], "splits": [], "names": [], "times": [], "features": [], "encoding": None, **note}
 
     def _about(self, kind: str) -> dict[str, Any]:
         """What graph.json says of the nodes of a type, and of the edges where there is one."""

@@ -94,7 +94,7 @@ def open_senders(folder: Path) -> Senders:
 
 
 def write_nodes(database: Database, table: str, path: Path, note: dict[str, Any]) -> None:
-    """Write nodes.parquet from a table of nodes; the note says which labels, splits and names it has."""
+    """Write nodes.parquet from a table of nodes; the note says which labels, splits, names and times it has."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -102,6 +102,7 @@ def write_nodes(database: Database, table: str, path: Path, note: dict[str, Any]
     fields += [pa.field(layout.LABEL + name, pa.dictionary(pa.int32(), pa.string())) for name in note["labels"]]
     fields += [pa.field(layout.SPLIT + name, pa.bool_()) for name in note["splits"]]
     fields += [pa.field(name, pa.string()) for name in note["names"]]
+    fields += [pa.field(name, pa.int64()) for name in note["times"]]
     cells = ", ".join(["id", *(f"l{column}" for column in range(len(fields) - 1))])
     with parquet.ParquetWriter(path, pa.schema(fields), write_page_checksum=True) as writer:
         for batch in database.stream(f"SELECT {cells} FROM {table} ORDER BY node"):  # noqa: S608  our own names
