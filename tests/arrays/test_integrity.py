@@ -86,6 +86,7 @@ VALUES = {
 @pytest.mark.parametrize("name", VALUES)
 def test_values_that_lead_outside_are_refused(name: str, folder: Path) -> None:
     file, at, value = VALUES[name]
+    (folder / integrity.CHECKED).unlink()
     put(folder, file, at, value)
     refused(folder, file)
     assert not (folder / integrity.CHECKED).exists()
@@ -130,6 +131,14 @@ def test_values_are_checked_once_in_a_state(folder: Path, monkeypatch: pytest.Mo
     for _ in range(2):
         Graph.open(folder)
     assert len(checked) == 4
+
+
+def test_what_was_checked_when_it_was_written_is_not_checked_again(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(integrity, "check_values", lambda *_: pytest.fail("checked again"))
+    monkeypatch.setattr(integrity, "_known", set())
+    Graph.open(whole)
 
 
 def test_times_alone_do_not_hide_a_change(folder: Path) -> None:

@@ -1,8 +1,8 @@
 """Whether the arrays of a graph folder hold what they must: no value in them leads outside another array.
 
-Compiled code reads these arrays without looking. So their values are checked when a folder is first opened in a state:
-the size and the times of each file, and the hash of a sample of it. The state is remembered in a file beside them (by
-the process alone, where the folder cannot be written), and later openings compare states.
+Compiled code reads these arrays without looking. So their values are checked when a folder is written, and when it is
+first opened in another state: the size and the times of each file, and the hash of a sample of it. The state is
+remembered in a file beside them (by the process alone, where that cannot be written), and openings compare states.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,11 @@ def check_values(folder: Path, arrays: dict[str, NDArray[Any]], width: int) -> N
     }
 
     def falls(at: int) -> bool:
-        part = starts[at : at + _PIECE + 1]
+        part = _piece(starts, at, _PIECE + 1)
         return bool((part[1:] < part[:-1]).any())
+
+    def highest(array: NDArray[Any], at: int) -> int:
+        return int(_piece(array, at, _PIECE).view(np.uint32).max())  # negative numbers are larger than all others
 
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         if starts[0] != 0 or starts[-1] != entries or any(pool.map(falls, range(0, n, _PIECE))):
@@ -93,12 +97,18 @@ def check_values(folder: Path, arrays: dict[str, NDArray[Any]], width: int) -> N
             raise InputError(str(folder / name), expected, "others", AGAIN)
         for name, array in others:
             limit, expected = limits[array.dtype]
-            bits = array.view(np.uint32)  # negative numbers are larger than all others
-            highest = pool.map(lambda at, bits=bits: bits[at : at + _PIECE].max(), range(0, entries, _PIECE))
-            for at, found in zip(range(0, entries, _PIECE), highest, strict=True):
+            places = range(0, entries, _PIECE)
+            for at, found in zip(places, pool.map(partial(highest, array), places), strict=True):
                 if found >= limit:
-                    at += int(np.argmax(bits[at : at + _PIECE] >= limit))
+                    at += int(np.argmax(array[at : at + _PIECE].view(np.uint32) >= limit))
                     raise InputError(f"{folder / name}, entry {at + 1}", expected, str(array[at]), AGAIN)
+
+
+def _piece(array: NDArray[Any], at: int, count: int) -> NDArray[Any]:
+    """At most ``count`` values from one on; a mapped file is read, since page faults would take longer."""
+    if not isinstance(array, np.memmap) or array.filename is None:
+        return array[at : at + count]
+    return np.fromfile(array.filename, array.dtype, count, offset=array.offset + at * array.itemsize)
 
 
 def refuse_not_finite(array: Any) -> None:

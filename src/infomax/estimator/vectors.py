@@ -25,7 +25,7 @@ from infomax.parts.methods import Model
 from infomax.parts.vectors import PAPER, check_vectors
 from infomax.presets import Preset
 from infomax.training.embed import embedder
-from infomax.training.health import health, spread
+from infomax.training.health import SAMPLE, health, spread
 from infomax.training.parameters import not_fitted
 from infomax.training.places import Places, fit_places
 from infomax.training.recipe import FITTED, LARGE, Recipe, balance, lengths, name_columns, own_projection, parts_for
@@ -99,6 +99,8 @@ class Fitted:
         wanted, seen = parts_for(graph, self.preset_.vectors)[0], graph.seen()
         smooth = not graph.kind and graph.num_nodes <= LARGE
         recipe = Recipe(encoder, self.scaler_, smooth=smooth, kind=graph.kind)
+        # A graph that large may be on disk, where each row, and each row of its neighbours, is a page to read.
+        most = FITTED if graph.num_nodes <= LARGE else SAMPLE
         needed = {graph.kind} if "own" in wanted else set[str]()
         needed |= set(recipe.ends) if "pooled" in wanted else set()
         scaled, features = seen.scaled(self.scaler_), dict[str, tuple[str, ...]]()
@@ -106,12 +108,12 @@ class Fitted:
         for kind in sorted(needed):
             one = scaled.target(kind)
             features[kind] = one.feature_names
-            projections[kind] = own_projection(one.table, spread(one.num_nodes, FITTED))
+            projections[kind] = own_projection(one.table, spread(one.num_nodes, most))
         if "positions" in wanted and self._places is None:
             self._places = fit_places(graph, Backend.of(choose_device(self.device)), self._positions)
         width = self._places.width if self._places else 0
         recipe = name_columns(replace(recipe, projections=projections), wanted, width, features)
-        nodes = spread(seen.num_nodes, FITTED)
+        nodes = spread(seen.num_nodes, most)
         places = self._places_of(seen, recipe)
         engine = embedder(recipe, seen, self.device, rows=nodes, places=places)
         raw = engine.of(nodes)

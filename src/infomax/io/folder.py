@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from contextlib import ExitStack
@@ -16,7 +17,7 @@ from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency, Senders, transposed
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.hashes import file_hash
-from infomax.arrays.integrity import check_values, sample_hash
+from infomax.arrays.integrity import check_once, sample_hash
 from infomax.arrays.scaling import Statistics
 from infomax.arrays.sparsity import dense, mostly_zero
 from infomax.arrays.table import MappedTable
@@ -128,12 +129,15 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
     sparse_ones = (layout.FEATURE_STARTS, layout.FEATURE_COLUMNS) if (folder / layout.FEATURE_STARTS).exists() else ()
     for name in (*edges, *sparse_ones, layout.FEATURES, layout.NODES):
         files[name] = describe(folder / name)
-    check_values(folder, {name: layout.map_array(folder / name) for name in edges}, about["nodes"])
     if "statistics" not in about:
         features, _ = layout.map_features(folder, files, (about["nodes"], len(about["feature_names"])))
         about = about | {"statistics": Statistics.of(MappedTable(features)).to_json()}
     described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
-    (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
+    content = (to_json(described, indent=2) + "\n").encode()
+    matrices = [(edges, about["nodes"]), *([(sparse_ones, len(about["feature_names"]))] if sparse_ones else [])]
+    mapped = [({name: layout.map_array(folder / name) for name in names}, width) for names, width in matrices]
+    check_once(folder, files, hashlib.sha256(content).hexdigest(), mapped)
+    (folder / layout.ABOUT).write_bytes(content)
 
 
 def describe(path: Path) -> dict[str, Any]:
