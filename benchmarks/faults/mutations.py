@@ -17,10 +17,8 @@ import torch
 from pyarrow import parquet
 
 from benchmarks.faults.children import Trials, run
-from benchmarks.faults.crafted import pickled_array
 from benchmarks.faults.kills import small_graph
 from infomax import DGI, Embeddings, Graph, InputError, read_graph
-from infomax.datasets import planetoid
 from infomax.io.npz import write_npz
 from infomax.training import checkpoints, runs
 
@@ -57,10 +55,7 @@ def targets(folder: Path) -> list[Target]:
     names = graph.ids.tolist()
     pairs = {"source": graph.ids[edges[0]].tolist(), "target": graph.ids[edges[1]].tolist()}
     nodes = {"id": names, **{f"x{at}": graph.features[:, at] for at in range(3)}, "kind": graph.labels["kind"].tolist()}
-    found = [*_tables(folder, pairs, nodes), *_graphs(folder, graph), *_run(folder), *_vectors(folder)]
-    path = folder / "ind.cora.y"
-    path.write_bytes(pickled_array("i4", (16,), b"ABCD" * 16))
-    return [*found, Target(path, lambda: planetoid.read_array(path).tolist())]
+    return [*_tables(folder, pairs, nodes), *_graphs(folder, graph), *_run(folder), *_vectors(folder)]
 
 
 def _tables(folder: Path, edges: dict[str, Any], nodes: dict[str, Any]) -> Iterator[Target]:

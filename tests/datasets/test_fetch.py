@@ -1,4 +1,4 @@
-"""Files come whole, checked, and go on from where they stopped; against a server on this machine."""
+"""Files come whole and checked; against a server on this machine."""
 
 import hashlib
 import ssl
@@ -16,12 +16,11 @@ CONTENT = bytes(range(256)) * 1000
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `CONTENT` at every address; tells what was asked for and may hang up early."""
+    """Serves `CONTENT` at every address; counts requests, and may hang up early."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.ranges: list[str | None] = []
-        self.knows_ranges = True
+        self.asked = 0
         self.hang_up_after: int | None = None
 
 
@@ -29,13 +28,11 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        asked = self.headers["Range"]
-        self.server.ranges.append(asked)
-        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and self.server.knows_ranges else 0
-        self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(CONTENT) - start))
+        self.server.asked += 1
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(CONTENT)))
         self.end_headers()
-        self.wfile.write(CONTENT[start:][: self.server.hang_up_after])
+        self.wfile.write(CONTENT[: self.server.hang_up_after])
 
     def log_message(self, *_: object) -> None:
         pass
@@ -67,11 +64,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "infomax"
 
 
-def leave_part(target: Path, content: bytes) -> None:
-    target.parent.mkdir()
-    target.with_name("file.part").write_bytes(content)
-
-
 def test_a_fresh_download(file: PublicFile, target: Path) -> None:
     seen: list[tuple[int, int]] = []
     download(file, target, lambda done, note, total: seen.append((done, total)))
@@ -82,52 +74,19 @@ def test_a_fresh_download(file: PublicFile, target: Path) -> None:
     assert seen[-1] == (len(CONTENT), len(CONTENT))
 
 
-def test_a_part_is_continued(server: Server, file: PublicFile, target: Path) -> None:
-    leave_part(target, CONTENT[:100_001])
-    download(file, target)
-    assert target.read_bytes() == CONTENT
-    assert server.ranges == ["bytes=100001-"]
-
-
-def test_a_whole_part_is_not_downloaded_again(server: Server, file: PublicFile, target: Path) -> None:
-    leave_part(target, CONTENT)
-    download(file, target)
-    assert target.read_bytes() == CONTENT
-    assert server.ranges == []
-
-
-def test_a_server_without_ranges_starts_anew(server: Server, file: PublicFile, target: Path) -> None:
-    server.knows_ranges = False
-    leave_part(target, CONTENT[:100_001])
-    download(file, target)
-    assert target.read_bytes() == CONTENT
-
-
-def test_a_connection_cut_in_the_middle_is_taken_up(server: Server, file: PublicFile, target: Path) -> None:
+def test_a_connection_cut_in_the_middle_leaves_nothing(server: Server, file: PublicFile, target: Path) -> None:
     server.hang_up_after = 150_000
     with pytest.raises(InputError, match="150,000") as caught:
         download(file, target)
     assert file.url in caught.value.where
     assert not target.exists()
-    server.hang_up_after = None
-    download(file, target)
-    assert target.read_bytes() == CONTENT
-    assert server.ranges == [None, "bytes=150000-"]
 
 
 @pytest.mark.parametrize("wrong", [{"sha256": "0" * 64}, {"size": len(CONTENT) - 1}])
 def test_other_bytes_are_refused(file: PublicFile, target: Path, wrong: dict) -> None:
     with pytest.raises(InputError, match="SHA-256"):
         download(file._replace(**wrong), target)
-    assert list(target.parent.iterdir()) == []
-
-
-def test_a_wrong_part_is_removed(file: PublicFile, target: Path) -> None:
-    leave_part(target, b"x" * 1000)
-    with pytest.raises(InputError, match="SHA-256"):
-        download(file, target)
-    download(file, target)
-    assert target.read_bytes() == CONTENT
+    assert not target.exists()
 
 
 def test_no_server(server: Server, file: PublicFile, target: Path) -> None:
@@ -157,7 +116,7 @@ def test_obtain_downloads_once_into_the_cache(server: Server, file: PublicFile, 
     for _ in range(2):
         paths = obtain(files, lambda done, note, total: seen.append((done, total)))
         assert paths == [cache / "kind/file", cache / "kind/other"]
-    assert len(server.ranges) == 2
+    assert server.asked == 2
     assert seen[-1] == (2 * len(CONTENT), 2 * len(CONTENT))
     assert max(done for done, _ in seen) == 2 * len(CONTENT)
 
@@ -175,7 +134,7 @@ def test_infomax_data_comes_first_and_is_checked(
     with pytest.raises(InputError, match="SHA-256") as caught:
         obtain([file])
     assert caught.value.where == str(path)
-    assert server.ranges == []
+    assert server.asked == 0
 
 
 def test_where_data_lies(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,23 +145,3 @@ def test_where_data_lies(cache: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("INFOMAX_DATA", "given")
     assert data_folders() == [Path("given"), tmp_path / ".cache" / "infomax"]
     assert data_path() == Path("given")
-
-
-def test_two_downloads_of_one_file_at_once_both_succeed(server: Server, file: PublicFile, target: Path) -> None:
-    faults: list[Exception] = []
-
-    def fetch_it() -> None:
-        try:
-            download(file, target)
-        except Exception as error:
-            faults.append(error)
-
-    threads = [Thread(target=fetch_it) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
-    assert target.read_bytes() == CONTENT
-    assert list(target.parent.iterdir()) == [target]
-    assert len(server.ranges) == 1

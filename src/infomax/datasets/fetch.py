@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 from infomax.arrays.hashes import file_hash
 from infomax.errors import InputError
-from infomax.io.atomic import locked
+from infomax.io.atomic import make_folder, replacing
 from infomax.progress import Progress, silent
 
 _CHUNK, _TIMEOUT = 1 << 16, 30.0
@@ -39,10 +40,12 @@ def data_path() -> Path:
 
 def obtain(files: Sequence[PublicFile], progress: Progress = silent) -> list[Path]:
     """The path of every file, checked by size and SHA-256; missing files are downloaded."""
-    total, before, paths = sum(file.size for file in files), 0, []
+    total = sum(file.size for file in files)
+    before = 0
+    paths = []
     for file in files:
         if path := _find(file):
-            check(path, file)
+            _refuse_other(str(path), path.stat().st_size, file_hash(path), file)
         else:
             path = data_folders()[-1] / file.path
             download(file, path, lambda done, note="", _=None, before=before: progress(before + done, note, total))
@@ -53,43 +56,25 @@ def obtain(files: Sequence[PublicFile], progress: Progress = silent) -> list[Pat
 
 
 def download(file: PublicFile, target: Path, progress: Progress = silent) -> None:
-    """Download to ``target``, continuing a ``target.part`` of an earlier attempt.
-
-    Where another process is downloading the same file, wait for it and take its result.
-    """
+    """Download to ``target``, which appears whole and checked, or not at all."""
+    import ssl
     from http.client import HTTPException
+    from urllib.request import urlopen
 
-    remedy = "Try again, and it continues from there; or put the file into a folder and set INFOMAX_DATA to that."
+    content = bytearray()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(str(target.parent), "a folder that can be written", str(error), remedy) from error
-    with locked(target.with_name(f"{target.name}.lock"), target, wait=True):
-        if target.is_file():
-            check(target, file)
-            return
-        part = target.with_name(f"{target.name}.part")
-        try:
-            _receive(file, part, progress)
-        except (OSError, HTTPException) as error:
-            raise InputError(file.url, f"a file of {file.size:,} bytes", str(error), remedy) from error
-        try:
-            check(part, file)
-        except InputError:
-            part.unlink()
-            raise
-        part.replace(target)
-
-
-def check(path: Path, file: PublicFile) -> None:
-    """Refuse a file of any other size or SHA-256."""
-    found = f"{path.stat().st_size:,} bytes"
-    if path.stat().st_size == file.size:
-        if (digest := file_hash(path)) == file.sha256:
-            return
-        found = f"SHA-256 {digest}"
-    expected = f"{file.size:,} bytes with SHA-256 {file.sha256}"
-    raise InputError(str(path), expected, found, "Remove it if it still exists, and it is downloaded again.")
+        verified = ssl.create_default_context()
+        with urlopen(file.url, timeout=_TIMEOUT, context=verified) as response:  # noqa: S310 - from our own table
+            while len(content) <= file.size and (chunk := response.read(_CHUNK)):
+                content += chunk
+                progress(len(content), "bytes", file.size)
+    except (OSError, HTTPException) as error:
+        remedy = "Try again; or put the file into a folder and set INFOMAX_DATA to that."
+        raise InputError(file.url, f"a file of {file.size:,} bytes", str(error), remedy) from error
+    _refuse_other(file.url, len(content), hashlib.sha256(content).hexdigest(), file)
+    make_folder(target.parent)
+    with replacing(target) as temporary:
+        temporary.write_bytes(content)
 
 
 def _find(file: PublicFile) -> Path | None:
@@ -97,23 +82,9 @@ def _find(file: PublicFile) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def _receive(file: PublicFile, part: Path, progress: Progress) -> None:
-    import ssl
-    from urllib.request import Request, urlopen
-
-    done = part.stat().st_size if part.exists() else 0
-    if done >= file.size:  # stopped just before the check
-        return
-    request = Request(file.url, headers={"Range": f"bytes={done}-"} if done else {})  # noqa: S310 - from our own table
-    verified = ssl.create_default_context()
-    with urlopen(request, timeout=_TIMEOUT, context=verified) as response, part.open("ab") as content:  # noqa: S310
-        if response.status != 206:  # the server does not support ranges and sends everything
-            done = content.truncate(0)
-        while done <= file.size and (chunk := response.read(_CHUNK)):
-            content.write(chunk)
-            done += len(chunk)
-            progress(done, "bytes", file.size)
-        content.flush()
-        os.fsync(content.fileno())
-    if done < file.size:
-        raise ConnectionError(f"a connection that closed after {done:,} bytes")
+def _refuse_other(where: str, size: int, sha256: str, file: PublicFile) -> None:
+    """Refuse content of any other size or SHA-256."""
+    if (size, sha256) != (file.size, file.sha256):
+        expected = f"{file.size:,} bytes with SHA-256 {file.sha256}"
+        found = f"{size:,} bytes with SHA-256 {sha256}"
+        raise InputError(where, expected, found, "Remove it if it is a file, and it is downloaded again.")

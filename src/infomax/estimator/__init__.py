@@ -235,16 +235,14 @@ class DGI(Later, Parameters):
             own: your own parts by name, as ``encoder=...``: a run folder has only their names.
         """
         path = Path(folder)
-        run = model_file.read(path)
         try:
-            model_file.check_sizes(str(path / runs.CONFIG), run, own)
+            run = model_file.read(path)
             preset, features = restore(run.config["settings"], own), len(run.feature_names)
             model = cls(preset=preset, seed=run.config["seed"], device=device)
             model.model_, model.seed_ = build(preset, features, torch.Generator()).eval(), model.seed
             moved = None if moved_to is None else Path(moved_to)
             model.graph_ = runs.read_training_graph(path, moved)
             model._parts, model._places = model_file.take_recipe(run, model.model_.encoder, model.graph_)
-            run.tensors.pop("recipe.values", None)
             model.model_.load_state_dict({name.removeprefix("model."): one for name, one in run.tensors.items()})
         except (AttributeError, KeyError, TypeError, RuntimeError) as error:
             where, remedy = str(path / runs.CONFIG), RESTORE

@@ -74,10 +74,6 @@ def read_report(path: Path) -> dict[str, Any]:
     try:
         figures(report)
         words(report["verdict"])
-        if "loss" in report:
-            float(report.get("guessing_loss", 0))
-            for curve in (report["curve"]["loss"], *report["curve"].values()):
-                np.array(curve, np.float64).max(axis=0)  # refuses an empty one, too
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         found = f"one that cannot be shown ({type(error).__name__}: {error})"
         raise InputError(str(path), "the report on a training", found, RESTORE) from error

@@ -142,12 +142,9 @@ def check(folder: Path) -> dict[str, Any]:
         raise InputError(str(folder), "a run folder", found, remedy)
     config = read_json(folder / CONFIG)
     if config.get("format") != FORMAT:
-        versions = config.get("versions")
-        writer = versions.get("infomax", "unknown") if isinstance(versions, dict) else "unknown"
-        found = f"format {config.get('format')} (written by infomax {writer})"
-        raise InputError(
-            str(folder / CONFIG), f"format {FORMAT}", found, "Train again, or use that version of infomax."
-        )
+        found = f"format {config.get('format')} of versions {to_json(config.get('versions'))}"
+        remedy = "Train again, or use that version of infomax."
+        raise InputError(str(folder / CONFIG), f"format {FORMAT}", found, remedy)
     if not (folder / MODEL).exists():
         begun = (folder / CHECKPOINT).exists()
         remedy = f"Training did not end: {'continue' if begun else 'try'} infomax train GRAPH --out RUN --resume."
@@ -161,16 +158,16 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
     Where a graph folder is no longer in its place, it may be ``moved_to``.
     """
     config = read_json(folder / CONFIG)
-    described, elsewhere = config.get("graph"), config.get("graph_folder")
-    if elsewhere is not None:
-        place, expected = Path(str(elsewhere)), described.get("hash") if isinstance(described, dict) else None
-        if moved_to and not is_folder(place) and is_folder(moved_to) and folder_hash(moved_to) == expected:
+    described = config["graph"]
+    if "graph_folder" in config:
+        place = Path(config["graph_folder"])
+        if moved_to and not is_folder(place) and is_folder(moved_to) and folder_hash(moved_to) == described["hash"]:
             place = moved_to
         return _open_graph_folder(folder / CONFIG, place, described)
     path = folder / GRAPH
     if not path.is_file():
         raise InputError(str(path), "the graph of the run", "no such file", RESTORE)
-    if not isinstance(described, dict) or described.get("hash") != contents_hash(path):
+    if described["hash"] != contents_hash(path):
         raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", RESTORE)
     graph = Graph.of(read_npz(path)).target(described.get("type", ""))
     return graph.replace(table_columns=described.get("columns", {}))
@@ -191,16 +188,16 @@ def vectors_of_run(folder: Path, graph: Graph | None = None) -> Embeddings | Non
         vectors = Embeddings.read(folder / VECTORS).vectors
         made_by, parts = str(values.get("made_by", "")), values.get("recipe", {}).get("parts", {})
         return Embeddings(vectors, graph.ids, graph.node_names, made_by, parts)
-    except (InputError, OSError):
+    except (InputError, OSError, KeyError, TypeError):
         return None
 
 
-def _open_graph_folder(config: Path, path: Path, described: Any) -> Graph:
+def _open_graph_folder(config: Path, path: Path, described: dict[str, Any]) -> Graph:
     """Open the graph folder that a run was trained on; raise InputError if it has moved or changed."""
     if not is_folder(path):
         remedy = f'Move it back, or write where it is now into {config}, "graph_folder".'
         raise InputError(str(path), "the graph folder that the run was trained on", "none there", remedy)
-    if not isinstance(described, dict) or described.get("hash") != folder_hash(path):
+    if described["hash"] != folder_hash(path):
         remedy = "Restore it, or train again on this one."
         raise InputError(str(path), "the graph folder that the run was trained on", "one that has changed", remedy)
     return Graph.open(path).target(described.get("type", ""))
