@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from infomax.errors import InputError as InputError
     from infomax.estimator import DGI as DGI
     from infomax.graphs.graph import Graph as Graph
+    from infomax.graphs.reading import read_database as read_database
     from infomax.graphs.reading import read_graph as read_graph
 
 # Imported when first used, so that `infomax --help` does not wait for torch.
@@ -25,9 +26,10 @@ _HOMES = {
     "Graph": "infomax.graphs.graph",
     "InputError": "infomax.errors",
     "load_dataset": "infomax.datasets",
+    "read_database": "infomax.graphs.reading",
     "read_graph": "infomax.graphs.reading",
 }
-__all__ = ["DGI", "Embeddings", "Graph", "InputError", "load_dataset", "read_graph"]
+__all__ = ["DGI", "Embeddings", "Graph", "InputError", "load_dataset", "read_database", "read_graph"]
 
 
 def __getattr__(name: str) -> Any:

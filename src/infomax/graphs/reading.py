@@ -10,6 +10,7 @@ from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.attach import read_like
 from infomax.io.columns import Columns
+from infomax.io.database import is_database
 from infomax.io.reading import read_record
 
 
@@ -47,6 +48,7 @@ def read_graph(
     >>> read_graph("types/")  # nodes/paper.csv, edges/author.writes.paper.csv, ...: several types of nodes
     >>> read_graph("graph.npz")
     >>> read_graph("big.graph")  # a folder that infomax prepare wrote; its arrays stay on disk
+    >>> read_graph("shop.sqlite")  # a database, see `read_database`
 
     Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; a
     warning names other columns, which are not used. Node tables: the column ``id``, else the first; every other column
@@ -113,3 +115,51 @@ def read_graph(
         chosen = read_like(chosen, like)
         directed = like.directed if directed is None else directed
     return Graph.of(read_record(edges, nodes, chosen, directed=directed, attach_to=attach_to))
+
+
+def read_database(
+    source: str | Path,
+    *,
+    keys: Mapping[str, str] | Sequence[str] = (),
+    tables: Mapping[str, str] | Sequence[str] = (),
+    time: str | Sequence[str] = (),
+    labels: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
+    name: str | None = None,
+    columns: Mapping[str, str] | Sequence[str] = (),
+    like: Graph | None = None,
+) -> Graph:
+    """Read tables with keys as a graph of several types of nodes.
+
+    >>> read_database("chinook.sqlite", tables={"Genre": "nodes"})
+    >>> read_database("f1/", keys={"results.driverId": "drivers"})  # a folder of csv or parquet files
+    >>> read_database("postgresql://me@server/shop")
+
+    A row becomes a node, with the columns that are no keys as features, and an edge to each row that it refers to. A
+    table of two keys and nothing else becomes edges; one of a key and a short text, which many rows refer to, becomes
+    a category of these. Keys are those that are declared and, of other columns, those that are called ``driverId``,
+    ``driver_id`` or ``driver`` and whose values are in the key of a table ``drivers``. Nothing is written; all tables
+    are read as of one moment.
+
+    Args:
+        source: a SQLite or DuckDB file, the address of a Postgres server, or a folder of different tables.
+        keys: keys that are neither declared nor found, as ``{"orders.buyer": "customers"}``; ``"none"`` for no key.
+        tables: what tables become: nodes, facts (nodes that train leaves out by default), edges, lookup or ignore.
+        time: columns that say since when a row is there, as ``"races.date"``. Others are found where a row that refers
+            to others has one date; a fact without one has the latest time of the rows that it refers to.
+        labels: names of columns that are labels, of one table as ``"Track.Genre"``.
+        ignore: names of columns that are not read.
+        name: columns of names that are shown beside ids, as ``"Track.Name"``.
+        columns: what columns are, as in `read_graph`.
+        like: an earlier graph, by which tables are read and columns become features.
+    """
+    key, table = (
+        [f"{left}={right}" for left, right in said.items()] if isinstance(said, Mapping) else said
+        for said in (keys, tables)
+    )
+    chosen = Columns.of(labels, None, ignore, columns=columns, name=name, time=time, key=key, table=table)
+    chosen = chosen if like is None else read_like(chosen, like)
+    if not is_database(source):
+        remedy = "Graphs in other forms: read_graph."
+        raise InputError(str(source), "a database, or a folder of different tables", "none", remedy)
+    return Graph.of(read_record(source, None, chosen, directed=None))

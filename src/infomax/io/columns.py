@@ -24,6 +24,8 @@ MATRICES = (".npy", ".npz")
 """Files that hold features."""
 TYPES = ("types", "edge_type", "node_type", "edges_as")
 """Choices that make a graph of several types of nodes."""
+DATABASE = ("key", "table")
+"""Choices about the tables of a database."""
 
 
 class EdgeColumns(NamedTuple):
@@ -93,6 +95,12 @@ class Columns:
     """What was learnt from the columns of an earlier graph, and makes the features of this one."""
     among: tuple[str, ...] = ()
     """All types of nodes of the graph: a column that is called after one holds its ids."""
+    key: tuple[str, ...] = ()
+    """Of a database: keys, such as results.driverId=drivers."""
+    table: tuple[str, ...] = ()
+    """Of a database: what tables become, such as status=lookup."""
+    mixed: bool = False
+    """Whether text among numbers makes a column one of codes; else it is a fault."""
     learns: bool = True
     """Whether an encoding may be learnt; not where features are those of a model that has none."""
 
@@ -113,10 +121,21 @@ class Columns:
         ends = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
         if len(ends) not in (0, 2):
             raise InputError("types", "two, of the nodes where edges begin and end, as in user,item", listed(ends))
-        inner = ("matrix", "earlier", "of_types", "numbered", "kinds", "encoding", "among", "learns")
+        inner = (
+            "matrix",
+            "earlier",
+            "of_types",
+            "numbered",
+            "kinds",
+            "encoding",
+            "among",
+            "mixed",
+            "learns",
+            *DATABASE,
+        )
         known = [*(field.name for field in dataclasses.fields(cls) if field.name not in inner), "columns"]
         for word in names:
-            if word not in (*known, "earlier"):
+            if word not in (*known, "earlier", *DATABASE):
                 raise InputError(f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known))
         kinds = kinds_said(columns)
         names["time"] = ",".join(_several(names.get("time") or ())) or None
@@ -126,6 +145,8 @@ class Columns:
             if len(said) > 1 and len(owners) < len(said):
                 raise InputError(word, "one column, or one per type (TYPE.NAME)", listed(sorted(said)))
             names[word] = ",".join(sorted(said)) or None
+        for word in DATABASE:
+            names[word] = _several(names.get(word) or ())
         given = None if features is None else _several(features)
         files = [Path(name) for name in given or () if Path(name).suffix.lower() in MATRICES]
         if files and len(given or ()) > 1:
@@ -172,7 +193,12 @@ class Columns:
         Those that were named for an earlier graph stay, so that a graph read like it can be gone on from as well.
         """
         words = ("id", "source", "target", "weight", "name", "time", *TYPES)
-        return {**self.earlier, **{word: ",".join(_several(name)) for word in words if (name := getattr(self, word))}}
+        named = {word: ",".join(_several(name)) for word in words if (name := getattr(self, word))}
+        return {
+            **self.earlier,
+            **named,
+            **{word: "\n".join(said) for word in DATABASE if (said := getattr(self, word))},
+        }
 
     def as_before(self, *words: str) -> Self:
         """The same with an earlier graph's choices about types (`TYPES`, or these words), unless some are made here."""

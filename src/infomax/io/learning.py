@@ -55,8 +55,9 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     encoding, faults = survey.finish()
     if faults:
         raise ColumnsError(str(path), faults) from None
-    for name, note in ((column.name, column.note) for column in encoding.columns if "looks like an id," in column.note):
-        warn(f"{place(path, column=name)}: {note}.")
+    for column in encoding.columns:
+        if "looks like an id," in column.note and not columns.mixed:  # a database tells which columns are keys
+            warn(f"{place(path, column=column.name)}: {column.note}.")
     called = columns.name_among(names) or survey.called
     used = [column.name for column in encoding.used]
     warn_of_labels(path, used, survey.labels)

@@ -16,7 +16,8 @@ from infomax.errors import InputError, other_extension, shorten, warn
 from infomax.io import tables, text
 from infomax.io.attach import as_known, attach
 from infomax.io.attach_types import attach_types
-from infomax.io.columns import MATRICES, TYPES, Columns, listed
+from infomax.io.columns import DATABASE, MATRICES, TYPES, Columns, listed
+from infomax.io.database import is_database, of_database
 from infomax.io.features import existing
 from infomax.io.many import join
 from infomax.io.nodes import Nodes
@@ -58,6 +59,13 @@ def read_record(
         columns = as_known(columns, attach_to).as_before("edges_as")
         columns.refuse_other_types(edges, several=True)
         return _read_types(of_folder(Path(edges), columns), directed, attach_to, progress)
+    if nodes is None and is_database(edges):
+        if attach_to is not None:
+            remedy = "infomax update RUN DATABASE takes a run to a later one."
+            raise InputError("attach_to", "tables of new nodes and their edges", "a database", remedy)
+        columns.refuse_other_types(edges, several=True)
+        return _read_types(of_database(edges, columns), directed, None, progress)
+    columns.refuse(DATABASE, f"a database or a folder of tables with keys, rather than {edges}")
     if nodes is None and (members := _members(Path(edges))):
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
         if attach_to is not None:
@@ -139,7 +147,7 @@ def check_directions(graph: AnyRecord, directed: bool | None, where: str) -> Any
 
 def _follow(sources: Sequence[Source], progress: Progress) -> None:
     """Let tables tell how far the work with all of them is, in percent of their bytes; warn of too many bytes."""
-    sizes = [sum(path.stat().st_size for path in source.files) for source in sources]
+    sizes = [_bytes(source) for source in sources]
     whole = max(1, sum(sizes))
     needed = MEMORY_PER_BYTE * whole
     if whole > SMALL and needed > (free := machine.free_bytes()):
@@ -149,6 +157,13 @@ def _follow(sources: Sequence[Source], progress: Progress) -> None:
         warn(f"{message}. {remedy}.")
     for source, size, end in zip(sources, sizes, accumulate(sizes), strict=True):
         source.tell = partial(_tell, progress, source.path.name, (end - size) / whole, size / whole)
+
+
+def _bytes(source: Source) -> int:
+    """The size of the files of a table, or of its cells where it has no files."""
+    if source.frame is not None:
+        return int(source.frame.nbytes)
+    return sum(path.stat().st_size for path in source.files)
 
 
 def _tell(progress: Progress, name: str, before: float, part: float, share: float) -> None:

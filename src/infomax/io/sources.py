@@ -257,7 +257,8 @@ class Source:
             chosen, rows = self.chosen, np.arange(len(block.numbers))
             if not survey.found:
                 keys = self.columns.keys(chosen.features)
-                survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels), keys)
+                mixed = self.columns.mixed
+                survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels), keys, mixed=mixed)
             with self.readable(block.path):
                 if "seen" in chosen.splits:
                     rows = np.flatnonzero(block.split(chosen.splits["seen"]))

@@ -45,7 +45,7 @@ def read_types(found: Tables, *, directed: bool) -> Record:
     del listed
     if directed:
         refuse_between(links)
-    graph = unite(of_nodes, links, directed=list(links) if directed else (), made=found.columns.made)
+    graph = unite(of_nodes, links, directed=list(links) if directed else found.directed, made=found.columns.made)
     return replace(graph, table_columns=found.columns.named())
 
 

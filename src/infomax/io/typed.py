@@ -27,6 +27,8 @@ class Tables:
     nodes: dict[str, Source]
     edges: dict[Ends | None, Source]
     columns: Columns
+    directed: frozenset[Ends] = frozenset()
+    """The relations within one type whose edges have directions, whatever a person says of all edges."""
 
     @property
     def sources(self) -> list[Source]:
@@ -240,6 +242,7 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
         earlier=earlier,
         kinds={name: columns.kinds[word] for name, word in chosen(columns.kinds).items()},
         among=columns.among,
+        mixed=columns.mixed,
         learns=columns.learns,
     )
     return found.like(*columns.of_types[kind]) if kind in columns.of_types else found

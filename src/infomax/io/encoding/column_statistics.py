@@ -39,8 +39,10 @@ Fault: TypeAlias = tuple[str, str, str]
 class ColumnStatistics:
     """What is known of one column."""
 
-    def __init__(self, name: str, kind: str, *, is_key: bool = False) -> None:
+    def __init__(self, name: str, kind: str, *, is_key: bool = False, mixed: bool = False) -> None:
         self.name, self.kind, self.is_key = name, kind, is_key
+        self.least = 1.0 if mixed else 0.5
+        """The share of numbers or dates from which the others are faults."""
         self.rows = self.missing = self.numeric = self.timed = self.documents = self.words = self.separated = 0
         self.spaced = self.coded = 0
         self.counts: list[Any] | None = []
@@ -210,9 +212,9 @@ class ColumnStatistics:
         if self.is_coded and self.numeric == present:
             return "category"  # as pandas calls numbers that are codes
         # Mostly numbers, or mostly dates: the others are faults, which are told.
-        if 2 * self.numeric >= present:
+        if self.numeric >= self.least * present:
             return "number"
-        if 2 * self.timed >= present:
+        if self.timed >= self.least * present:
             return "date"
         mean = self.words / max(1, self.documents)
         if 2 * self.separated >= present:

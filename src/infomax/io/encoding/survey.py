@@ -17,13 +17,22 @@ KEPT = 1 << 26
 class Survey:
     """The columns of these names, of the kinds that a person said; the others are found.
 
-    Of ``keys``, columns that are called after other nodes, a number is an id.
+    Of ``keys``, columns that are called after other nodes, a number is an id. Where columns may be ``mixed``, a text
+    among numbers or dates makes them codes.
     """
 
     def __init__(
-        self, names: Sequence[str], kinds: Mapping[str, str], labels: Sequence[str] = (), keys: Collection[str] = ()
+        self,
+        names: Sequence[str],
+        kinds: Mapping[str, str],
+        labels: Sequence[str] = (),
+        keys: Collection[str] = (),
+        *,
+        mixed: bool = False,
     ) -> None:
-        self.found = {name: ColumnStatistics(name, kinds.get(name, ""), is_key=name in keys) for name in names}
+        self.found = {
+            name: ColumnStatistics(name, kinds.get(name, ""), is_key=name in keys, mixed=mixed) for name in names
+        }
         self.labels = labels
 
     @property

@@ -13,7 +13,7 @@ from infomax.errors import InputError, other_extension
 from infomax.io import text
 from infomax.io.atomic import locked, make_folder, refuse_existing, writable
 from infomax.io.attach import read_like
-from infomax.io.columns import Columns
+from infomax.io.columns import DATABASE, Columns
 from infomax.io.other_tables import by_pandas
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.stages import GRAPH, Preparation
@@ -90,6 +90,12 @@ def prepare(
 
 def _tables(edges: str | Path, nodes: str | Path | None, columns: Columns) -> Tables:
     """The tables of a graph; one of one type has one type and one relation, both without a name."""
+    from infomax.io.database import is_database, of_database  # which works with what is here
+
+    if is_database(edges) and nodes is None:
+        columns.refuse_other_types(edges, several=True)
+        return of_database(edges, columns)
+    columns.refuse(DATABASE, f"a database or a folder of tables with keys, rather than {edges}")
     columns.refuse_other_types(edges, several=is_typed(Path(edges)) or columns.as_before().typed)
     if is_typed(Path(edges)):
         if nodes is not None:

@@ -6,6 +6,7 @@ A graph of one type of nodes is one of several types that has one type and one r
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -65,7 +66,12 @@ class Preparation:
         self.directed, self.halved = directed, halved
         sources = [*self.edges, *self.nodes.values()]
         files = [file for source in sources for file in (*source.files, source.columns.matrix) if file is not None]
-        stamps = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+        stamps = [
+            [str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files if file.exists()
+        ]
+        # Of tables in no file of their own, see `infomax.io.database`; of those of a server nothing is known.
+        frames = [source.frame for source in sources if source.frame is not None]
+        stamps += [getattr(frame, "stamp", None) or [os.urandom(8).hex()] for frame in frames]
         counts = [len(source.files) for source in sources]
         asked = json.dumps([stamps, counts, asdict(self.columns), directed, halved], default=str)
         _keep_if_same(work, asked)
@@ -297,7 +303,8 @@ class Preparation:
         """Write the files of a relation: its rows are the nodes that send to a node."""
         first, _, last = link.ends
         sizes = (self.notes[f"numbers {first}"], self.notes[f"numbers {last}"])
-        weighted, both_ways = self._weighted(link), first == last and not self.directed
+        directed = self.directed or link.ends in self.tables.directed
+        weighted, both_ways = self._weighted(link), first == last and not directed
         found = write_sides(self.database, self.folder, link.ends, sizes, weighted=weighted, both_ways=both_ways)
         if not self.several and found["weighted"]:
             check_sums(self._edges().senders, self._id, f"{self.edges[0].path}, ")

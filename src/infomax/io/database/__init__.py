@@ -1,0 +1,108 @@
+"""Databases: tables with keys become the tables of a graph of several types of nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from infomax.errors import InputError
+from infomax.io import text
+from infomax.io.columns import Columns
+from infomax.io.database.files import attach_duckdb, copy_files, copy_frames, table_files
+from infomax.io.database.keys import find_keys
+from infomax.io.database.roles import Plan, decide
+from infomax.io.database.snapshot import Snapshot
+from infomax.io.database.sources import tables_of
+from infomax.io.database.sqlite import MAGIC, copy_sqlite
+from infomax.io.database.times import Time, find_times
+from infomax.io.typed import Tables
+
+POSTGRES = re.compile("postgres(ql)?://")
+
+
+def is_database(name: str | Path) -> bool:
+    """Whether a name is that of a SQLite or DuckDB file, of a Postgres server, or of a folder of different tables."""
+    if POSTGRES.match(str(name)):
+        return True
+    path = database_file(name)
+    if not path.is_dir():
+        return bool(_kind(path))
+    if any((path / part).exists() for part in ("edges", "graph.json", "config.json")):
+        return False
+    files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
+    tables = [file for file in files if text.extension(file) in (*text.DELIMITERS, ".parquet")]
+    return len(tables) > 1 and "edges" not in table_files(path) and len({_header(file) for file in tables}) > 1
+
+
+def database_file(name: str | Path) -> Path:
+    """The file of a database, which may be written as an address: sqlite:///shop.db."""
+    found = re.match("(sqlite|duckdb):///", str(name))
+    return Path(unquote(str(name)[found.end() :])) if found else Path(name)
+
+
+def _kind(path: Path) -> str:
+    """ "sqlite" or "duckdb", by the first bytes of a file; "" for others."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(16)
+    except OSError:
+        return ""
+    return "sqlite" if first == MAGIC else "duckdb" if first[8:12] == b"DUCK" else ""
+
+
+def _header(path: Path) -> tuple[str, ...]:
+    """The names of the columns of a table."""
+    if text.extension(path) in text.DELIMITERS:
+        return tuple(text.read_names(path))
+    from infomax.io.parquet import opened
+
+    with opened(path) as file:
+        return tuple(file.schema_arrow.names)
+
+
+def of_database(name: str | Path, columns: Columns) -> Tables:
+    """The tables of the graph of a database."""
+    return tables_of(*planned(name, columns), columns)
+
+
+def of_frames(frames: Mapping[str, Any], columns: Columns) -> Tables:
+    """The tables of the graph of frames of pyarrow with keys, by their names."""
+    snapshot = Snapshot("frames")
+    copy_frames(frames, snapshot)
+    return tables_of(*_plan(snapshot, columns), columns)
+
+
+def planned(name: str | Path, columns: Columns) -> tuple[Plan, dict[str, Time]]:
+    """The tables of a database, what they become, and their times."""
+    leave_out = [said.rpartition("=")[0] for said in _choices(columns, "table") if said.endswith("=ignore")]
+    if POSTGRES.match(str(name)):
+        from infomax.io.database.postgres import copy_postgres, shown
+
+        snapshot = Snapshot(shown(str(name)))
+        copy_postgres(str(name), snapshot, leave_out)
+        return _plan(snapshot, columns)
+    path = database_file(name)
+    if not path.exists():
+        raise InputError(str(name), "a database", "nothing of that name")
+    files = [path] if path.is_file() else [*table_files(path).values()]
+    stamp = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+    snapshot = Snapshot(str(path), stamp)
+    copy = copy_files if path.is_dir() else {"sqlite": copy_sqlite, "duckdb": attach_duckdb}[_kind(path)]
+    copy(path, snapshot, leave_out)
+    return _plan(snapshot, columns)
+
+
+def _plan(snapshot: Snapshot, columns: Columns) -> tuple[Plan, dict[str, Time]]:
+    find_keys(snapshot, _choices(columns, "key"))
+    said = {one.rpartition("=")[0]: one for one in _choices(columns, "table")}
+    plan = decide(snapshot, [one for name, one in said.items() if name not in snapshot.left_out])
+    return plan, find_times(plan, columns.time or columns.earlier.get("time", ""))
+
+
+def _choices(columns: Columns, word: str) -> list[str]:
+    """What a person said of keys or tables, or else what was found in an earlier database."""
+    earlier = columns.earlier.get(word, "")
+    return list(getattr(columns, word)) or (earlier.split("\n") if earlier else [])

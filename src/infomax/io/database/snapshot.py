@@ -1,0 +1,118 @@
+"""All tables of a database as they were at one moment, in a DuckDB database of their own, in a temporary folder."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from infomax.errors import InputError, shorten
+from infomax.io.database.schema import Table, quoted
+from infomax.io.prepare.database import Database
+
+MEMORY = 10**9
+"""Bytes that DuckDB works in, about; more than that lies in the folder."""
+
+
+class Snapshot:
+    """Tables by name; ``where`` names the database in messages, ``stamp`` is equal where nothing can have changed."""
+
+    def __init__(self, where: str, stamp: Any = None) -> None:
+        self.where, self.stamp = where, stamp
+        self.tables: dict[str, Table] = {}
+        self.left_out: set[str] = set()
+        """The tables that a person does not want."""
+        self._folder = TemporaryDirectory(prefix="infomax-")
+        self.database = Database(Path(self._folder.name), MEMORY)
+        self.failure = self.database.failure
+        # One thread and joins in the order in which they are written keep rows in the order of their table.
+        for setting in ("threads = 1", "preserve_insertion_order = true"):
+            self.database.execute(f"SET {setting}")
+        self.database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+        weakref.finalize(self, _close, self.database, self._folder)
+
+    def copy(self, table: Table, batches: Iterator[Mapping[str, Any]], *, names: Sequence[str]) -> None:
+        """Copy the rows of a table, in batches of Arrow columns; there may be none."""
+        self.refuse_twice(table.name)
+        table.sql = f"t{len(self.tables)}"
+        table.rows = self.database.create(table.sql, map(dict, batches))
+        if not table.rows:
+            columns = ", ".join(f"{quoted(name)} VARCHAR" for name in names)
+            self.database.execute(f"CREATE TABLE {table.sql} ({columns})")
+        table.columns = self.types(table.sql)
+        self.tables[table.name] = table
+
+    def types(self, sql: str) -> dict[str, str]:
+        """The columns of a table or a query, and their types."""
+        return {str(row[0]): str(row[1]) for row in self.rows(f"DESCRIBE SELECT * FROM {sql}")}  # noqa: S608
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        try:
+            found: list[tuple[Any, ...]] = self.database.execute(query).fetchall()
+        except self.failure as error:
+            raise InputError(self.where, "tables that can be read", str(error)) from None
+        return found
+
+    def number(self, query: str) -> int:
+        """The one number that a query gives."""
+        return int(self.rows(query)[0][0] or 0)
+
+    def wants(self, names: set[str], leave_out: Sequence[str]) -> bool:
+        """Whether a table, which has these names, is to be read; notes that it is not."""
+        self.left_out |= names.intersection(leave_out)
+        return names.isdisjoint(leave_out)
+
+    def refuse_twice(self, name: str) -> None:
+        """Refuse a second table of a name, from another schema."""
+        if name in self.tables:
+            remedy = f"Leave one out: --table SCHEMA.{name}=ignore."
+            raise InputError(self.where, "one table of each name", f"{shorten(name)} in two schemas", remedy)
+
+
+class Query:
+    """The rows of a query, to be read as those of a pyarrow table are.
+
+    Args:
+        snapshot: where it is asked.
+        columns: expressions of SQL by the names of columns.
+        rest: the query from FROM on.
+        num_rows: how many rows it has.
+    """
+
+    def __init__(self, snapshot: Snapshot, columns: Mapping[str, str], rest: str, num_rows: int) -> None:
+        self.snapshot, self.columns, self.rest, self.num_rows = snapshot, columns, rest, num_rows
+        self.stamp = snapshot.stamp
+
+    @property
+    def nbytes(self) -> int:
+        """About as many bytes as its cells take."""
+        return 8 * self.num_rows * len(self.columns)
+
+    @property
+    def schema(self) -> Any:
+        """The types of the columns, those of pyarrow."""
+        reader = self.snapshot.database.connection.sql(f"{self._sql} LIMIT 0").to_arrow_reader(1)
+        return reader.schema
+
+    def select(self, names: Sequence[str]) -> Query:
+        """The same rows of some columns."""
+        return Query(self.snapshot, {name: self.columns[name] for name in names}, self.rest, self.num_rows)
+
+    def to_batches(self, max_chunksize: int) -> Iterator[Any]:
+        """The rows as record batches of at most so many."""
+        for batch in self.snapshot.database.stream(self._sql):
+            for first in range(0, len(batch), max_chunksize):
+                yield batch.slice(first, max_chunksize)
+
+    @property
+    def _sql(self) -> str:
+        chosen = ", ".join(f"{cell} AS {quoted(name)}" for name, cell in self.columns.items())
+        return f"SELECT {chosen} {self.rest}"
+
+
+def _close(database: Database, folder: TemporaryDirectory[str]) -> None:
+    database.close()
+    folder.cleanup()
