@@ -201,7 +201,10 @@ def test_what_a_graph_cannot_have_is_left_out_and_told(graph, monkeypatch):
     monkeypatch.setattr(module, "LARGE", 39)
     wanted, told = parts_for(graph, "recipe")
     assert wanted == ("encoder", "own")
-    assert "of 40 nodes, that is left out" in told[0]
+    assert told[0].startswith("vectors have no pooled, positions and are not smoothed: of 40 nodes")
+    monkeypatch.setattr(module, "HUGE", 39)
+    assert parts_for(graph, "recipe")[0] == ("encoder",)
+    assert parts_for(graph, "encoder,own")[0] == ("encoder", "own")
 
 
 def test_features_that_say_nothing_give_finite_vectors():

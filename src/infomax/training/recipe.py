@@ -52,6 +52,8 @@ COUNT = 128
 LARGE = 2_000_000
 """Nodes above which neither the encoder is smoothed, nor are there pooled parts and positions: the passes over all
 nodes, which these need, would take longer than the training."""
+HUGE = 20_000_000
+"""Nodes above which the own part is left out unless it is asked for: it would be most of what is written to disk."""
 FITTED = 200_000
 """Nodes to which parts are fitted, at most."""
 EXACT = 1024
@@ -67,9 +69,11 @@ def parts_for(graph: Graph, vectors: str) -> tuple[tuple[str, ...], list[str]]:
         return (), told
     nodes = sum(one.num_nodes for one in graph.nodes.values())
     if nodes > LARGE:
-        wanted = tuple(name for name in wanted if name in ("encoder", "own"))
-        told.append(f"vectors have no pooled part and no positions, and are not smoothed: of {nodes:,} nodes, that is "
-                    "left out")  # fmt: skip
+        kept = ("encoder",) if nodes > HUGE and vectors == RECIPE else ("encoder", "own")
+        left_out = [name for name in wanted if name not in kept]
+        wanted = tuple(name for name in wanted if name in kept)
+        what = f"have no {', '.join(left_out)} and are not smoothed" if left_out else "are not smoothed"
+        told.append(f"vectors {what}: of {nodes:,} nodes, that would take longer than the training")
     if graph.groups is not None and "positions" in wanted:
         wanted = tuple(name for name in wanted if name != "positions")
         if vectors != RECIPE:
