@@ -91,7 +91,7 @@ def test_of_a_graph_folder_as_of_memory(tmp_path):
     told = [list(one) for one in neighbours(whole)]
     features = whole.features[NEW]
     np.testing.assert_allclose(
-        mapped.vectors_of(features, told), model.vectors_of(features, told), rtol=1e-3, atol=1e-4
+        mapped.vectors_of(features, told), model.vectors_of(features, told), rtol=1e-4, atol=1e-6
     )
 
 

@@ -164,7 +164,7 @@ def part_of(
 ) -> tuple[Any, Any, sparse.csr_array]:
     """Each receiver and each sender once, and the weights between them; each row is then read and written once."""
     (to, rows), (of, columns) = (np.unique(ends, return_inverse=True) for ends in (receiver, sender))
-    block = sparse.csr_array((weight.astype(np.float32), (rows, columns)), shape=(len(to), len(of)))
+    block = sparse.csr_array((weight, (rows, columns)), shape=(len(to), len(of)))
     # A range of rows need not be copied.
     first, second = (slice(at[0], at[-1] + 1) if len(at) and at[-1] - at[0] + 1 == len(at) else at for at in (to, of))
     return first, second, block

@@ -17,6 +17,9 @@ On DBLP, whose singular values fall slowly, a score of 90.9 % needs all of them;
 """
 LEAST = 0.02
 """Eigenvalues, of at most 1, below which a direction is left out: new nodes divide by them."""
+TIES = 1e-6
+"""By how much P is changed at each node, so that eigenvectors of one eigenvalue, as separate parts of a graph have
+them, are the same ones whatever the rounding."""
 _ROWS = 1 << 16
 
 Product = Callable[[Tensor, Tensor], None]
@@ -27,11 +30,13 @@ def leading_vectors(product: Product, now: Tensor, then: Tensor, count: int) -> 
     """P V ``[N, K]`` and eigenvalues ``[K]``, V being eigenvectors of the K largest eigenvalues, all positive.
 
     K is at most ``count``. In P (P + I) negative eigenvalues count little. Rows are read
-    in order, so that both arrays may be mapped from disk.
+    in order, so that both arrays may be mapped from disk. They are in double precision: eigenvectors of near
+    eigenvalues turn by the rounding over the distance of these, so that single precision would not repeat them.
 
     Shapes:
-        now, then: ``[N, w]``, w > K; the first holds what to begin with, and both are overwritten
+        now, then: ``[N, w]``, w > K; the first holds what to begin with, 1 and -1, and both are overwritten
     """
+    apart = now[:, :1].clone()
     for _ in range(ROUNDS):
         _make_orthonormal(now)
         for _ in range(TIMES):
@@ -41,7 +46,7 @@ def leading_vectors(product: Product, now: Tensor, then: Tensor, count: int) -> 
             product(then, now)
     _make_orthonormal(now)
     product(now, then)
-    small = _products(now, then)
+    small = _products(now, then) + TIES * _products(now, now, apart)
     values, vectors = on_one_thread(torch.linalg.eigh, (small + small.T) / 2)
     kept = torch.flip(torch.arange(len(values))[values > LEAST], (0,))[:count]
     turn = vectors[:, kept].to(now)
@@ -52,7 +57,7 @@ def leading_vectors(product: Product, now: Tensor, then: Tensor, count: int) -> 
 def _make_orthonormal(columns: Tensor) -> None:
     """Replace columns ``[N, w]`` by orthonormal ones of the same span; as many are zero as they depend on others."""
     squares, vectors = on_one_thread(torch.linalg.eigh, _products(columns, columns))
-    kept = squares > 1e-5 * squares[-1]
+    kept = squares > 1e-10 * squares[-1]
     scale = torch.where(kept, squares.clamp(min=1e-30).rsqrt(), torch.zeros_like(squares))
     _replace(columns, (vectors * scale).to(columns))
 
@@ -67,11 +72,12 @@ def _signs(columns: Tensor, turn: Tensor) -> Tensor:
     return torch.where(largest < 0, -1.0, 1.0).to(turn)
 
 
-def _products(x: Tensor, y: Tensor) -> Tensor:
-    """x^T y ``[w, w]`` in double precision, on the CPU."""
+def _products(x: Tensor, y: Tensor, by: Tensor | None = None) -> Tensor:
+    """x^T y ``[w, w]`` on the CPU; with ``by [N, 1]``, x^T diag(by) y."""
     total = np.zeros((x.shape[1], y.shape[1]))
-    for here, there in zip(_blocks(x), _blocks(y), strict=True):
-        total += (here.T @ there).cpu().numpy()
+    each = [None] * -(-len(x) // _ROWS) if by is None else _blocks(by)
+    for here, there, factor in zip(_blocks(x), _blocks(y), each, strict=True):
+        total += (here.T @ (there if factor is None else factor * there)).cpu().numpy()
     return torch.from_numpy(total)
 
 

@@ -149,7 +149,8 @@ class Embedder:
         if pooled is not None and "pooled" in parts:
             found.append(pooled())
         if "positions" in parts:
-            found.append(torch.from_numpy(np.ascontiguousarray(self.source.places[nodes])).to(self.source.device))
+            places = torch.from_numpy(np.ascontiguousarray(self.source.places[nodes]))
+            found.append(normalize(places.to(self.source.device)))
         return found[0] if len(found) == 1 else torch.cat(found, dim=1)
 
     def _own(self, nodes: Any) -> Tensor:
@@ -287,7 +288,7 @@ def embedder(
     """The embedder of a graph, in memory or on disk; refused where memory is short.
 
     ``rows`` are the nodes that will be asked for, None: all; ``numbers``, how many numbers it will compute, None: once
-    all vectors. ``places`` are the positions ``[N, K]``, where the vectors have such a part.
+    all vectors. ``places`` are `Places.of_type` ``[N, K]``, where the vectors have such a part.
     """
     if graph.table.mapped:
         n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")

@@ -1,6 +1,8 @@
 """Positions from the edges: singular vectors of the whole normalised graph, all types and relations together.
 
-P = D^-1/2 A D^-1/2, A being the edges of all relations in both directions and D the sums of their weights.
+P = D^-1/2 A D^-1/2, A being the edges of all relations in both directions and D the sums of their weights, each with a
+tenth of their mean more, so that small separate parts of a graph do not come first. The position of a node is its row
+of V (s^2 + ... + s^24), at length 1, V being the singular vectors and s their values: what 2 to 24 hops bring.
 So nodes of all types stand in one space. Nodes that come later stand where their neighbours do.
 """
 
@@ -30,6 +32,12 @@ from infomax.views.operands import SparseOperand, csr, keyed
 
 WIDTH, SPARE = 128, 32
 """Singular vectors at most, and how many more are searched. On validation nodes 256 gave no more than 128."""
+MORE = 0.1
+"""What is added to the sums of weights, by their mean. On validation nodes of Citeseer, which falls into 438 parts, the
+default gains 0.8 points by it; Cora and chameleon change by 0.1."""
+FIRST, LAST = 2, 24
+"""The powers of s that weigh singular vectors. On validation nodes positions alone gain 5 points on Cora, 4 on Pubmed
+and 2 on chameleon by these and by rows of length 1; on held-out edges of debian the AUC goes from 0.87 to 0.91."""
 
 Array = NDArray[np.float32]
 Links = tuple[NDArray[np.int64], str, NDArray[np.int64], Any]
@@ -41,8 +49,8 @@ class Places:
     """The positions of all nodes of a graph, those of each type after one another.
 
     Shapes:
-        table: ``[N, 1 + K]``: of each node the sum of the weights of its edges, then its position
-        values: ``[K]``, the singular values
+        table: ``[N, 1 + K]``: of each node D, then its row of V (s^2 + ... + s^24)
+        values: ``[1 + K]``: what D is more than the sum of the weights of a node's edges, then the singular values
     """
 
     table: Array
@@ -54,14 +62,14 @@ class Places:
     @property
     def width(self) -> int:
         """K."""
-        return len(self.values)
+        return len(self.values) - 1
 
     def of_type(self, kind: str) -> Array:
-        """The positions ``[n, K]`` of the nodes of a type."""
+        """The positions ``[n, K]`` of the nodes of a type, not yet of length 1."""
         return self.table[self.rows[kind], 1:]
 
     def near(self, links: Iterable[Links], count: int) -> Array:
-        """Rows ``[count, 1 + K]`` of the table for new nodes: P Z / s, of their links to known ones."""
+        """Rows ``[count, 1 + K]`` of the table for new nodes: P times the known rows / s, by their links to these."""
         out = np.zeros((count, 1 + self.width), np.float32)
         for place, kind, senders, weights in links:
             needed, at = np.unique(senders, return_inverse=True)
@@ -70,7 +78,8 @@ class Places:
             matrix = sparse.csr_array((shares.astype(np.float32), (place, at)), shape=(count, len(needed)))
             out[:, 1:] += matrix @ known[:, 1:]
             out[:, 0] += np.bincount(place, weights, count)
-        out[:, 1:] *= inverse_root(out[:, :1]) / self.values
+        out[:, 0] += self.values[0]
+        out[:, 1:] *= inverse_root(out[:, :1]) / self.values[1:]
         return out
 
     def moved(self, earlier: Record, later: Record) -> Places:
@@ -105,8 +114,9 @@ class Places:
                 rows = np.flatnonzero(~placed[kind])
                 links = [_kept(link, placed[link[1]]) for link in received(graph, rows)]
                 found = self.near(links, len(rows))
-                new[kind] = rows[found[:, 0] > 0]
-                self.table[self.rows[kind]][new[kind]] = found[found[:, 0] > 0]
+                joined = found[:, 0] > self.values[0]
+                new[kind] = rows[joined]
+                self.table[self.rows[kind]][new[kind]] = found[joined]
             for kind, rows in new.items():
                 placed[kind][rows] = True
 
@@ -122,11 +132,13 @@ def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> P
     seen = np.concatenate([*masks.values()])
     n, width = len(seen), WIDTH + SPARE
     work = TemporaryDirectory() if graph.table.mapped else None
-    now, then, table = (_empty(n, one, work, at) for at, one in enumerate((width, width, 1 + WIDTH)))
+    now, then = (_empty(n, width, np.float64, work, at) for at in range(2))
+    table = _empty(n, 1 + WIDTH, np.float32, work, 2)
     strength = np.zeros(n)
     for receivers, _, weights in _entries(graph, ids.rows, seen):
         strength += np.bincount(receivers, weights, n)
-    scale = inverse_root(strength)
+    more = MORE * (strength.sum() / max(int(seen.sum()), 1) or 1.0)
+    scale = inverse_root(strength + more)
     first = 0
     for rows in row_blocks(now):
         rows[:] = signs(ids[first : first + len(rows)].tolist())[:, :width]
@@ -148,11 +160,14 @@ def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> P
     vectors, values = leading_vectors(product, *tensors, WIDTH if exactly is None else exactly)
     found, count = len(values), len(values) if exactly is None else exactly
     table = table[:, : 1 + count]
-    table[:, 0] = strength
+    table[:, 0] = strength + more
+    powers = torch.stack([values ** (power - 1) for power in range(FIRST, LAST + 1)]).sum(dim=0).to(vectors)
     for start in range(0, n, 1 << 16):
-        table[start : start + (1 << 16), 1 : 1 + found] = vectors[start : start + (1 << 16)].cpu().numpy()
+        block = vectors[start : start + (1 << 16)] * powers
+        table[start : start + (1 << 16), 1 : 1 + found] = block.cpu().numpy()
     table[:, 1 + found :] = 0
-    places = Places(table, np.append(values.numpy(), np.ones(count - found, np.float32)), ids.rows, work)
+    kept = np.concatenate([[more], values.numpy(), np.ones(count - found)]).astype(np.float32)
+    places = Places(table, kept, ids.rows, work)
     if not seen.all():
         places.settle(types, masks)
     return places
@@ -187,10 +202,10 @@ def _types(graph: Record) -> Mapping[str, Record]:
     return {kind: graph.target(kind) for kind in sorted(graph.nodes)}
 
 
-def _empty(n: int, width: int, work: TemporaryDirectory[str] | None, number: int) -> Array:
+def _empty(n: int, width: int, dtype: Any, work: TemporaryDirectory[str] | None, number: int) -> NDArray[Any]:
     if work is None:
-        return np.empty((n, width), np.float32)
-    return np.memmap(Path(work.name) / str(number), np.float32, "w+", shape=(n, width))
+        return np.empty((n, width), dtype)
+    return np.memmap(Path(work.name) / str(number), dtype, "w+", shape=(n, width))
 
 
 def _matrix(
@@ -200,7 +215,7 @@ def _matrix(
 ) -> SparseOperand:
     """P ``[N, N]`` on the device."""
     receivers, senders, weights = (np.concatenate(one) for one in zip(*entries, strict=True))
-    values = (weights * scale[receivers] * scale[senders]).astype(np.float32)
+    values = weights * scale[receivers] * scale[senders]
     matrix = sparse.csr_array((values, (receivers, senders)), shape=(len(scale), len(scale)))
     keys, numbers = keyed(matrix, backend.device)
     return SparseOperand(csr(keys, numbers, matrix.shape), backend, symmetric=True)
