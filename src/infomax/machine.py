@@ -23,9 +23,9 @@ def free_bytes() -> int:
     return max(0, min(free, default=sys.maxsize))
 
 
-def free_address_space() -> int | None:
-    """Bytes that this process may still map, if it has a limit (``ulimit -v``)."""
-    return min(_free_in_limits(), default=None)
+def has_limit() -> bool:
+    """Whether this process may map or take only so many bytes (``ulimit -v``, ``ulimit -d``)."""
+    return any(True for _ in _free_in_limits())
 
 
 def peak_bytes() -> int:

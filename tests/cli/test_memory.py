@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 
 import pytest
-from shell import Outcome, infomax, refused
+from shell import infomax, refused
 
 from infomax import cli
 from infomax.cli import show
@@ -58,22 +56,6 @@ def test_an_error_of_the_system_keeps_its_reason(monkeypatch):
 def test_an_error_of_the_program_keeps_its_traceback(error, monkeypatch):
     with pytest.raises(type(error), match=str(error)):
         fails_with(error, monkeypatch)
-
-
-def test_a_limit_below_what_the_libraries_need_is_refused_before_they_are_loaded(tmp_path):
-    resource = pytest.importorskip("resource")
-    script = "import sys, infomax.cli\ntry: infomax.cli.main()\nfinally: print('torch' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", script, "train", "debian", "--out", tmp_path / "run"],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (900_000_000, resource.RLIM_INFINITY)),
-    )
-    outcome = Outcome(done.returncode, done.stdout, done.stderr)
-    refused(outcome, "ulimit -v", "expected 1.4 GB for torch and other libraries", "MB. Raise the limit.")
-    assert outcome.out == "False\n"
-    assert not (tmp_path / "run").exists()
 
 
 def test_the_memory_of_process_and_gpu_have_names_of_their_own(capsys):

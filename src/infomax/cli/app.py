@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from infomax import machine
-from infomax.errors import InputError
 from infomax.version import __version__
 
 if TYPE_CHECKING:
@@ -74,26 +72,6 @@ IDLE = {"GOMP_SPINCOUNT": "10000", "OPENBLAS_THREAD_TIMEOUT": "16"}
 
 By default it is milliseconds, in which a small training beside other processes costs several times its own work.
 """
-LIBRARIES_BYTES = 1_400_000_000
-"""Address space that Python, torch, SciPy and numba take beside the data: 1.3 GB on two cores, and some to spare."""
-
-
-def _prepare_for_limit() -> None:
-    """Check a limit on address space (``ulimit -v``) before any library is loaded: under a low one they abort or hang.
-
-    Torch's own allocator would reserve 1 GB at a time (mimalloc, on aarch64), which then nobody else can use.
-    """
-    free = machine.free_address_space()
-    if free is None or "torch" in sys.modules:
-        return
-    if free < LIBRARIES_BYTES:
-        where, remedy = "memory limit of the process (ulimit -v)", "Raise the limit."
-        raise InputError(
-            where, f"{machine.size(LIBRARIES_BYTES)} for torch and other libraries", machine.size(free), remedy
-        )
-    os.environ.setdefault("MIMALLOC_ARENA_RESERVE", str(64 << 10))  # in kB
-
-
 app = typer.Typer(
     name="infomax",
     cls=Commands,
@@ -117,4 +95,5 @@ def start(
     """Deep Graph Infomax: learn one vector per node of a graph, without labels."""
     for name, value in IDLE.items():
         os.environ.setdefault(name, value)
-    _prepare_for_limit()
+    if machine.has_limit():  # torch's allocator would reserve 1 GB at a time (mimalloc, on aarch64); in kB
+        os.environ.setdefault("MIMALLOC_ARENA_RESERVE", str(64 << 10))

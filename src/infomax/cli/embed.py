@@ -27,6 +27,31 @@ def _writable(path: Path) -> Path:
     return path
 
 
+Out = Annotated[
+    Path,
+    typer.Option(
+        metavar="FILE",
+        callback=_writable,
+        help="The file to write: .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec). For a graph folder also a "
+        "folder of parquet files, written one at a time: vectors/",
+    ),
+]
+Attach = Annotated[
+    bool,
+    typer.Option(
+        "--attach",
+        help="GRAPH has only new nodes and their edges: attach them to the training graph, and write only theirs.",
+    ),
+]
+Parts = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PART,...",
+        help="Write only some of the run's parts, as own,positions; or paper, the encoder's own.  [default: all]",
+    ),
+]
+
+
 @app.command(cls=Grouped)
 @per_run
 def embed(
@@ -37,29 +62,9 @@ def embed(
     ] = None,
     nodes: NodesArgument = None,
     *,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            callback=_writable,
-            help="The file to write: .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec). For a graph folder also a "
-            "folder of parquet files, written one at a time: vectors/",
-        ),
-    ],
-    attach: Annotated[
-        bool,
-        typer.Option(
-            "--attach",
-            help="GRAPH has only new nodes and their edges: attach them to the training graph, and write only theirs.",
-        ),
-    ] = False,
-    vectors: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PART,...",
-            help="Write only some of the run's parts, as own,positions; or paper, the encoder's own.  [default: all]",
-        ),
-    ] = None,
+    out: Out,
+    attach: Attach = False,
+    vectors: Parts = None,
     half: Annotated[
         bool, typer.Option("--half", help="Vectors of a graph folder in half precision, half the bytes.")
     ] = False,

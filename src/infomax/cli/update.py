@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from infomax.cli.embed import open_run
 from infomax.cli.options import Device, GraphArgument, Labels, NodesArgument
 from infomax.cli.runs import RunOrRuns, per_run
 from infomax.errors import InputError, number_of
+
+if TYPE_CHECKING:
+    from infomax.embeddings import Embeddings
 
 
 @app.command(cls=Grouped)
@@ -55,32 +58,22 @@ def update(
     Nodes are compared by their ids: those that are new or have gone, their edges and their features. Vectors that no
     change reaches stay as they are. The vectors are in the new run; embed writes them to a file.
     """
-    from infomax.embeddings import Embeddings
-    from infomax.training import runs
     from infomax.training.resuming import refuse_other_run
 
     began = time.monotonic()
-    finished = resume and (out / runs.MODEL).exists()
-    if finished and train == ("trained_on" in runs.check(out)):  # which only an update without a training writes
-        finished = resume = False
-    if not resume or not (train or finished):
-        runs.refuse_model(out)
-    if vectors is not None and vectors.suffix.lower() == ".npy":
-        raise InputError(str(vectors), "vectors with their ids", "an .npy, which holds none", "Embed to .parquet.")
+    finished = _is_finished(out, resume, train)
     with show.Steps("update", 3) as steps:
         steps.at(0, "reading the vectors")
-        before = runs.vectors_of_run(run) if vectors is None else Embeddings.read(vectors)
+        before = _earlier_vectors(run, vectors, train)
         steps.at(1, "reading the graphs")
         model, later = open_run(run, graph, options.given_columns(context), labels, nodes=nodes)
         model.device = device
-        if lost := [name for name in model.graph_.labels if not labels and name not in later.labels]:
+        if lost := [label for label in model.graph_.labels if not labels and label not in later.labels]:
             show.log.print(f"Its labels are not taken along: --labels {' --labels '.join(lost)} takes them.")
         if finished:
             refuse_other_run(out, later, model.preset_.describe(), model.seed_)
             show.out.print(f"{out} holds a finished run already: nothing to resume.")
             return
-        if before is None and not train:
-            show.log.print(f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote.")
         if not train:
             steps.at(2, "computing and writing vectors")
             found = model.update(later, before, align=align, run=out)
@@ -90,3 +83,29 @@ def update(
     show.out.print(f"{found.changes}.")
     show.out.print(f"Computed: {found.computed:,} of {number_of(later.num_nodes, 'vector')}.")
     show.wrote(f"{out}/", began)
+
+
+def _is_finished(out: Path, resume: bool, train: bool) -> bool:
+    """Whether there is nothing left to resume; refuse a folder with a run that this update does not go on with."""
+    from infomax.training import runs
+
+    there = resume and (out / runs.MODEL).exists()
+    same = there and train != ("trained_on" in runs.check(out))  # which only an update without a training writes
+    if not same and (there or not (resume and train)):
+        runs.refuse_model(out)
+    return same
+
+
+def _earlier_vectors(run: Path, file: Path | None, train: bool) -> Embeddings | None:
+    """The vectors of a run: those that it holds, or those that embed wrote to a file."""
+    from infomax.embeddings import Embeddings
+    from infomax.training.runs import vectors_of_run
+
+    if file is None:
+        found = vectors_of_run(run)
+        if found is None and not train:
+            show.log.print(f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote.")
+        return found
+    if file.suffix.lower() == ".npy":
+        raise InputError(str(file), "vectors with their ids", "an .npy, which holds none", "Embed to .parquet.")
+    return Embeddings.read(file)
