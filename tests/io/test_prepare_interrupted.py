@@ -21,7 +21,7 @@ from test_prepare import same
 
 from infomax import Graph, InputError, machine, read_graph
 from infomax.arrays.integrity import CHECKED
-from infomax.io.prepare import database, prepare, stages
+from infomax.io.prepare import database, on_disk, prepare
 from infomax.io.prepare.database import Database
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
@@ -108,7 +108,7 @@ def test_it_works_in_the_memory_that_is_free(
             super().__init__(folder, memory)
 
     monkeypatch.setattr(machine, "free_bytes", lambda: int(free))
-    monkeypatch.setattr(stages, "Database", Noted)
+    monkeypatch.setattr(on_disk, "Database", Noted)
     prepare(tmp_path / "edges.csv", out=tmp_path / "g.graph", memory=asked)
     assert limits == [limit]
 

@@ -284,8 +284,8 @@ def test_labels_of_a_table_that_holds_other_text(tmp_path: Path, suffix: str) ->
         put(path, "name,id,kind\nAnn,1,p\nBob,2,\n")
     else:
         parquet.write_table(pa.table({"name": ["Ann", "Bob"], "id": [1, 2], "kind": ["p", None]}), path)
-    table = read_labels(path, ["kind"], None, {})
-    assert dict(zip(map(str, table.ids), table.labels["kind"], strict=True)) == {"1": "p", "2": ""}
+    ids, labels = read_labels(path, ["kind"], None, {})
+    assert dict(zip(map(str, ids), labels["kind"], strict=True)) == {"1": "p", "2": ""}
     with pytest.raises(InputError, match=r'a label column "class", found the columns "name", "kind"'):
         read_labels(path, ["class"], None, {})
     with pytest.raises(InputError, match="nothing of that name"):

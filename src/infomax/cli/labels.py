@@ -45,8 +45,8 @@ def read_source(source: str, columns: Sequence[str], graph: Graph | None, id: st
 
     known = {} if graph is None else graph.table_columns
     if is_table(source):
-        table = read_labels(source, columns, id, known)
-        return LabelSource(list(map(str, table.ids)), {column: table.labels[column] for column in columns}, {})
+        ids, labels = read_labels(source, columns, id, known)
+        return LabelSource(list(map(str, ids)), {column: labels[column] for column in columns}, {})
     graph = open_graph(source, list(columns), None, {"id": id} if id else {}, earlier=known)
     return LabelSource(graph.ids, {column: graph.labels[column] for column in columns}, graph.splits)
 

@@ -164,11 +164,11 @@ def _nodes_in(file: Path) -> list[str]:
     """The nodes in a file: ids of a table, or a line for each."""
     from infomax.io import text
     from infomax.io.columns import Columns
+    from infomax.io.prepare.in_memory import read_labels
     from infomax.io.sources import Source
-    from infomax.io.tables import read_nodes
 
     if file.suffix.lower() in (".csv", ".tsv", ".parquet") and file.is_file():
-        return list(map(str, read_nodes(Source([file], Columns(features=()))).ids))
+        return list(map(str, read_labels(Source([file], Columns(features=())))[0]))
     with text.opened(file) as lines:
         found = [line.rstrip("\r\n") for line in lines if line.strip()]
     if not found:

@@ -18,11 +18,11 @@ from infomax.io.attach import as_known, attach, read_like
 from infomax.io.attach_types import attach_types
 from infomax.io.columns import Columns
 from infomax.io.features import check_rows, matrix_names
+from infomax.io.prepare.in_memory import read_tables
 from infomax.io.record import Record
 from infomax.io.rows import edge_columns, refuse_unwritable, relation_columns, without_usual
 from infomax.io.sources import Source
-from infomax.io.type_tables import read_types
-from infomax.io.typed import Tables, of_sources, of_tables
+from infomax.io.typed import Tables, of_one_type, of_sources, of_tables
 from infomax.io.unite import check_names, without_made
 from infomax.io.writing import arrow_edges, arrow_nodes
 
@@ -50,8 +50,8 @@ def read_frames(
         if matrix is not None:
             raise InputError("features", "names of columns, for several types of nodes", "an array")
         found = _of_types(edges, nodes, chosen)
-        return read_types(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
-    node_table = None
+        return read_tables(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
+    node_source = None
     if nodes is None:
         if attach_to is None and like is None:
             chosen.refuse_without_nodes("that was given")
@@ -60,16 +60,15 @@ def read_frames(
     else:
         named = chosen.id is not None or chosen.earlier.get("id") in list(getattr(nodes, "columns", ()))
         nodes = nodes.reset_index(names="id") if not named and _has_ids_as_index(nodes) else nodes
-        node_table = tables.read_nodes(
-            frame_source(nodes, "nodes", replace(chosen, features=()) if matrix is not None else chosen)
-        )
-        if matrix is not None:
-            check_rows(Path("features"), matrix, len(node_table.ids))
-            node_table = replace(node_table, features=matrix, feature_names=matrix_names(matrix.shape[1]))
-    edge_table = tables.read_edges(frame_source(edges, "edges", chosen))
-    if attach_to is not None:
-        return attach(edge_table, node_table, attach_to)
-    return tables.build(edge_table, node_table, bool(directed))
+        node_source = frame_source(nodes, "nodes", replace(chosen, features=()) if matrix is not None else chosen)
+    edge_source = frame_source(edges, "edges", chosen)
+    if attach_to is None:
+        return read_tables(of_one_type(edge_source, node_source, chosen), directed=bool(directed), matrix=matrix)
+    node_table = None if node_source is None else tables.read_nodes(node_source)
+    if node_table is not None and matrix is not None:
+        check_rows(Path("features"), matrix, len(node_table.ids))
+        node_table = replace(node_table, features=matrix, feature_names=matrix_names(matrix.shape[1]))
+    return attach(tables.read_edges(edge_source), node_table, attach_to)
 
 
 def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:

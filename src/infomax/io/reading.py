@@ -7,7 +7,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
 
 from infomax import machine
 from infomax.arrays.folder import is_folder
@@ -23,17 +25,20 @@ from infomax.io.many import join
 from infomax.io.nodes import Nodes
 from infomax.io.npz import read_npz
 from infomax.io.other_tables import by_pandas
+from infomax.io.prepare.in_memory import read_labels as labels_of
+from infomax.io.prepare.in_memory import read_tables
 from infomax.io.record import Record
-from infomax.io.sources import EXTENSIONS, NodeTable, Source
+from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.type_folder import open_graph_folder
-from infomax.io.type_tables import read_types
-from infomax.io.typed import Tables, is_typed, of_folder, of_tables
+from infomax.io.typed import Tables, is_typed, of_folder, of_one_type, of_tables
 from infomax.progress import Progress, silent
 
 MEMORY_PER_BYTE = 3
 """Bytes of memory per byte of tables, about: 2.6 and 3.1 were measured, of text and parquet with 64 features."""
 SMALL = 1 << 24
 """Bytes of tables that are read without asking how much memory is free."""
+READING = 0.7
+"""The share of the work that is told; joining edges with nodes, which follows, is the rest."""
 _COLUMNS = ("id", "source", "target", "weight", "groups", "matrix", "kinds", *TYPES)
 
 
@@ -58,13 +63,13 @@ def read_record(
             raise InputError(str(edges), "tables of one type of nodes, as the known graph has", "several types")
         columns = as_known(columns, attach_to).as_before("edges_as")
         columns.refuse_other_types(edges, several=True)
-        return _read_types(of_folder(Path(edges), columns), directed, attach_to, progress)
+        return _read_tables(of_folder(Path(edges), columns), directed, attach_to, progress)
     if nodes is None and is_database(edges):
         if attach_to is not None:
             remedy = "infomax update RUN DATABASE takes a run to a later one."
             raise InputError("attach_to", "tables of new nodes and their edges", "a database", remedy)
         columns.refuse_other_types(edges, several=True)
-        return _read_types(of_database(edges, columns), directed, None, progress)
+        return _read_tables(of_database(edges, columns), directed, None, progress)
     columns.refuse(DATABASE, f"a database or a folder of tables with keys, rather than {edges}")
     if nodes is None and (members := _members(Path(edges))):
         columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
@@ -96,16 +101,15 @@ def read_record(
     if attach_to is None:
         columns.refuse_other_types(edges, several=columns.typed)
     if columns.typed:
-        return _read_types(of_tables(edge_table, node_table, columns), directed, attach_to, progress)
+        return _read_tables(of_tables(edge_table, node_table, columns), directed, attach_to, progress)
     if attach_to is not None and attach_to.types:
         raise InputError(str(edges), "a folder of tables, for several types of nodes", "one edge table")
     if attach_to is None and node_table is None:
         columns.refuse_without_nodes(edge_path)
-    _follow([one for one in (node_table, edge_table) if one is not None], progress)
+    if attach_to is None:
+        return _read_tables(of_one_type(edge_table, node_table, columns), directed, None, progress)
     nodes_read = None if node_table is None else tables.read_nodes(node_table)
-    if attach_to is not None:
-        return attach(tables.read_edges(edge_table), nodes_read, attach_to)
-    return tables.build(tables.read_edges(edge_table), nodes_read, bool(directed))
+    return attach(tables.read_edges(edge_table), nodes_read, attach_to)
 
 
 def _read_members(members: Mapping[str, Path], columns: Columns, directed: bool | None) -> dict[str, Record]:
@@ -122,9 +126,9 @@ def _read_members(members: Mapping[str, Path], columns: Columns, directed: bool 
     return graphs
 
 
-def _read_types(found: Tables, directed: bool | None, attach_to: Record | None, progress: Progress) -> Record:
+def _read_tables(found: Tables, directed: bool | None, attach_to: Record | None, progress: Progress) -> Record:
     _follow(found.sources, progress)
-    return read_types(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
+    return read_tables(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
 
 
 def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str) -> Record:
@@ -167,7 +171,7 @@ def _bytes(source: Source) -> int:
 
 
 def _tell(progress: Progress, name: str, before: float, part: float, share: float) -> None:
-    progress(int(100 * (before + part * share)), name, 100)
+    progress(int(100 * READING * (before + part * share)), name, 100)
 
 
 def _members(folder: Path) -> dict[str, Path]:
@@ -185,13 +189,15 @@ def _members(folder: Path) -> dict[str, Path]:
     return files | folders
 
 
-def read_labels(path: str | Path, names: Sequence[str], id: str | None, earlier: Mapping[str, str]) -> NodeTable:
-    """A node table with these labels and no features.
+def read_labels(
+    path: str | Path, names: Sequence[str], id: str | None, earlier: Mapping[str, str]
+) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+    """The ids ``[N]`` of a node table, and its labels of these names.
 
     The ids are in the column ``id``, else in that of ``earlier``, the ``table_columns`` of a graph, if it is there.
     """
     chosen = Columns(id, labels=tuple(names), features=(), earlier=earlier)
-    return tables.read_nodes(_source(existing(Path(path)), chosen))
+    return labels_of(_source(existing(Path(path)), chosen))
 
 
 def is_table(source: str | Path) -> bool:

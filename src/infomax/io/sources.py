@@ -29,8 +29,8 @@ EXTENSIONS = (*text.DELIMITERS, ".parquet")
 ROWS = 1 << 17
 """Rows that are read at once; fewer of wide tables."""
 CELLS = 1 << 20
-LEARNING, JOINING = 0.5, 0.25
-"""Share of the work with a node table that learning its encoding is; and with an edge table, reading it."""
+LEARNING = 0.5
+"""Share of the work with a node table that learning its encoding is."""
 FILE = 1 << 40
 """Each row has a number: that of its file times this, and its line or row. Rows in order have ascending numbers."""
 
@@ -121,6 +121,8 @@ class Source:
     """Different cells and words that were found when an encoding was learnt, for the features of the same rows."""
     range: NDArray[np.float64] | None = None
     """The least and the largest value ``[2, F]`` of each feature that is a number as it is."""
+    classes: dict[str, set[str]] = field(default_factory=dict)
+    """Different labels, or some of them, by column."""
     only: tuple[str, str] | None = None
     """A column and the word in it of the rows that are read; None: all are."""
     tell: Callable[[float], None] = lambda share: None
@@ -159,7 +161,7 @@ class Source:
             return file.names
 
     def edges(self) -> Iterator[Edges]:
-        """The rows of an edge table; at its end a warning names columns that are not used."""
+        """The rows of an edge table."""
         for first, block, share in self._blocks(lambda: (list(filter(None, self._edge_columns)), [])):
             source, target, weight, relation = self._edge_columns
             with self.readable(block.path):
@@ -171,8 +173,7 @@ class Source:
                 relations = None if relation is None else block.words(relation, {})
                 edges = Edges(first + block.numbers, ends, weights, relations)
             yield edges
-            self.tell(JOINING * share)
-        self.columns.warn_unused(self.path, self.names)
+            self.tell(share)
 
     def _ends(self, block: Block, source: str, target: str) -> list[Any]:
         if self.lines:
@@ -182,14 +183,14 @@ class Source:
         return ends if len(set(self.integers)) == 1 else [end.cast("large_string") for end in ends]
 
     def nodes(self) -> Iterator[NodeTable]:
-        """The rows of a node table; at its end warnings name odd labels."""
-        words, begun = dict[str, set[str]](), 0 if self.columns.encoding is None else LEARNING
-        self.range = None
+        """The rows of a node table."""
+        begun = 0 if self.columns.encoding is None else LEARNING
+        self.range, self.classes = None, {}
         for first, block, share in self._blocks(self._node_columns):
             with self.readable(block.path):
                 nodes = self._nodes(first, block)
             for name, labels in nodes.labels.items():
-                found = words.setdefault(self.chosen.labels[name], set())
+                found = self.classes.setdefault(self.chosen.labels[name], set())
                 if labels.ndim == 1 and len(found) < CLASSES:
                     found.update(labels.tolist())
             yield nodes
@@ -197,8 +198,6 @@ class Source:
         self.kept = {}
         if self.columns.learns and self._too_fine():
             raise NotNumbersError(str(self.path), "numbers that float32 tells apart", "others", FILL_IN)
-        for column, found in words.items():
-            warn_of_classes(place(self.path, column=column), found)
 
     def _nodes(self, first: int, block: Block) -> NodeTable:
         chosen = self.chosen
@@ -279,9 +278,11 @@ class Source:
             return self.columns.encoding.feature_names
         return parquet.feature_names(self.chosen.features, self.widths)
 
-    def warn_of_features(self, features: Any) -> None:
-        """Name columns of features ``[n, F]`` that were hardly meant as such, where nobody has chosen the features."""
-        if self.columns.learns and self.columns.features is None:
+    def warn_of_nodes(self, features: Any) -> None:
+        """Name odd labels, and columns that were hardly meant as features, by some rows ``[n, F]`` of these, if any."""
+        for column, found in self.classes.items():
+            warn_of_classes(place(self.path, column=column), found)
+        if features is not None and self.columns.learns and self.columns.features is None:
             warn_if_ids(self.path, self.feature_names, features)
             warn_of_labels(self.path, self.feature_names, list(self.chosen.labels))
 

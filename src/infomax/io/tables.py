@@ -11,23 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import pack, stack
-from infomax.errors import number_of, within
+from infomax.errors import number_of
 from infomax.io.blocks import Ids, NotNumbersError, number_groups, typed
 from infomax.io.features import read_features
 from infomax.io.parquet import encode
-from infomax.io.record import Record
 from infomax.io.refusals import (
     id_twice,
     id_unknown,
     listed_in,
-    no_edges,
     no_nodes,
-    refuse_missing_header,
     refuse_other_type,
-    refuse_two_kinds,
-    warn_nameless,
 )
-from infomax.io.sources import JOINING, NodeTable, Source
+from infomax.io.sources import NodeTable, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +66,6 @@ def read_edges(source: Source) -> EdgeTable:
         ids, codes = (
             encode(list(zip(*ends, strict=True)), lines=source.lines) if ends else ([], np.empty((2, 0), np.int64))
         )
-        source.tell((1 + JOINING) / 2)
     return EdgeTable(
         source=source,
         numbers=_joined(numbers),
@@ -112,8 +106,7 @@ def _read_nodes(source: Source) -> NodeTable:
     columns, names, matrix = source.columns, source.feature_names, stack(features) if features else None
     if columns.matrix is not None and columns.made is None:
         names, matrix = read_features(columns.matrix, len(ids), columns.features)
-    elif features:
-        source.warn_of_features(matrix)
+    source.warn_of_nodes(matrix if features else None)
     return NodeTable(
         source=source,
         numbers=numbers,
@@ -130,31 +123,6 @@ def _read_nodes(source: Source) -> NodeTable:
 
 def _joined(numbers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate(numbers) if numbers else np.empty(0, np.int64)
-
-
-def build(edges: EdgeTable, nodes: NodeTable | None, directed: bool) -> Record:
-    """The graph of an edge table and, where there is one, a node table."""
-    if nodes is None and not edges.ids:
-        raise no_edges(edges.source)
-    ids = edges.ids if nodes is None else nodes.ids
-    # Text files have no types, so an integer id and its text are the same id.
-    position: dict[str, int] = {str(identifier): row for row, identifier in enumerate(ids)}
-    refuse_missing_header(edges.source, edges.source.ends, lambda _, name: name in position)
-    ends: NDArray[Any] = edges.ends
-    if nodes is None:
-        warn_nameless(edges.source, position)
-        refuse_two_kinds(edges.source, edges.source.ends, edges.overlaps)
-    else:
-        listed = Listed(nodes, position)
-        ends = find_rows(edges, listed, listed).astype(np.int64)  # as in other sources: a run knows its graph
-    columns, names = (nodes or edges).source.columns, edges.source.ends
-    fields = {"ids": ids} if nodes is None else nodes.fields()
-    if fields.get("features") is None:
-        fields["features"] = columns.made
-    with within(edges.source.path):
-        graph = Record.from_arrays(ends, weight=edges.weight, num_nodes=len(ids), directed=directed, **fields)
-    guessed = None if columns.names_ends(names) else names
-    return replace(graph, edge_columns=guessed, table_columns=columns.named())
 
 
 class Listed(NamedTuple):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,47 +12,12 @@ from numpy.typing import NDArray
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError
 from infomax.io import tables
-from infomax.io.blocks import FILL_IN, typed
-from infomax.io.learning import read_all
-from infomax.io.record import Record
-from infomax.io.refusals import no_edges, refuse_missing_header, refuse_two_kinds, warn_nameless
+from infomax.io.blocks import FILL_IN
+from infomax.io.refusals import no_edges, refuse_missing_header, refuse_two_kinds
 from infomax.io.sources import NodeTable, Source
-from infomax.io.tables import EdgeTable, Listed, find_rows, read_nodes
+from infomax.io.tables import EdgeTable, Listed, find_rows
 from infomax.io.typed import Tables
-from infomax.io.unite import Ends, unite
-
-
-def read_types(found: Tables, *, directed: bool) -> Record:
-    """The graph of tables of several types; types without a node table have the ids of their edges."""
-    nodes = read_all({kind: partial(read_nodes, source) for kind, source in found.nodes.items()})
-    edges = read_relations(found, nodes)
-    of_nodes: dict[str, dict[str, Any]] = {kind: _columns(table) for kind, table in nodes.items()}
-    for kind in sorted({kind for ends in edges for kind in ends[::2]} - nodes.keys()):
-        of_nodes[kind] = {"ids": _ids_of_edges(kind, edges)}
-    listed = {
-        kind: Listed(nodes.get(kind), {str(node): row for row, node in enumerate(columns["ids"])})
-        for kind, columns in of_nodes.items()
-    }
-    for kind, one in listed.items():
-        if one.nodes is None:
-            warn_nameless(next(table.source for ends, table in edges.items() if kind in ends[::2]), one.position)
-    links = {}
-    for ends in list(edges):
-        table = edges.pop(ends)
-        links[ends] = (rows_of(table, listed[ends[0]], listed[ends[2]]), table.weight)
-        del table
-    del listed
-    if directed:
-        refuse_between(links)
-    graph = unite(of_nodes, links, directed=list(links) if directed else found.directed, made=found.columns.made)
-    return replace(graph, table_columns=found.columns.named())
-
-
-def refuse_between(relations: Iterable[Ends]) -> None:
-    """Refuse to keep directions where there are no edges that can have any, those within one type."""
-    if all(ends[0] != ends[2] for ends in relations):
-        found = "relations between two types, whose edges run both ways"
-        raise InputError("directed", "a relation within one type of nodes", found, "Leave out --directed.")
+from infomax.io.unite import Ends
 
 
 def rows_of(table: EdgeTable, first: Listed, last: Listed) -> NDArray[np.int32]:
@@ -136,29 +100,3 @@ def _owners(
         several = [found.listed[at] for at in kinds[code]]
         raise found.of_no_type(table.source, table.source.ends[end], table.ids[code], number, several)
     return owner
-
-
-def _columns(table: NodeTable) -> dict[str, Any]:
-    """What `unite` takes of a node table."""
-    if table.groups is not None:
-        raise InputError(str(table.source.path), "one graph, where there are several types", "a column of graphs")
-    return table.fields()
-
-
-def _ids_of_edges(kind: str, edges: Mapping[Ends, EdgeTable]) -> list[Any]:
-    """The ids of a type in all edge tables, in order of first appearance; integers where all of them are."""
-    of_type = [(table, end) for ends, table in edges.items() for end in (0, 1) if ends[2 * end] == kind]
-    integers, found = all(table.source.lines or table.source.integers[end] for table, end in of_type), dict[str, None]()
-    # Parts of one table share its ids, and are put in the order of its rows.
-    for path in dict.fromkeys(table.source.path for table, _ in of_type):
-        parts = [(table, end) for table, end in of_type if table.source.path == path]
-        ids, codes = parts[0][0].ids, parts[0][0].ends[parts[0][1]]
-        if len(parts) > 1:
-            places = np.concatenate([2 * table.numbers + end for table, end in parts])
-            codes = np.concatenate([table.ends[end] for table, end in parts])[np.argsort(places)]
-        first = np.full(len(ids), len(codes))
-        first[codes[::-1]] = np.arange(len(codes))[::-1]  # what is written last stays: the first place of each
-        words = [str(ids[code]) for code in np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]]
-        integers = integers and (not parts[0][0].source.lines or typed(words) is not words)
-        found |= dict.fromkeys(words)
-    return [int(word) for word in found] if integers else list(found)

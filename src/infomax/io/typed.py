@@ -33,7 +33,7 @@ class Tables:
     @property
     def sources(self) -> list[Source]:
         """All tables in the order in which they are read."""
-        return [*self.nodes.values(), *self.edges.values()]
+        return [*self.edges.values(), *self.nodes.values()]
 
     @property
     def listed(self) -> list[str]:
@@ -141,6 +141,18 @@ def of_sources(
         if ends[1] == columns.edges_as:
             _add_rows(columns, source, of_nodes)
     return Tables(of_nodes, dict[Ends | None, Source](edges.items()), columns)
+
+
+def refuse_between(relations: Iterable[Ends]) -> None:
+    """Refuse to keep directions where there are no edges that can have any, those within one type."""
+    if all(ends[0] != ends[2] for ends in relations):
+        found = "relations between two types, whose edges run both ways"
+        raise InputError("directed", "a relation within one type of nodes", found, "Leave out --directed.")
+
+
+def of_one_type(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
+    """The tables of a graph of one type: it has one type and one relation, both without a name."""
+    return Tables({} if nodes is None else {"": nodes}, {("", "", ""): edges}, columns)
 
 
 def of_tables(edges: Source, nodes: Source | None, columns: Columns) -> Tables:

@@ -16,10 +16,10 @@ from infomax.io.attach import read_like
 from infomax.io.columns import DATABASE, Columns
 from infomax.io.other_tables import by_pandas
 from infomax.io.prepare.database import ANEW
-from infomax.io.prepare.stages import GRAPH, Preparation
+from infomax.io.prepare.on_disk import GRAPH, Preparation
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
-from infomax.io.typed import Tables, is_typed, of_folder, of_tables
+from infomax.io.typed import Tables, is_typed, of_folder, of_one_type, of_tables
 from infomax.progress import Progress, silent
 
 __all__ = ["prepare"]
@@ -112,7 +112,7 @@ def _tables(edges: str | Path, nodes: str | Path | None, columns: Columns) -> Ta
     node_table = None if nodes is None else Source(_find_files(str(nodes)), columns)
     if columns.typed:
         return of_tables(edge_table, node_table, columns)
-    return Tables({} if node_table is None else {"": node_table}, {("", "", ""): edge_table}, columns)
+    return of_one_type(edge_table, node_table, columns)
 
 
 def _find_files(name: str) -> list[Path]:

@@ -26,7 +26,7 @@ def refuse_twice(database: Database, table: str, nodes: Source, column: str) -> 
     """Refuse an id that two rows of a table of nodes have."""
     twice = f"SELECT id FROM {table} GROUP BY id HAVING count(*) > 1"  # noqa: S608  our own names
     database.execute(f"CREATE TEMP TABLE twice AS {twice}")
-    rows = database.execute(f"SELECT id, number FROM {table} SEMI JOIN twice USING (id) ORDER BY number").fetchall()  # noqa: S608
+    rows = database.rows(f"SELECT id, number FROM {table} SEMI JOIN twice USING (id) ORDER BY number")  # noqa: S608
     database.execute("DROP TABLE twice")
     seen: dict[Any, int] = {}
     for identifier, number in rows:
@@ -37,7 +37,7 @@ def refuse_twice(database: Database, table: str, nodes: Source, column: str) -> 
 def is_node(database: Database, table: str, identifier: str) -> bool:
     """Whether a node of a table has this id, or its text."""
     query = f"SELECT 1 FROM {table} WHERE id::VARCHAR = ? LIMIT 1"  # noqa: S608
-    return database.execute(query, [identifier]).fetchone() is not None
+    return database.row(query, [identifier]) is not None
 
 
 def refuse_unknown(
@@ -49,11 +49,11 @@ def refuse_unknown(
     """
     lost = "SELECT half.number, 1, half.target::VARCHAR FROM half JOIN pairs USING (number) WHERE pairs.target IS NULL"
     every = f"SELECT number, 0 AS side, id FROM strangers UNION ALL {lost}"  # noqa: S608  our own names
-    row = database.execute(f"SELECT * FROM ({every}) ORDER BY ALL LIMIT 1").fetchone()  # noqa: S608
+    row = database.row(f"SELECT * FROM ({every}) ORDER BY ALL LIMIT 1")  # noqa: S608
     if row is not None:
         where = listed(row[1])
-        (lacking,) = database.execute(f"SELECT count(DISTINCT number) FROM ({every})").fetchone()  # noqa: S608
-        (count,) = database.execute("SELECT count(*) FROM pairs").fetchone()
+        (lacking,) = database.row(f"SELECT count(DISTINCT number) FROM ({every})")  # noqa: S608
+        (count,) = database.row("SELECT count(*) FROM pairs")
         known = database.execute(f"SELECT id::VARCHAR FROM {tables[row[1]]} ORDER BY node")  # noqa: S608
         ids = (found for some in iter(lambda: known.fetchmany(10_000), []) for (found,) in some)
         share = f"{lacking:,} of {number_of(count, 'edge')}"

@@ -7,7 +7,8 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import chain
+from functools import cache
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,9 @@ import numpy as np
 from infomax.errors import InputError
 
 T = TypeVar("T")
+
+_NUMBERS = count()
+"""Of the databases in memory, by which they are named."""
 
 SHARE = 0.6
 """The part of the memory that DuckDB's buffers get; it needs more beside them, and so does Python."""
@@ -33,52 +37,92 @@ def text_column(cells: Any) -> Any:
     return pa.array(cells, pa.large_string()) if isinstance(cells, list | np.ndarray) else cells
 
 
+def _batch(columns: dict[str, Any]) -> Any:
+    """Columns as a batch of pyarrow; `pyarrow.array` of numbers would load pandas, where it is installed."""
+    import pyarrow as pa
+
+    def arrow(cells: Any) -> Any:
+        if not isinstance(cells, np.ndarray) or cells.dtype == bool:
+            return pa.array(cells) if isinstance(cells, np.ndarray) else cells
+        cells = np.ascontiguousarray(cells)
+        return pa.Array.from_buffers(pa.from_numpy_dtype(cells.dtype), len(cells), [None, pa.py_buffer(cells)])
+
+    return pa.RecordBatch.from_arrays([arrow(cells) for cells in columns.values()], list(columns))
+
+
+def _connect(file: str, spill: str, **limits: Any) -> Any:
+    """An open file of DuckDB; without a folder to spill to, all is in memory."""
+    import duckdb
+
+    settings: dict[str, Any] = {
+        "threads": min(THREADS, os.cpu_count() or 1),
+        "preserve_insertion_order": False,
+        "temp_directory": spill,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        **limits,
+    }
+    connection = duckdb.connect(file, config=settings)
+    connection.execute("SET enable_progress_bar_print = false")  # ours is drawn
+    return connection
+
+
+@cache
+def _instance(process: int) -> Any:
+    """DuckDB in memory, once in each process: to open it takes longer than to read a small table."""
+    return _connect(":memory:", "")
+
+
 class Database:
-    """A DuckDB file in which each stage of a preparation is one transaction.
+    """A DuckDB database, in memory or a file, in which each stage of a preparation is one transaction.
 
     Statements have one operator each that must hold all of its input (a sort, a join, a group): DuckDB can run out of
     memory where several of them share a statement.
     """
 
-    def __init__(self, folder: Path, memory: int) -> None:
+    def __init__(self, folder: Path | None = None, memory: int = 0) -> None:
+        """A database in a folder that works in some bytes of memory, about; None: it is in memory."""
         import duckdb
 
-        folder = folder.resolve()  # a relative path may look like an address, as md:x does
-        self.folder, self.failure = folder, duckdb.Error
+        self.folder = folder and folder.resolve()  # a relative path may look like an address, as md:x does
+        self.failure = duckdb.Error
         self.thread = ThreadPoolExecutor(1)
         self.thread.submit(int).result()  # so that it has begun
-        settings: dict[str, Any] = {
-            "memory_limit": f"{max(int(SHARE * memory), 1 << 26)}B",
-            "threads": min(THREADS, os.cpu_count() or 1),
-            "preserve_insertion_order": False,
-            "temp_directory": str(folder / "spill"),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
+        self.name = f"tables{next(_NUMBERS)}"
         try:
-            self.connection = duckdb.connect(str(folder / "work.duckdb"), config=settings)
-            self.connection.execute("SET enable_progress_bar_print = false")  # ours is drawn
-            self.connection.execute("CREATE TABLE IF NOT EXISTS done (stage VARCHAR, note VARCHAR)")
+            if self.folder is None:
+                self.connection = _instance(os.getpid()).cursor()
+                self.connection.execute(f"ATTACH ':memory:' AS {self.name}")
+                self.connection.execute(f"USE {self.name}")
+            else:
+                limit = {"memory_limit": f"{max(int(SHARE * memory), 1 << 26)}B"}
+                self.connection = _connect(str(self.folder / "work.duckdb"), str(self.folder / "spill"), **limit)
+                self.connection.execute("CREATE TABLE IF NOT EXISTS done (stage VARCHAR, note VARCHAR)")
         except duckdb.Error as error:
             raise self.explained(error) from error
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, or free the memory."""
+        if self.folder is None:
+            self.connection.execute("USE memory")
+            self.connection.execute(f"DETACH {self.name}")
         self.connection.close()
         self.thread.shutdown()
 
     def note(self, stage: str) -> str | None:
         """What a stage that is done left for later ones; None where it is not done."""
-        row = self.connection.execute("SELECT note FROM done WHERE stage = ?", [stage]).fetchone()
+        row = self.row("SELECT note FROM done WHERE stage = ?", [stage])
         return None if row is None else str(row[0])
 
     def stage(self, name: str, work: Callable[[], str]) -> str:
-        """Do a stage unless it is done, as one transaction; returns its note."""
+        """Do a stage unless it is done, as one transaction; returns its note. In memory each is done once anyway."""
         try:
+            if self.folder is None:
+                return work()
             note = self.note(name)
             if note is not None:
                 return note
-            self.execute("BEGIN")
+            self.begin()
             note = work()
             self.execute("INSERT INTO done VALUES (?, ?)", [name, note])
             self.execute("COMMIT")
@@ -87,9 +131,27 @@ class Database:
             raise self.explained(error) from error
         return note
 
+    def begin(self) -> None:
+        """Begin a transaction."""
+        if self.folder is not None:
+            self.execute("BEGIN")
+
+    def roll_back(self) -> None:
+        """Undo the transaction; in memory there is none, since a stage that fails is not done again."""
+        if self.folder is not None:
+            self.execute("ROLLBACK")
+
     def execute(self, statement: str, values: Any = None) -> Any:
         """Run a statement."""
         return self._heeding_signals(lambda: self.connection.execute(statement, values), self.connection.interrupt)
+
+    def rows(self, query: str, values: Any = None) -> list[Any]:
+        """All rows of a query; one of which some rows are left would keep the connection."""
+        return list(self.execute(query, values).fetchall())
+
+    def row(self, query: str, values: Any = None) -> Any:
+        """The only row of a query; None where there is none."""
+        return next(iter(self.rows(query, values)), None)
 
     def create(self, table: str, batches: Iterator[dict[str, Any]]) -> int:
         """Create a table from batches of columns, each a pyarrow or NumPy array ``[n]``; returns the number of rows.
@@ -99,17 +161,17 @@ class Database:
         """
         import pyarrow as pa
 
-        first, count, raised = next(batches, None), 0, list[BaseException]()
+        first, rows, raised = next(batches, None), 0, list[BaseException]()
         if first is None:
             return 0
-        schema = pa.record_batch(first).schema
+        schema = _batch(first).schema
 
         def read() -> Iterator[Any]:
-            nonlocal count
+            nonlocal rows
             try:
                 for columns in chain([first], batches):
-                    batch = pa.record_batch(columns).cast(schema)
-                    count += len(batch)
+                    batch = _batch(columns).cast(schema)
+                    rows += len(batch)
                     yield batch
             except BaseException as error:
                 raised.append(error)
@@ -123,11 +185,13 @@ class Database:
                 raise raised[0] from None  # DuckDB's error only quotes it
             raise
         self.connection.unregister("batches")
-        return count
+        return rows
 
     def stream(self, query: str) -> Iterator[Any]:
         """The rows of a query as record batches. It sees what committed stages wrote; others may write meanwhile."""
         cursor = self.connection.cursor()
+        if self.folder is None:
+            cursor.execute(f"USE {self.name}")
         try:
             reader = self._heeding_signals(lambda: cursor.sql(query).to_arrow_reader(BATCH), cursor.interrupt)
             while (batch := self._heeding_signals(lambda: next(reader, None), cursor.interrupt)) is not None:
@@ -138,6 +202,9 @@ class Database:
     def explained(self, error: Exception) -> InputError:
         """An error of DuckDB in plain words; raised here where going on is of no use, and work files are removed."""
         message = re.sub(r"\s+", " ", str(error)).strip()
+        if self.folder is None:
+            remedy = "Make a graph folder of them, which needs less memory: infomax prepare."
+            raise InputError("tables", "memory to read and join them", message, remedy) from None
         where = str(self.folder.parent)
         if re.search(
             "no space left|disk full|could not write|not enough (disk )?space|max_temp_directory", message, re.I

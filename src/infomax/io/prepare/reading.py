@@ -1,21 +1,19 @@
-"""Tables of edges and of nodes, read into the database; features go to their file at once."""
+"""Tables of edges and of nodes, read into the database."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from infomax.arrays import folder as layout
 from infomax.io.blocks import are_integers
-from infomax.io.folder import FeatureWriter
-from infomax.io.prepare.checks import refuse_unstorable
 from infomax.io.prepare.database import Database, text_column
 from infomax.io.refusals import no_edges, no_nodes
-from infomax.io.sources import Source
+from infomax.io.sources import NodeTable, Source
 
 
 def read_edges(database: Database, table: str, source: Source, *, alone: bool) -> dict[str, Any]:
@@ -37,6 +35,7 @@ def read_edges(database: Database, table: str, source: Source, *, alone: bool) -
             yield {"number": rows.numbers, "source": first, "target": last, **others}
 
     count = database.create(table, batches())
+    source.columns.warn_unused(source.path, source.names)
     if not count:
         if alone:
             raise no_edges(source)
@@ -45,36 +44,34 @@ def read_edges(database: Database, table: str, source: Source, *, alone: bool) -
     return {"count": count, "weighted": weighted, "integers": integers, "ends": source.ends, "named": named}
 
 
-def read_nodes(database: Database, table: str, source: Source, folder: Path, *, halved: bool) -> dict[str, Any]:
-    """Make a table of nodes, see `Preparation._table`, and write their features, in order, into a folder."""
-    writer, integers = None, True
-    with ExitStack() as stack:
+class NodeKeeper(AbstractContextManager[Any]):
+    """Keeps the rows of a node table while they are read."""
+
+    @abstractmethod
+    def add(self, rows: NodeTable) -> list[Any]:
+        """Keep some rows; returns the columns ``[n]`` that the database is to keep."""
+
+
+def read_nodes(database: Database, table: str, source: Source, keeper: NodeKeeper) -> dict[str, Any]:
+    """Make a table of nodes, see `Stages._table`, in order; ``keeper`` gets all of their columns."""
+    integers, sample = True, None
+    with keeper:
 
         def batches() -> Iterator[dict[str, Any]]:
-            nonlocal writer, integers
-            count, first = 0, None
+            nonlocal integers, sample
+            count = 0
             for rows in source.nodes():
-                refuse_unstorable(source, rows)
-                if rows.features is not None:
-                    if writer is None:
-                        first = rows.features
-                        width, where = rows.features.shape[1], str(source.path)
-                        writer = stack.enter_context(FeatureWriter(folder, width, where, halved=halved))
-                    writer.append(rows.features)
+                sample = rows.features if sample is None else sample
+                cells = {f"l{column}": cells for column, cells in enumerate(keeper.add(rows))}
                 at = np.arange(count, count := count + len(rows.numbers))
                 ids = at + 1 if source.columns.numbered else text_column(rows.ids)
                 integers = integers and (source.columns.numbered or are_integers(rows.ids, lines=source.lines))
-                others = [*map(text_column, rows.labels.values()), *rows.splits.values()]
-                others += [] if rows.names is None else [text_column(rows.names)]
-                others += [] if rows.times is None else [rows.times]
-                cells = {f"l{column}": cells for column, cells in enumerate(others)}
                 yield {"node": at, "number": rows.numbers, "id": ids, **cells}
-            if first is not None:
-                source.warn_of_features(first)
 
         if not database.create(table, batches()):
             raise no_nodes(source)
-    names, chosen = source.feature_names if writer is not None else [], source.chosen
+    source.warn_of_nodes(sample)
+    names, chosen = [] if sample is None else source.feature_names, source.chosen
     found = {"labels": list(chosen.labels), "splits": list(chosen.splits), "id": chosen.identifier}
     found["names"] = [] if chosen.name is None else [layout.NAME]
     found["times"] = [] if chosen.time is None else [layout.TIME]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from infomax.arrays.relations import RELATION
+from infomax.errors import InputError
+from infomax.io.blocks import FILL_IN
 from infomax.io.prepare.database import Database
 from infomax.io.sources import Source
-from infomax.io.type_tables import unnamed
 from infomax.io.typed import Tables
 from infomax.io.unite import Ends
 
@@ -17,12 +18,13 @@ def divided(database: Database, tables: Tables, edges: str, source: Source, note
     cells: list[Any] = [(RELATION, 0)]
     if note["named"]:
         query = f"SELECT relation, min(number) FROM {edges} GROUP BY relation ORDER BY 2"  # noqa: S608  our own names
-        cells = database.execute(query).fetchall()
+        cells = database.rows(query)
     found: dict[Ends, list[str]] = {}
     owned = False
     for name, number in cells:
         if not name:
-            raise unnamed(source, number)
+            where = source.place(number, source.columns.edge_type or "")
+            raise InputError(where, "the name of a relation", "an empty cell", FILL_IN)
         here = "relation = '{}'".format(name.replace("'", "''")) if note["named"] else "true"
         if ends := tables.told_ends(name):
             found.setdefault(ends, []).append(here)
@@ -32,7 +34,7 @@ def divided(database: Database, tables: Tables, edges: str, source: Source, note
             owned = True
         _refuse_unowned(database, tables, edges, source, note, here)
         pairs = f"SELECT of_source, of_target FROM {edges} WHERE {here} GROUP BY ALL ORDER BY min(number)"  # noqa: S608
-        for first, last in database.execute(pairs).fetchall():
+        for first, last in database.rows(pairs):
             ends = (tables.listed[first], name, tables.listed[last])
             found.setdefault(ends, []).append(f"{here} AND of_source = {first} AND of_target = {last}")
     return {ends: f"FROM {edges} WHERE {' OR '.join(parts)}" for ends, parts in found.items()}
@@ -64,15 +66,15 @@ def _refuse_unowned(
     database: Database, tables: Tables, edges: str, source: Source, note: dict[str, Any], here: str
 ) -> None:
     """Refuse the first end of some edges that is in the node tables of no type, or of several."""
-    row = database.execute(
+    row = database.row(
         f"SELECT number, of_source >= 0, source::VARCHAR, target::VARCHAR FROM {edges} "  # noqa: S608
         f"WHERE {here} AND (of_source < 0 OR of_target < 0) ORDER BY number LIMIT 1"
-    ).fetchone()
+    )
     if row is not None:
         number, end, *ids = row
-        kinds = database.execute(
+        kinds = database.rows(
             f"SELECT DISTINCT kind FROM ({_listed(tables)}) WHERE id = ? ORDER BY kind",  # noqa: S608
             [ids[end]],
-        ).fetchall()
+        )
         several = [tables.listed[kind] for (kind,) in kinds]
         raise tables.of_no_type(source, note["ends"][end], ids[end], number, several)

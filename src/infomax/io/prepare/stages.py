@@ -1,4 +1,4 @@
-"""The stages of a preparation: read, number, join, sort and write, each of them once.
+"""From tables to a graph in stages: read, number and join, each of them once.
 
 A graph of one type of nodes is one of several types that has one type and one relation, both without a name.
 """
@@ -6,41 +6,27 @@ A graph of one type of nodes is one of several types that has one type and one r
 from __future__ import annotations
 
 import json
-import os
-import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from infomax.arrays import folder as layout
-from infomax.arrays.adjacency import MappedAdjacency
-from infomax.arrays.checks import check_sums
-from infomax.arrays.made import usual
 from infomax.errors import InputError
 from infomax.io.blocks import NotNumbersError
 from infomax.io.encoding.cells import MISSING
-from infomax.io.folder import finish
 from infomax.io.learning import ColumnsError, read_all
 from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.features import MadeFeatures, copy_features
-from infomax.io.prepare.reading import read_edges, read_nodes
+from infomax.io.prepare.reading import NodeKeeper, read_edges, read_nodes
 from infomax.io.prepare.relations import divided
-from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
 from infomax.io.refusals import listed_in, refuse_missing_header, refuse_other_type, refuse_two_kinds, warn_nameless
 from infomax.io.sources import FILE, Source
-from infomax.io.type_folder import finish_types
-from infomax.io.type_tables import refuse_between
-from infomax.io.typed import Tables
+from infomax.io.typed import Tables, refuse_between
 from infomax.io.unite import Ends
 from infomax.progress import Progress
 
-GRAPH = "graph"
-"""The folder among the work files that becomes the graph folder."""
 LARGEST = 1 << 31
 """There are fewer nodes than this."""
 
@@ -57,62 +43,48 @@ class Link(NamedTuple):
     """The end that is the row of the table itself, where rows are nodes."""
 
 
-class Preparation:
-    """The stages, each of them done once."""
+class Stages(ABC):
+    """What the tables of a graph go through, up to the numbers of the nodes that edges join.
 
-    def __init__(self, work: Path, tables: Tables, directed: bool, halved: bool, memory: int) -> None:
+    A subclass keeps what comes out, in memory or on disk.
+    """
+
+    def __init__(self, tables: Tables, database: Database, *, directed: bool) -> None:
         self.tables, self.columns, self.nodes = tables, tables.columns, tables.nodes
         self.edges = [*tables.edges.values()]
-        self.directed, self.halved = directed, halved
-        sources = [*self.edges, *self.nodes.values()]
-        files = [file for source in sources for file in (*source.files, source.columns.matrix) if file is not None]
-        stamps = [
-            [str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files if file.exists()
-        ]
-        # Of tables in no file of their own, see `infomax.io.database`; of those of a server nothing is known.
-        frames = [source.frame for source in sources if source.frame is not None]
-        stamps += [getattr(frame, "stamp", None) or [os.urandom(8).hex()] for frame in frames]
-        counts = [len(source.files) for source in sources]
-        asked = json.dumps([stamps, counts, asdict(self.columns), directed, halved], default=str)
-        _keep_if_same(work, asked)
-        self.folder = work / GRAPH
-        self.folder.mkdir(exist_ok=True)
+        self.directed, self.database = directed, database
         self.several = None in tables.edges or any(ends and ends[0] for ends in tables.edges)
         self.notes: dict[str, Any] = {}
         self.kinds = [*self.nodes]
         self.links: list[Link] = []
-        self.database = Database(work, memory)
 
-    def run(self, progress: Progress) -> None:
+    @abstractmethod
+    def _keeper(self, kind: str) -> NodeKeeper:
+        """What keeps the columns and the features of the nodes of a type while they are read."""
+
+    @abstractmethod
+    def _keep_edges(self, link: Link) -> Any:
+        """Keep the edges of a relation, table pairs; returns a note."""
+
+    def _run(self, progress: Progress) -> None:
         """Do all stages that are not done yet."""
         self.progress = progress
-        try:
-            for at in range(len(self.edges)):
-                read = partial(read_edges, self.database, f"edges{at}", self.edges[at], alone=not self.nodes)
-                self._do("edges", at, "reading edges", read)
-            read_all({kind: partial(self._do_nodes, kind) for kind in self.nodes})
-            links = self._do("relations", "", "finding relations", self._find_relations)
-            self.links = [Link(tuple(ends), *rest) for ends, *rest in links]
-            found = {kind for link in self.links for kind in link.ends[::2]}
-            self.kinds = [*self.nodes, *sorted(found - self.nodes.keys())]
-            for kind in self.kinds:
-                if kind not in self.nodes:
-                    self._do("first", kind, "finding ids", partial(self._find_ids, kind))
-                self._do("numbers", kind, "checking ids", partial(self._number_nodes, kind))
-            for at, link in enumerate(self.links):
-                self._do("sources", at, "joining sources", partial(self._join, link, 0, "edges", "half"))
-                self._do("targets", at, "joining targets", partial(self._join, link, 1, "half", "pairs"))
-                self._do("rows", at, "sorting edges", partial(self._write_rows, link))
-            for kind in self.kinds:
-                self._do("columns", kind, "writing ids and labels", partial(self._write_nodes, kind))
-            self._do("features", "", "writing features", self._write_features)
-            progress(len(self.notes), "hashing", len(self.notes) + 1)
-        finally:
-            self.database.close()
+        for at in range(len(self.edges)):
+            read = partial(read_edges, self.database, f"edges{at}", self.edges[at], alone=not self.nodes)
+            self._do("edges", at, "reading edges", read)
+        read_all({kind: partial(self._do_nodes, kind) for kind in self.nodes})
+        links = self._do("relations", "", "finding relations", self._find_relations)
+        self.links = [Link(tuple(ends), *rest) for ends, *rest in links]
+        found = {kind for link in self.links for kind in link.ends[::2]}
+        self.kinds = [*self.nodes, *sorted(found - self.nodes.keys())]
         for kind in self.kinds:
-            finish(self._place(kind), self._about(kind))
-        if self.several:
-            finish_types(self.folder, self.kinds, [link.ends for link in self.links])
+            if kind not in self.nodes:
+                self._do("first", kind, "finding ids", partial(self._find_ids, kind))
+            self._do("numbers", kind, "checking ids", partial(self._number_nodes, kind))
+        for at, link in enumerate(self.links):
+            self._do("sources", at, "joining sources", partial(self._join, link, 0, "edges", "half"))
+            self._do("targets", at, "joining targets", partial(self._join, link, 1, "half", "pairs"))
+            self._do("rows", at, "sorting edges", partial(self._end_edges, link))
 
     def _do(self, stage: str, of: object, title: str, work: Callable[[], Any]) -> Any:
         """Do a stage, of a type, a table or a relation, unless it is done; returns its note."""
@@ -121,12 +93,6 @@ class Preparation:
         name = f"{stage} {of}"
         self.notes[name] = json.loads(self.database.stage(name, lambda: json.dumps(work())))
         return self.notes[name]
-
-    def _place(self, kind: str) -> Path:
-        """The folder of a type."""
-        place = self.folder / "nodes" / kind if self.several else self.folder
-        place.mkdir(parents=True, exist_ok=True)
-        return place
 
     def _table(self, kind: str) -> str:
         """The table of the nodes of a type: node, number, id, and labels, splits, names and times as l0, l1, ..."""
@@ -137,44 +103,24 @@ class Preparation:
         note = self.notes[f"{'nodes' if kind in self.nodes else 'first'} {kind}"]
         return {"labels": [], "splits": [], "names": [], "times": [], "features": [], "encoding": None, **note}
 
-    def _about(self, kind: str) -> dict[str, Any]:
-        """What graph.json says of the nodes of a type, and of the edges where there is one."""
-        rows, nodes = [self.notes[f"rows {at}"] for at in range(len(self.links))], self._of_nodes(kind)
-        ends = tuple(self.notes["edges 0"]["ends"])
-        return {
-            "nodes": self.notes[f"numbers {kind}"],
-            "edges": 0 if self.several else rows[0]["entries"] // (1 if self.directed else 2),
-            "directed": self.directed and not self.several,
-            "weighted": not self.several and rows[0]["weighted"],
-            "feature_names": self.notes["features "][kind],
-            "labels": nodes["labels"],
-            "splits": nodes["splits"],
-            "dropped": {name: sum(one[name] for one in rows) for name in ("self_loops", "duplicates", "zero_weights")},
-            "edge_columns": None if self.several or self.columns.names_ends(ends) else ends,
-            "table_columns": nodes.get("named", {}) if self.nodes and not self.several else self.columns.named(),
-            **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
-        }
-
     def _do_nodes(self, kind: str) -> None:
         try:
             self._do("nodes", kind, "reading nodes", partial(self._read_nodes, kind))
         except ColumnsError:
-            self.database.execute("ROLLBACK")  # so that the next table can be read, for its faults
+            self.database.roll_back()  # so that the next table can be read, for its faults
             raise
 
     def _read_nodes(self, kind: str) -> dict[str, Any]:
         """The table of a type, see `_table`; where features are no numbers, what they become is learnt first."""
-        read = partial(
-            read_nodes, self.database, self._table(kind), self.nodes[kind], self._place(kind), halved=self.halved
-        )
+        database, table, source = self.database, self._table(kind), self.nodes[kind]
         try:
-            return read()
+            return read_nodes(database, table, source, self._keeper(kind))
         except NotNumbersError:
-            if not self.nodes[kind].learn():
+            if not source.learn():
                 raise
-        self.database.execute("ROLLBACK")
-        self.database.execute("BEGIN")
-        return read()
+        database.roll_back()
+        database.begin()
+        return read_nodes(database, table, source, self._keeper(kind))
 
     def _find_relations(self) -> list[Link]:
         """The edges of each relation; those of a table of several are told apart."""
@@ -201,7 +147,7 @@ class Preparation:
     def _overlap(self, at: int) -> bool:
         """Whether an id is at both ends of edges of a table."""
         query = f"SELECT 1 FROM edges{at} AS one SEMI JOIN edges{at} AS two ON one.source = two.target LIMIT 1"  # noqa: S608
-        return self.database.execute(query).fetchone() is not None
+        return self.database.row(query) is not None
 
     def _find_ids(self, kind: str) -> dict[str, Any]:
         """Of a type without a node table: table first, where each id of its edges appears first."""
@@ -217,10 +163,10 @@ class Preparation:
         # As Python writes it: 007 and +1 are text.
         exact = "SELECT bool_and(coalesce(try_cast(id AS BIGINT)::VARCHAR = id::VARCHAR, false)) FROM first"
         integers = all(self.edges[link.table].lines or self._integers(link, end) for link, end in ends)
-        integers = integers and bool(self.database.execute(exact).fetchone()[0])
+        integers = integers and bool(self.database.row(exact)[0])
         if not integers:
             nothing = "SELECT id::VARCHAR FROM first WHERE list_contains(?, id::VARCHAR)"
-            found = self.database.execute(nothing, [list(MISSING)]).fetchall()
+            found = self.database.rows(nothing, [list(MISSING)])
             warn_nameless(self.edges[ends[0][0].table], [word for (word,) in found])
         return {"integers": integers}
 
@@ -236,7 +182,7 @@ class Preparation:
             self.database.execute("DROP TABLE first")
         else:
             refuse_twice(self.database, table, source, self._of_nodes(kind)["id"])
-        count = int(self.database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608  our own names
+        count = int(self.database.row(f"SELECT count(*) FROM {table}")[0])  # noqa: S608  our own names
         if count >= LARGEST:
             raise InputError(str((source or self.edges[0]).path), f"fewer than {LARGEST:,} nodes", f"{count:,}")
         return count
@@ -245,7 +191,7 @@ class Preparation:
         """Where the ids of a type are listed, in a message."""
         if kind not in self.nodes:
             return ""
-        first = self.database.execute(f"SELECT id FROM {self._table(kind)} ORDER BY number LIMIT 1").fetchone()[0]  # noqa: S608
+        first = self.database.row(f"SELECT id FROM {self._table(kind)} ORDER BY number LIMIT 1")[0]  # noqa: S608
         return listed_in(self.nodes[kind], integers=self._of_nodes(kind)["integers"], first=first)
 
     def _in_order(self) -> Iterator[dict[str, Any]]:
@@ -299,54 +245,7 @@ class Preparation:
     def _weighted(self, link: Link) -> bool:
         return link.row is None and bool(self.notes[f"edges {link.table}"]["weighted"])
 
-    def _write_rows(self, link: Link) -> dict[str, Any]:
-        """Write the files of a relation: its rows are the nodes that send to a node."""
-        first, _, last = link.ends
-        sizes = (self.notes[f"numbers {first}"], self.notes[f"numbers {last}"])
-        directed = self.directed or link.ends in self.tables.directed
-        weighted, both_ways = self._weighted(link), first == last and not directed
-        found = write_sides(self.database, self.folder, link.ends, sizes, weighted=weighted, both_ways=both_ways)
-        if not self.several and found["weighted"]:
-            check_sums(self._edges().senders, self._id, f"{self.edges[0].path}, ")
+    def _end_edges(self, link: Link) -> Any:
+        note = self._keep_edges(link)
         self.database.execute("DROP TABLE pairs")
-        return found
-
-    def _id(self, node: int) -> Any:
-        return self.database.execute("SELECT id FROM nodes0 WHERE node = ?", [node]).fetchone()[0]
-
-    def _write_nodes(self, kind: str) -> None:
-        """Write nodes.parquet of a type and, of several, that it has no edges by itself."""
-        if self.several:
-            write_entries(self._place(kind), self.notes[f"numbers {kind}"], ())
-        write_nodes(self.database, self._table(kind), self._place(kind) / layout.NODES, self._of_nodes(kind))
-
-    def _write_features(self) -> dict[str, list[str]]:
-        """Write features.npy of each type of which no stage has written it; the names of the features."""
-        names: dict[str, list[str]] = {kind: self._of_nodes(kind)["features"] for kind in sorted(self.kinds)}
-        for kind in names:
-            matrix = self.nodes[kind].columns.matrix if kind in self.nodes else None
-            if not names[kind] and matrix is not None and not self.columns.made:
-                count = self.notes[f"numbers {kind}"]
-                names[kind] = copy_features(matrix, self._place(kind), count, halved=self.halved)
-        bare = [kind for kind, own in names.items() if not own]
-        if bare or (self.several and any(self.notes[f"rows {at}"]["weighted"] for at in range(len(self.links)))):
-            places = {kind: (self._place(kind), self._of_nodes(kind)["splits"]) for kind in names}
-            made = MadeFeatures(places, self.folder.parent)
-            edges = made.union(self.folder, [link.ends for link in self.links]) if self.several else self._edges()
-            if bare:
-                names |= made.write(edges, self.columns.made or usual(False), bare, halved=self.halved)
-        return names
-
-    def _edges(self) -> MappedAdjacency:
-        """The edges of a graph of one type, once they are written."""
-        return MappedAdjacency(open_senders(self.folder), self.directed)
-
-
-def _keep_if_same(work: Path, asked: str) -> None:
-    """Empty a work folder that was begun for other tables or with other options, or whose graph was moved away."""
-    note = work / "asked.json"
-    if note.exists() and note.read_bytes() == asked.encode() and (work / GRAPH).exists():
-        return
-    for path in work.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    note.write_bytes(asked.encode())
+        return note

@@ -27,9 +27,9 @@ def write_sides(
     """
     zero, one_type = "weight = 0" if weighted else "false", ends[0] == ends[2]
     loop = "source = target" if one_type else "false"
-    loops, zeros = database.execute(
+    loops, zeros = database.row(
         f"SELECT count(*) FILTER ({loop}), count(*) FILTER (NOT ({loop}) AND {zero}) FROM pairs"  # noqa: S608  our own names
-    ).fetchone()
+    )
     kept = f"FROM pairs WHERE NOT ({loop}) AND NOT ({zero})"
     sides = SIDES[: 1 if both_ways or not ends[1] else 2]
     places = [place(folder, ends, side) if ends[1] else folder for side in sides]

@@ -1,0 +1,150 @@
+"""The graph of tables, in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.arrays.sparsity import pack, stack
+from infomax.errors import InputError, within
+from infomax.io.blocks import number_groups, numpy_of
+from infomax.io.features import check_rows, matrix_names, read_features
+from infomax.io.prepare.checks import refuse_twice
+from infomax.io.prepare.database import Database
+from infomax.io.prepare.reading import NodeKeeper, read_nodes
+from infomax.io.prepare.stages import Link, Stages
+from infomax.io.record import Record
+from infomax.io.sources import NodeTable, Source
+from infomax.io.typed import Tables
+from infomax.io.unite import Ends, Links, unite
+from infomax.progress import silent
+
+
+def read_tables(tables: Tables, *, directed: bool, matrix: Any = None) -> Record:
+    """The graph of tables; ``matrix [N, F]`` are the features of the only node table, in place of its columns."""
+    stages = _InMemory(tables, Database(), directed=directed)
+    try:
+        return stages.graph(matrix)
+    finally:
+        stages.database.close()
+
+
+def read_labels(source: Source) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+    """The ids ``[N]`` of a node table, each once, and its labels by name."""
+    database, rows = Database(), NodeLists()
+    try:
+        note = read_nodes(database, "nodes", source, rows)
+        refuse_twice(database, "nodes", source, note["id"])
+        return _ids(database, "nodes", integers=note["integers"]), rows.labels
+    finally:
+        database.close()
+
+
+class NodeLists(NodeKeeper):
+    """Keeps the columns and the features of nodes in memory."""
+
+    def __init__(self) -> None:
+        self.blocks: list[NodeTable] = []
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def add(self, rows: NodeTable) -> list[Any]:
+        """See `NodeKeeper.add`."""
+        features = None if rows.features is None else pack(rows.features)
+        self.blocks.append(replace(rows, ids=None, features=features))
+        return []
+
+    @property
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """The labels by name, ``[N]`` or ``[N, C]``."""
+        return {name: np.concatenate([one.labels[name] for one in self.blocks]) for name in self.blocks[0].labels}
+
+    def fields(self, matrix: Any) -> dict[str, Any]:
+        """What `Record.from_scipy` takes of the nodes; they have the features ``matrix [N, F]``, if any."""
+        first = self.blocks[0]
+        source, count = first.source, sum(len(one.numbers) for one in self.blocks)
+        names, features = list[str](), None
+        if matrix is not None:
+            check_rows(Path("features"), matrix, count)
+            names, features = matrix_names(matrix.shape[1]), matrix
+        elif source.columns.matrix is not None and source.columns.made is None:
+            names, features = read_features(source.columns.matrix, count, source.columns.features)
+        elif first.features is not None:
+            names, features = source.feature_names, stack([one.features for one in self.blocks])
+        groups = [] if first.groups is None else [name for one in self.blocks for name in one.groups]
+        return {
+            "features": features,
+            "feature_names": None if features is None else names,
+            "labels": self.labels,
+            "splits": {name: np.concatenate([one.splits[name] for one in self.blocks]) for name in first.splits},
+            "groups": None if first.groups is None else number_groups(groups),
+            "node_names": None if first.names is None else np.concatenate([one.names for one in self.blocks]),
+            "times": None if first.times is None else np.concatenate([one.times for one in self.blocks]),
+            "encoding": None if features is None else source.columns.encoding,
+        }
+
+
+class _InMemory(Stages):
+    """The stages that end in arrays."""
+
+    def __init__(self, tables: Tables, database: Database, *, directed: bool) -> None:
+        super().__init__(tables, database, directed=directed)
+        self.lists: dict[str, NodeLists] = {}
+        self.joined: dict[Ends, Links] = {}
+
+    def graph(self, matrix: Any) -> Record:
+        """The graph."""
+        self._run(silent)
+        fields = {kind: self._fields(kind, matrix) for kind in self.kinds}
+        if self.several:
+            directed = list(self.joined) if self.directed else self.tables.directed
+            graph = unite(fields, self.joined, directed=directed, made=self.columns.made)
+            return replace(graph, table_columns=self.columns.named())
+        (own,), ((rows, weight),) = fields.values(), self.joined.values()
+        if own.get("features") is None:
+            own["features"] = self.columns.made
+        edges = self.edges[0]
+        with within(edges.path):
+            graph = Record.from_arrays(rows, weight=weight, num_nodes=len(own["ids"]), directed=self.directed, **own)
+        chosen = next(iter(self.nodes.values()), edges).columns
+        ends = None if chosen.names_ends(edges.ends) else edges.ends
+        return replace(graph, edge_columns=ends, table_columns=chosen.named())
+
+    def _keeper(self, kind: str) -> NodeKeeper:
+        self.lists[kind] = NodeLists()
+        return self.lists[kind]
+
+    def _keep_edges(self, link: Link) -> None:
+        self.joined[link.ends] = self._pairs(weighted=self._weighted(link))
+
+    def _pairs(self, *, weighted: bool) -> Links:
+        """The edges of table pairs; those with weights in order, by which their sums are rounded."""
+        cells = "source, target, weight FROM pairs ORDER BY number" if weighted else "source, target FROM pairs"
+        batches = list(self.database.stream(f"SELECT {cells}"))
+        ends = [[numpy_of(one[end], np.int64) for one in batches] for end in ("source", "target")]
+        rows = np.stack([np.concatenate(end) for end in ends]) if batches else np.empty((2, 0), np.int64)
+        weights = [numpy_of(one["weight"], np.float32) for one in batches] if weighted else []
+        return rows, np.concatenate([np.empty(0, np.float32), *weights]) if weighted else None
+
+    def _fields(self, kind: str, matrix: Any) -> dict[str, Any]:
+        """What `Record.from_scipy` and `unite` take of a type."""
+        ids = _ids(self.database, self._table(kind), integers=self._of_nodes(kind)["integers"])
+        rows = self.lists.get(kind)
+        found = {} if rows is None else rows.fields(matrix)
+        if self.several and found.get("groups") is not None:
+            where = str(self.nodes[kind].path)
+            raise InputError(where, "one graph, where there are several types", "a column of graphs")
+        return {"ids": ids, **found}
+
+
+def _ids(database: Database, table: str, *, integers: bool) -> NDArray[Any]:
+    """The ids ``[N]`` of a table of nodes, in order."""
+    batches = [one["id"] for one in database.stream(f"SELECT id FROM {table} ORDER BY node")]  # noqa: S608  our own names
+    if integers:
+        return np.concatenate([numpy_of(one.cast("int64"), np.int64) for one in batches])
+    return np.array([word for one in batches for word in one.cast("large_string").to_pylist()], dtype=object)

@@ -1,0 +1,165 @@
+"""A graph folder of tables that need not fit into memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from infomax.arrays import folder as layout
+from infomax.arrays.adjacency import MappedAdjacency
+from infomax.arrays.checks import check_sums
+from infomax.arrays.made import usual
+from infomax.io.folder import FeatureWriter, finish
+from infomax.io.prepare.checks import refuse_unstorable
+from infomax.io.prepare.database import Database, text_column
+from infomax.io.prepare.features import MadeFeatures, copy_features
+from infomax.io.prepare.reading import NodeKeeper
+from infomax.io.prepare.stages import Link, Stages
+from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
+from infomax.io.sources import NodeTable
+from infomax.io.type_folder import finish_types
+from infomax.io.typed import Tables
+from infomax.progress import Progress
+
+GRAPH = "graph"
+"""The folder among the work files that becomes the graph folder."""
+
+
+class Preparation(Stages):
+    """The stages that end in a graph folder; those that are done stay so when a preparation is interrupted."""
+
+    def __init__(self, work: Path, tables: Tables, directed: bool, half: bool, memory: int) -> None:
+        sources = [*tables.edges.values(), *tables.nodes.values()]
+        files = [file for source in sources for file in (*source.files, source.columns.matrix) if file is not None]
+        stamps = [
+            [str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files if file.exists()
+        ]
+        # Of tables in no file of their own, see `infomax.io.database`; of those of a server nothing is known.
+        frames = [source.frame for source in sources if source.frame is not None]
+        stamps += [getattr(frame, "stamp", None) or [os.urandom(8).hex()] for frame in frames]
+        counts = [len(source.files) for source in sources]
+        asked = json.dumps([stamps, counts, asdict(tables.columns), directed, half], default=str)
+        _keep_if_same(work, asked)
+        self.folder, self.half = work / GRAPH, half
+        self.folder.mkdir(exist_ok=True)
+        super().__init__(tables, Database(work, memory), directed=directed)
+
+    def run(self, progress: Progress) -> None:
+        """Do all stages that are not done yet."""
+        try:
+            self._run(progress)
+            for kind in self.kinds:
+                self._do("columns", kind, "writing ids and labels", partial(self._write_nodes, kind))
+            self._do("features", "", "writing features", self._write_features)
+            progress(len(self.notes), "hashing", len(self.notes) + 1)
+        finally:
+            self.database.close()
+        for kind in self.kinds:
+            finish(self._place(kind), self._about(kind))
+        if self.several:
+            finish_types(self.folder, self.kinds, [link.ends for link in self.links])
+
+    def _place(self, kind: str) -> Path:
+        """The folder of a type."""
+        place = self.folder / "nodes" / kind if self.several else self.folder
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def _keeper(self, kind: str) -> NodeKeeper:
+        return _NodeFiles(self._place(kind), half=self.half)
+
+    def _keep_edges(self, link: Link) -> dict[str, Any]:
+        """Write the files of a relation: its rows are the nodes that send to a node."""
+        first, _, last = link.ends
+        sizes = (self.notes[f"numbers {first}"], self.notes[f"numbers {last}"])
+        directed = self.directed or link.ends in self.tables.directed
+        weighted, both_ways = self._weighted(link), first == last and not directed
+        found = write_sides(self.database, self.folder, link.ends, sizes, weighted=weighted, both_ways=both_ways)
+        if not self.several and found["weighted"]:
+            check_sums(self._edges().senders, self._id, f"{self.edges[0].path}, ")
+        return found
+
+    def _about(self, kind: str) -> dict[str, Any]:
+        """What graph.json says of the nodes of a type, and of the edges where there is one."""
+        rows, nodes = [self.notes[f"rows {at}"] for at in range(len(self.links))], self._of_nodes(kind)
+        ends = tuple(self.notes["edges 0"]["ends"])
+        return {
+            "nodes": self.notes[f"numbers {kind}"],
+            "edges": 0 if self.several else rows[0]["entries"] // (1 if self.directed else 2),
+            "directed": self.directed and not self.several,
+            "weighted": not self.several and rows[0]["weighted"],
+            "feature_names": self.notes["features "][kind],
+            "labels": nodes["labels"],
+            "splits": nodes["splits"],
+            "dropped": {name: sum(one[name] for one in rows) for name in ("self_loops", "duplicates", "zero_weights")},
+            "edge_columns": None if self.several or self.columns.names_ends(ends) else ends,
+            "table_columns": nodes.get("named", {}) if self.nodes and not self.several else self.columns.named(),
+            **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
+        }
+
+    def _id(self, node: int) -> Any:
+        return self.database.row("SELECT id FROM nodes0 WHERE node = ?", [node])[0]
+
+    def _write_nodes(self, kind: str) -> None:
+        """Write nodes.parquet of a type and, of several, that it has no edges by itself."""
+        if self.several:
+            write_entries(self._place(kind), self.notes[f"numbers {kind}"], ())
+        write_nodes(self.database, self._table(kind), self._place(kind) / layout.NODES, self._of_nodes(kind))
+
+    def _write_features(self) -> dict[str, list[str]]:
+        """Write features.npy of each type of which no stage has written it; the names of the features."""
+        names: dict[str, list[str]] = {kind: self._of_nodes(kind)["features"] for kind in sorted(self.kinds)}
+        for kind in names:
+            matrix = self.nodes[kind].columns.matrix if kind in self.nodes else None
+            if not names[kind] and matrix is not None and not self.columns.made:
+                count = self.notes[f"numbers {kind}"]
+                names[kind] = copy_features(matrix, self._place(kind), count, halved=self.half)
+        bare = [kind for kind, own in names.items() if not own]
+        if bare or (self.several and any(self.notes[f"rows {at}"]["weighted"] for at in range(len(self.links)))):
+            places = {kind: (self._place(kind), self._of_nodes(kind)["splits"]) for kind in names}
+            made = MadeFeatures(places, self.folder.parent)
+            edges = made.union(self.folder, [link.ends for link in self.links]) if self.several else self._edges()
+            if bare:
+                names |= made.write(edges, self.columns.made or usual(False), bare, halved=self.half)
+        return names
+
+    def _edges(self) -> MappedAdjacency:
+        """The edges of a graph of one type, once they are written."""
+        return MappedAdjacency(open_senders(self.folder), self.directed)
+
+
+class _NodeFiles(ExitStack, NodeKeeper):
+    """Writes features to their file; the database keeps labels, splits and names."""
+
+    def __init__(self, folder: Path, *, half: bool) -> None:
+        super().__init__()
+        self.folder, self.half = folder, half
+        self.writer: FeatureWriter | None = None
+
+    def add(self, rows: NodeTable) -> list[Any]:
+        """See `NodeKeeper.add`."""
+        refuse_unstorable(rows.source, rows)
+        if rows.features is not None:
+            if self.writer is None:
+                width, where = rows.features.shape[1], str(rows.source.path)
+                self.writer = self.enter_context(FeatureWriter(self.folder, width, where, halved=self.half))
+            self.writer.append(rows.features)
+        names = [] if rows.names is None else [text_column(rows.names)]
+        times = [] if rows.times is None else [rows.times]
+        return [*map(text_column, rows.labels.values()), *rows.splits.values(), *names, *times]
+
+
+def _keep_if_same(work: Path, asked: str) -> None:
+    """Empty a work folder that was begun for other tables or with other options, or whose graph was moved away."""
+    note = work / "asked.json"
+    if note.exists() and note.read_bytes() == asked.encode() and (work / GRAPH).exists():
+        return
+    for path in work.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    note.write_bytes(asked.encode())
