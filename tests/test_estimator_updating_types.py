@@ -77,7 +77,7 @@ def tomorrow(features, matrices, *, shuffled):
 def test_an_update_is_the_embedding_of_the_new_graph_and_the_rest_keeps_its_bytes(
     settings, kind, hops, shuffled, share, monkeypatch
 ):
-    monkeypatch.setattr("infomax.estimator.later.SHARE", share)
+    monkeypatch.setattr("infomax.training.embed.SHARE", share)
     as_drawn = {"kind": kind, "sparse_features": "sparse_features" in settings}
     drawn = draw(**settings)
     today, later = world(*drawn, **as_drawn), world(*tomorrow(*drawn, shuffled=shuffled), **as_drawn)

@@ -16,6 +16,7 @@ from infomax import DGI, Graph, InputError, read_graph
 from infomax.io.folder import finish, write_arrays
 from infomax.io.npz import write_npz
 from infomax.parts.encoders import GCN, SkipMeanPool
+from infomax.training import embed
 from infomax.views import NEIGHBOURS
 
 Apart = type("Apart", (SkipMeanPool,), {"rule": NEIGHBOURS})
@@ -104,7 +105,9 @@ def test_degree_features_are_those_of_the_grown_graph(tmp_path, suffix):
      ({"weighted": True}, "positions", False), ({"directed": True}, "positions", True)],
     ids=["plain", "weighted", "directed", "degrees", "both", "directed degrees", "positions", "directed positions"],
 )  # fmt: skip
-def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(tmp_path, shape, features, text, encoder):
+def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(
+    tmp_path, shape, features, text, encoder, monkeypatch
+):
     whole = random_graph(dense=True, **shape)
     made = isinstance(features, str)
     if made:
@@ -132,7 +135,8 @@ def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(tmp_pa
     assert mine.degrees().tolist() == theirs.degrees().tolist()
     assert mine.ids.tolist() == theirs.ids.tolist()
     rows = np.flatnonzero(mine.splits["new"])
-    for vectors in ("paper", "recipe"):
+    for vectors, share in (("paper", 9), ("recipe", 9), ("recipe", 0)):  # by what is around them, or all
+        monkeypatch.setattr(embed, "SHARE", share)
         expected = model.transform(theirs, vectors=vectors).part(theirs.splits["new"])
         found = model.transform(mine, vectors=vectors, rows=rows)
         assert found.ids.tolist() == expected.ids.tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -84,25 +83,24 @@ class Adjacency:
         self.values, self.directed = values, directed
 
     @cached_property
-    def senders(self) -> Senders | None:
-        """Who sends to each of the T nodes, in memory or mapped; None where there are no arrays, only `received`."""
+    def senders(self) -> Senders:
+        """Who sends to each of the T nodes, in memory or mapped."""
         return Senders.of_matrix(transposed(self.values) if self.directed else self.values)
 
     @cached_property
     def receivers(self) -> Senders:
         """Whom each of the S nodes sends to; the same as ``senders`` where edges have no directions."""
-        return Senders.of_matrix(self.matrix()) if self.directed else self.arrays
+        return Senders.of_matrix(self.matrix()) if self.directed else self.senders
 
     @property
-    def arrays(self) -> Senders:
-        """The same, of edges that have such arrays."""
-        assert self.senders is not None  # noqa: S101  a class without them defines what asks for them
-        return self.senders
+    def shape(self) -> tuple[int, int]:
+        """``(S, T)``."""
+        return int(self.values.shape[0]), int(self.values.shape[1])
 
     @property
     def n(self) -> int:
         """T, the number of nodes that may receive."""
-        return int(self.values.shape[1])
+        return self.shape[1]
 
     @property
     def nnz(self) -> int:
@@ -117,23 +115,34 @@ class Adjacency:
     @property
     def weighted(self) -> bool:
         """Whether any edge has a weight other than 1."""
-        return self.arrays.data is not None
+        return self.senders.data is not None
 
     def received(self, nodes: NDArray[np.int64]) -> Entries:
         """Who sends to some nodes: the place of each among ``nodes``, the sender, and the weight."""
-        return self.arrays.of(nodes)
+        return self.senders.of(nodes)
+
+    def sent(self, nodes: NDArray[np.int64]) -> Entries:
+        """Whom some of the S nodes send to: the place of each among ``nodes``, the receiver, and the weight."""
+        return self.receivers.of(nodes)
+
+    def strength(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The sum of the weights that some nodes receive, ``[n]``."""
+        if self.senders.data is None:
+            return np.asarray(self.senders.indptr[nodes + 1] - self.senders.indptr[nodes]).astype(np.float64)
+        place, _, weights = self.received(nodes)
+        return np.bincount(place, weights, len(nodes)).astype(np.float64)
 
     def counts(self) -> NDArray[np.int64]:
         """How many send to each node, ``[N]``."""
-        return np.diff(self.arrays.indptr).astype(np.int64, copy=False)
+        return np.diff(self.senders.indptr).astype(np.int64, copy=False)
 
     def sums(self) -> NDArray[np.float64]:
         """The sum of the weights that each node receives, ``[N]``."""
-        return self.arrays.sums()
+        return self.senders.sums()
 
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
-        return count_ends(self.arrays, self.directed)
+        return count_ends(self.senders, self.directed)
 
     def matrix(self) -> sparse.csr_array:
         """A ``[N, N]`` in memory; ``A[i, j]`` is the weight of the edge i -> j."""
@@ -165,21 +174,22 @@ class MappedAdjacency(Adjacency):
             self.receivers = receivers
 
     @property
-    def n(self) -> int:
-        """T."""
-        return len(self.arrays.indptr) - 1
+    def shape(self) -> tuple[int, int]:
+        """``(S, T)``."""
+        known = self.receivers if "receivers" in vars(self) else self.senders
+        return len(known.indptr) - 1, len(self.senders.indptr) - 1
 
     @property
     def nnz(self) -> int:
         """The number of entries."""
-        return len(self.arrays.indices)
+        return len(self.senders.indices)
 
     def matrix(self) -> sparse.csr_array:
         """A, read into memory."""
         require_room(self.to_read(), "read all of its edges")
         if "receivers" in vars(self):
             return sparse.csr_array(self.receivers.matrix(self.n), copy=True)
-        received = self.arrays.matrix(self.n)
+        received = self.senders.matrix(self.n)
         matrix = sparse.csr_array(received.T if self.directed else received, copy=True)
         matrix.sort_indices()
         return matrix
@@ -188,7 +198,7 @@ class MappedAdjacency(Adjacency):
         """The edges among some nodes, read in blocks."""
         place = np.full(self.n, -1, np.int32)
         place[rows] = np.arange(len(rows), dtype=np.int32)
-        counts = np.cumsum(self.arrays.indptr[rows + 1] - self.arrays.indptr[rows])
+        counts = np.cumsum(self.senders.indptr[rows + 1] - self.senders.indptr[rows])
         step, found = BLOCK_BYTES // 8, []
         for block in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(counts // step)) + 1):
             owner, columns, values = self.received(rows[block])
@@ -201,91 +211,94 @@ class MappedAdjacency(Adjacency):
         return Adjacency(matrix, self.directed)
 
 
-@dataclass(frozen=True, eq=False)
-class GrownAdjacency(Adjacency):
-    """Known edges and further ones in memory, some of them of M new nodes; an edge in both has the sum of its weights.
+class Grown(Adjacency):
+    """Known edges ``[S, T]`` and further ones in memory, of which some have new nodes at their ends.
 
-    Shapes:
-        known: ``[N, N]``
-        extra: ``[N + M, N + M]``, a row per node that receives
-        shared: those entries of ``extra`` that are known, too
+    What is known is read where `received` or `sent` ask for it; all is put together in memory when its arrays are asked
+    for. An edge that is in both has the sum of its weights; `received` lists it twice.
+
+    Args:
+        known: the known edges.
+        new: a clean matrix ``[S + s, T + t]``.
+        binary: whether an edge in both counts as 1.
     """
 
-    known: Adjacency
-    extra: sparse.csr_array
-    shared: sparse.csr_array
-    duplicates: int
-    """How many of the new entries were known."""
+    in_memory = False
 
-    senders, in_memory = None, False
+    def __init__(self, known: Adjacency, new: sparse.coo_array, binary: bool) -> None:
+        sources, targets = (rows.astype(np.int64) for rows in new.coords)
+        old = np.flatnonzero((sources < known.shape[0]) & (targets < known.shape[1]))
+        nodes, at = np.unique(targets[old], return_inverse=True)
+        place, senders, _ = known.received(nodes)
+        twice = np.zeros(len(sources), bool)
+        twice[old] = np.isin(at * known.shape[0] + sources[old], place * known.shape[0] + senders)
+        kept = np.flatnonzero(~twice) if binary else np.arange(len(twice))
+        self.known, self.directed = known, known.directed
+        self.size: tuple[int, int] = new.shape
+        self.sources, self.targets, self.weights = sources[kept], targets[kept], new.data[kept]
+        self.duplicates = int(twice.sum())
+        """How many of the new entries were known."""
+        self.added = len(twice) - self.duplicates
 
-    @classmethod
-    def of(cls, known: Adjacency, new: sparse.csr_array, *, binary: bool) -> GrownAdjacency:
-        """Known edges and those of a clean matrix A ``[N + M, N + M]``; if ``binary``, an edge in both counts as 1."""
-        extra = sparse.csr_array(new.T) if known.directed else new
-        links, n = extra.tocoo(), extra.shape[0]
-        nodes = np.unique(links.row[links.row < known.n]).astype(np.int64)
-        owner, columns, _ = known.received(nodes)
-        twice = np.isin(links.row.astype(np.int64) * n + links.col, nodes[owner] * n + columns)
-
-        def entries(kept: NDArray[np.bool_]) -> sparse.csr_array:
-            return sparse.csr_array((links.data[kept], (links.row[kept], links.col[kept])), shape=extra.shape)
-
-        duplicates = int(twice.sum())
-        if binary:
-            return cls(known, entries(~twice), entries(np.zeros_like(twice)), duplicates)
-        return cls(known, extra, entries(twice), duplicates)
-
-    @property
-    def directed(self) -> bool:  # type: ignore[override]
-        """As the known edges."""
-        return self.known.directed
+    @cached_property
+    def values(self) -> sparse.csr_array:
+        """A, read into memory and put together."""
+        known = self.known.matrix()
+        starts = np.append(known.indptr, np.full(self.shape[0] - known.shape[0], known.indptr[-1]))
+        known = sparse.csr_array((known.data, known.indices, starts), shape=self.shape)
+        new = sparse.csr_array((self.weights, (self.sources, self.targets)), shape=self.shape)
+        return sparse.csr_array(known + new)
 
     @property
-    def n(self) -> int:
-        """N + M."""
-        return int(self.extra.shape[0])
+    def shape(self) -> tuple[int, int]:
+        """``(S + s, T + t)``."""
+        return self.size
 
     @property
     def nnz(self) -> int:
         """The number of entries."""
-        return self.known.nnz + int(self.extra.nnz) - int(self.shared.nnz)
+        return self.known.nnz + self.added
 
     @property
     def weighted(self) -> bool:
         """Whether any edge has a weight other than 1."""
-        return self.known.weighted or bool((self.extra.data != 1).any())
+        return self.known.weighted or bool((self.weights != 1).any())
 
     def received(self, nodes: NDArray[np.int64]) -> Entries:
         """Who sends to some nodes; an edge in both is listed twice."""
-        old = np.flatnonzero(nodes < self.known.n)
-        place, columns, values = self.known.received(nodes[old])
-        late, others, weights = Senders(self.extra.indptr, self.extra.indices, self.extra.data).of(nodes)
-        places = np.concatenate([old[place], late])
-        return places, np.concatenate([columns, others]), np.concatenate([values, weights])
+        old = np.flatnonzero(nodes < self.known.shape[1])
+        return _joined(old, self.known.received(nodes[old]), _at(self.targets, self.sources, self.weights, nodes))
 
-    def counts(self) -> NDArray[np.int64]:
-        """How many send to each node; an edge in both counts twice."""
-        return self._added(np.diff(self.extra.indptr).astype(np.int64), self.known.counts())
+    def sent(self, nodes: NDArray[np.int64]) -> Entries:
+        """Whom some nodes send to; an edge in both is listed twice."""
+        old = np.flatnonzero(nodes < self.known.shape[0])
+        return _joined(old, self.known.sent(nodes[old]), _at(self.sources, self.targets, self.weights, nodes))
 
-    def sums(self) -> NDArray[np.float64]:
-        """The sum of the weights that each node receives."""
-        return self._added(np.asarray(self.extra.sum(axis=1, dtype=np.float64)), self.known.sums())
-
-    def degrees(self) -> NDArray[np.int64]:
-        """The number of edges at each node."""
-        new = count_ends(self.extra, self.directed) - count_ends(self.shared, self.directed)
-        return self._added(new, self.known.degrees())
-
-    def matrix(self) -> sparse.csr_array:
-        """A, in memory."""
-        known = self.known.matrix().copy()
-        known.resize((self.n, self.n))
-        return sparse.csr_array(known + (self.extra.T if self.directed else self.extra))
-
-    def _added(self, total: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
-        total[: self.known.n] += known
+    def strength(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The sum of the weights that some nodes receive."""
+        old = np.flatnonzero(nodes < self.known.shape[1])
+        place, _, weights = _at(self.targets, self.sources, self.weights, nodes)
+        total = np.bincount(place, weights, len(nodes)).astype(np.float64)
+        total[old] += self.known.strength(nodes[old])
         return total
+
+
+def _at(ends: NDArray[np.int64], others: NDArray[np.int64], weights: NDArray[np.float32], nodes: Any) -> Entries:
+    """The edges ``[E]`` that have some nodes at one end: the place of each node, the other end, and the weight."""
+    order = np.argsort(ends, kind="stable")
+    first, last = (np.searchsorted(ends[order], nodes, side) for side in ("left", "right"))
+    place, at = spans(first, last - first)
+    return place, others[order][at], weights[order][at]
+
+
+def _joined(old: NDArray[np.int64], known: Entries, new: Entries) -> Entries:
+    """The entries of some nodes that are known, which are the ``old`` ones among all, and of all that are new."""
+    place, others, weights = known
+    return (
+        np.concatenate([old[place], new[0]]),
+        np.concatenate([others, new[1]]),
+        np.concatenate([weights, new[2]]),
+    )
 
 
 def transposed(matrix: sparse.csr_array) -> sparse.csr_array:

@@ -118,7 +118,6 @@ def _entries(
     edges: Adjacency, seen: NDArray[np.bool_] | None
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
     """The receivers, senders and weights of the edges among seen nodes, some at a time."""
-    assert edges.senders is not None  # noqa: S101  of edges that have grown, only `attached` nodes get positions
     indptr, indices, data = edges.senders
     for first in range(0, len(indices), ENTRIES):
         last = min(first + ENTRIES, len(indices))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.adjacency import Adjacency, Senders
+from infomax.arrays.adjacency import Adjacency, Entries, Senders
 from infomax.errors import InputError, shorten
 
 RELATION = "to"
@@ -56,7 +56,7 @@ class Relation:
     @property
     def to_target(self) -> Senders:
         """Who sends to each of T nodes; the columns are nodes of the source."""
-        return self.edges.arrays
+        return self.edges.senders
 
     @property
     def to_source(self) -> Senders:
@@ -95,10 +95,15 @@ class Step:
         """Who sends to each node."""
         return self.relation.to_target if self.kind == self.relation.target else self.relation.to_source
 
-    @property
-    def receivers(self) -> Senders:
-        """Who receives from each node that sends."""
-        return self.relation.to_source if self.kind == self.relation.target else self.relation.to_target
+    def received(self, nodes: NDArray[np.int64]) -> Entries:
+        """Who sends to some nodes: the place of each among ``nodes``, the sender, and the weight."""
+        edges = self.relation.edges
+        return edges.received(nodes) if self.kind == self.relation.target else edges.sent(nodes)
+
+    def sent(self, nodes: NDArray[np.int64]) -> Entries:
+        """Who receives from some nodes that send: the place of each among ``nodes``, the receiver, and the weight."""
+        edges = self.relation.edges
+        return edges.sent(nodes) if self.kind == self.relation.target else edges.received(nodes)
 
 
 def steps(relations: Sequence[Relation], kind: str) -> list[Step]:

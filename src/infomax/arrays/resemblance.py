@@ -29,7 +29,7 @@ def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -
     """
     if not edges.nnz:
         return None
-    senders = edges.senders or edges.loaded().arrays
+    senders = edges.senders
     few = edges.nnz <= SAMPLE
     drawn = np.arange(edges.nnz) if few else np.sort(np.random.default_rng(seed).integers(edges.nnz, size=SAMPLE))
     near = np.searchsorted(senders.indptr, drawn, side="right") - 1

@@ -13,7 +13,6 @@ from scipy import sparse
 
 from infomax.arrays.blocks import require_room, row_blocks
 from infomax.arrays.integrity import refuse_not_finite
-from infomax.arrays.made import degree_features
 from infomax.arrays.scaling import Scale, Scaler, Statistics, check_scale
 from infomax.arrays.sparsity import dense
 from infomax.errors import warn
@@ -57,25 +56,10 @@ class Table:
         """The same rows, scaled."""
         return Table(scaler.transform(self.values))
 
-    def grown(self, rows: Features) -> Table:
-        """With rows ``[M, F]`` of new nodes below, dense or sparse as the known ones are."""
-        if not self.sparse:
-            return Table(np.vstack([self.values, dense(rows)]))
-        return Table(sparse.csr_array(sparse.vstack([self.values, rows])))
-
-    def of_degrees(self, degrees: NDArray[np.int64]) -> Table:
-        """The degree features of degrees ``[N]``; of a table on disk, rows are made as they are asked for."""
-        if not self.mapped:
-            return Table(degree_features(degrees))
-        return MappedTable(_MadeRows((len(degrees), 32), lambda rows: degree_features(degrees[rows]).toarray()))
-
-    def by_rows(self) -> Table:
-        """The same, read row by row as if it were on disk: where few rows are needed, the others are not touched."""
-        if self.mapped:
-            return self
-        values = self.values
-        rows = SparseRows(values.indptr, values.indices, values.data, self.shape[1]) if self.sparse else values
-        return MappedTable(rows)
+    def grown(self, rows: Features) -> MappedTable:
+        """With rows ``[M, F]`` of new nodes below; nothing is copied until rows are asked for."""
+        new = sparse.csr_array(rows) if sparse.issparse(self.values) else dense(rows)
+        return MappedTable(Appended(self.values, new))
 
     def to_read(self, count: int | None = None) -> int:
         """The bytes that it takes to have so many rows, or all, in memory; 0 where they are there."""
@@ -108,7 +92,7 @@ class MappedTable(Table):
     @property
     def sparse(self) -> bool:
         """Whether rows are sparse: they are stored so, and scaling leaves their zeros."""
-        return isinstance(self.values, SparseRows) and (self.scaler is None or self.scaler.keeps_zeros)
+        return getattr(self.values, "is_sparse", False) and (self.scaler is None or self.scaler.keeps_zeros)
 
     def __getitem__(self, rows: Any) -> Features:
         take = isinstance(self.values, np.ndarray) and isinstance(rows, np.ndarray) and rows.dtype != bool
@@ -131,17 +115,14 @@ class MappedTable(Table):
     def to_read(self, count: int | None = None) -> int:
         """The bytes that it takes to have so many rows, or all, in memory."""
         n = len(self)
-        each = 12 * len(self.values.entries) / max(n, 1) if self.sparse else 4 * self.shape[1]
+        stored = isinstance(self.values, SparseRows) and self.sparse
+        each = 12 * len(self.values.entries) / max(n, 1) if stored else 4 * self.shape[1]
         return int((100 + each) * (n if count is None else count))
 
     def loaded(self) -> Table:
         """The same rows in memory, sparse where they are stored so."""
         require_room(self.to_read(), "read all of its features")
         return Table(self[:])
-
-    def grown(self, rows: Features) -> MappedTable:
-        """With rows of new nodes below."""
-        return MappedTable(Appended(self.values, dense(rows)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +139,7 @@ class SparseRows:
     columns: NDArray[Any]
     entries: NDArray[Any]
     width: int
+    is_sparse: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -189,10 +171,10 @@ class SparseRows:
 
 @dataclass(frozen=True, eq=False)
 class Appended:
-    """Rows of a stored array ``[N, ...]``, then rows in memory ``[M, ...]``, which decide the dtype."""
+    """Rows ``[N, ...]`` in memory or on disk, then new ones ``[M, ...]``: as these are, sparse or not, all are read."""
 
     known: Any
-    new: NDArray[Any]
+    new: Any
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -202,21 +184,36 @@ class Appended:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the rows that are read."""
-        return self.new.dtype
+        dtype: np.dtype[Any] = self.new.dtype
+        return dtype
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are sparse."""
+        return bool(sparse.issparse(self.new))
+
+    @property
+    def before(self) -> int:
+        """N."""
+        return int(self.known.shape[0]) if sparse.issparse(self.known) else len(self.known)
 
     def __len__(self) -> int:
-        return len(self.known) + len(self.new)
+        return self.before + int(self.new.shape[0])
 
-    def __getitem__(self, rows: Any) -> NDArray[Any]:
+    def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
         rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-        late, out = rows >= len(self.known), np.empty((len(rows), *self.new.shape[1:]), self.new.dtype)
-        known = self.known[rows[~late]]
+        late = rows >= self.before
+        known, new = self.known[rows[~late]], self.new[rows[late] - self.before]
+        if self.is_sparse:
+            both = sparse.csr_array(sparse.vstack([known, new]))
+            return both[np.argsort(np.argsort(late, kind="stable"))] if late.any() else both
         known = dense(known) if sparse.issparse(known) else known
+        out = np.empty((len(rows), *self.new.shape[1:]), self.new.dtype)
         # Beside new ids that are text, integers are text too.
         out[~late] = list(map(str, known.tolist())) if self.new.dtype == object and known.dtype != object else known
-        out[late] = self.new[rows[late] - len(self.known)]
+        out[late] = new
         return out
 
     def tolist(self) -> list[Any]:
@@ -257,14 +254,16 @@ class Patched:
 
 
 @dataclass(frozen=True, eq=False)
-class _MadeRows:
-    """Rows of features ``[N, F]`` that are made when they are asked for."""
+class MadeRows:
+    """Sparse rows of features ``[N, F]`` that are made when they are asked for, by a function of their numbers."""
 
     shape: tuple[int, int]
-    make: Callable[[Any], NDArray[np.float32]]
+    make: Callable[[NDArray[np.int64]], sparse.csr_array]
+    is_sparse: ClassVar[bool] = True
 
-    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
-        return self.make(rows)
+    def __getitem__(self, rows: Any) -> sparse.csr_array:
+        numbers = isinstance(rows, np.ndarray) and rows.dtype != bool
+        return self.make(rows if numbers else np.arange(self.shape[0])[rows])
 
 
 def warn_if_zero(scaled: Table, scaler: Scaler) -> None:

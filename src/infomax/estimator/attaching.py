@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 from infomax.arrays import checks
 from infomax.arrays.made import made
@@ -14,18 +16,14 @@ from infomax.arrays.relations import Step, steps
 from infomax.embeddings import rows_by_id, rows_named
 from infomax.errors import InputError, meant, number_of, shorten, within
 from infomax.graphs.graph import Graph
-from infomax.io.attach import NewEdges, attach_near
 from infomax.io.columns import listed
 from infomax.io.encoding.cells import UnreadableError
 from infomax.io.encoding.encoding import Encoding
-from infomax.kernels import Backend
-from infomax.training.embed import Embedder, InMemory
-from infomax.training.places import Links, Places
-from infomax.training.recipe import Recipe
-from infomax.views import WholeView
-from infomax.views.new_nodes import Newcomers, NewNodes
+from infomax.io.growth import NewEdges, NewNodes, grow
 
 LARGEST = 1e18
+Links = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+"""Edges ``[E]`` of new nodes: the rows at their known ends, the numbers of the new nodes from 0 on, and weights."""
 Joined = Collection[Any] | Mapping[Any, float]
 """Ids, or the weights of edges by the ids at their other ends."""
 Neighbours = Joined | Mapping[str, Joined]
@@ -48,41 +46,37 @@ class KnownGraph:
             for name in dict.fromkeys([step.sender, step.relation.name, whole]):
                 self.steps.setdefault(name, []).append(step)
 
-    def embedder(
-        self,
-        features: Any,
-        neighbours: Sequence[Neighbours],
-        recipe: Recipe,
-        backend: Backend,
-        places: Places | None = None,
-    ) -> Embedder:
-        """An embedder whose last nodes are the new ones.
+    def with_nodes(self, features: Any, neighbours: Sequence[Neighbours]) -> Graph:
+        """The graph with M new nodes, which come last.
 
-        ``features`` are rows or mappings of numbers, each of the M new nodes has ``neighbours``, and the ``places`` are
-        those of the known nodes.
+        ``features`` are rows or mappings of numbers, and each of the new nodes has ``neighbours``.
         """
-        graph, encoder, count = self.graph, recipe.encoder, len(neighbours)
-        view: WholeView | NewNodes
-        joined: list[Links]
-        if graph.kind:
-            links = self._by_step(neighbours)
-            new = Newcomers(graph, links, self._checked(features, count), count)
-            view, table = new.view(encoder.rule, recipe.scaler, backend)
-            joined = [(late, step.sender, rows, weights) for step, (rows, late, weights) in links.items()]
-        else:
-            near = self._links("neighbours", "", dict(enumerate(neighbours)), weighted=graph.weighted)
-            found = attach_near(graph, count, near, self._checked(features, count), encoder.depth + recipe.hops)
-            scaled = found.scaled(recipe.scaler)
-            view, table = WholeView.of(scaled, encoder.rule, backend), scaled.table
-            joined = [(near[1], "", near[0], near[2])]
-        standing = None
-        if places is not None:
-            standing = np.zeros((view.n, places.width), np.float32)
-            standing[view.n - count :] = places.near(joined, count)[:, 1:]
-        return Embedder(recipe, InMemory(view, table, standing))
+        graph, count = self.graph, len(neighbours)
+        checked = self._checked(features, count)
+        edges = {
+            step.relation.ends: self._edges(step, links, count) for step, links in self._by_step(neighbours).items()
+        }
+        return Graph.of(grow(graph, {graph.kind: NewNodes(range(count), checked)}, edges))
 
-    def _by_step(self, neighbours: Sequence[Neighbours]) -> dict[Step, NewEdges]:
+    def _edges(self, step: Step, links: Links, count: int) -> NewEdges:
+        """The matrix of a relation's edges to new nodes; where messages run both ways, known nodes receive, too."""
+        known, new, weights = (column[links[2] > 0] for column in links)
+        relation, late = step.relation, self.graph.num_nodes + new
+        sources, targets = (known, late) if step.kind == relation.target else (late, known)
+        if relation.within and not relation.directed:
+            sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
+            weights = np.concatenate([weights, weights])
+        sizes = (
+            self.graph.nodes[kind].num_nodes + (count if kind == self.graph.kind else 0)
+            for kind in (relation.source, relation.target)
+        )
+        return NewEdges(sparse.coo_array((weights, (sources, targets)), shape=tuple(sizes)))
+
+    def _by_step(self, neighbours: Sequence[Neighbours]) -> dict[Step, Links]:
         """The edges of new nodes by the step along which they receive."""
+        if not self.graph.kind:
+            (step,) = steps(self.graph.relations, "")
+            return {step: self._links("neighbours", "", dict(enumerate(neighbours)), self.graph.weighted)}
         joined: dict[Step, dict[int, Any]] = {}
         for new, one in enumerate(neighbours):
             if not isinstance(one, Mapping) and one != () and one != []:
@@ -96,7 +90,7 @@ class KnownGraph:
                     raise InputError("neighbours", "each relation once", f"{shorten(name)} and another name of it")
                 joined[found[0]][new] = ids
         return {
-            step: self._links(f"neighbours along {step.relation.name}", step.sender, ids, step.senders.data is not None)
+            step: self._links(f"neighbours along {step.relation.name}", step.sender, ids, step.relation.edges.weighted)
             for step, ids in joined.items()
         }
 
@@ -108,7 +102,7 @@ class KnownGraph:
                 own.setdefault(found[0], name)
         return ", ".join(sorted(own.values()))
 
-    def _links(self, where: str, kind: str, joined: Mapping[int, Any], weighted: bool) -> NewEdges:
+    def _links(self, where: str, kind: str, joined: Mapping[int, Any], weighted: bool) -> Links:
         """The edges of new nodes, by their numbers, to known nodes of a type."""
         edges, known = list[tuple[Any, int, Any]](), self.types[kind]
         for new, one in joined.items():

@@ -7,13 +7,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.arrays.relations import steps
 from infomax.arrays.table import Patched
 from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError, number_of
@@ -25,15 +24,13 @@ from infomax.io.changes import Changes, rows_before
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.training import runs
+from infomax.training.embed import vectors_near
 from infomax.training.loop import Training
-from infomax.views.propagation import Normalisation
-from infomax.views.steps import paths_of
+from infomax.training.places import received
+from infomax.views.steps import walks
 
 if TYPE_CHECKING:
     from infomax.estimator import DGI
-
-SHARE = 0.25
-"""Where vectors depend on a larger share of the nodes than this, one pass over all nodes is faster."""
 
 
 class Start(NamedTuple):
@@ -157,12 +154,15 @@ class Later(Fitted):
         if self._known is None or self._known.graph is not self.graph_:
             self._known = KnownGraph(self.graph_)
         backend = Backend.of_embedding(choose_device(self.device), numbers=0)  # kernels would take seconds to load
+        recipe, count = self._recipe(), len(neighbours)
         with np.errstate(over="ignore"):  # what overflows is refused
-            engine = self._known.embedder(features, neighbours, self._recipe(), backend, self._places)
-        found = engine.of(np.arange(engine.source.n - len(neighbours), engine.source.n))
+            later = self._known.with_nodes(features, neighbours)
+            rows = np.arange(later.num_nodes - count, later.num_nodes)
+            places = self._places.near(received(later, rows), count)[:, 1:] if self._places else None
+            found, _ = cast(Any, vectors_near(recipe, later, rows, backend, places))
         if not np.isfinite(found).all():
             raise InputError("features and weights", "numbers whose vectors float32 can hold", "larger ones")
-        return found
+        return cast(NDArray[np.float32], found)
 
 
 def updated(
@@ -172,19 +172,12 @@ def updated(
     if vectors is None:
         return model.transform(graph), graph.num_nodes
     encoder, recipe = model.model_.encoder, model._recipe()
-    if graph.kind:
-        reached = changes.reach(paths_of(graph, encoder.rule).values(), stays=False, senders_weigh=False)
-    else:
-        (step,) = steps(graph.relations, graph.kind)
-        senders_weigh = Normalisation.of(encoder.rule).right != 0
-        reached = changes.reach([[step] * (encoder.depth + recipe.hops)], stays=True, senders_weigh=senders_weigh)
+    reached = changes.reach(*walks(graph, encoder.rule, encoder.depth + recipe.hops))
     known, n = rows_before(vectors.ids, graph.ids[:]), graph.num_nodes
     rows = np.flatnonzero(reached | (known < 0))
     if len(rows) == n:
         return model.transform(graph), n
-    around = len(rows) * (1 + graph.num_edges / n) ** (encoder.depth - 1)
-    near = graph if recipe.hops or encoder.whole or around > SHARE * n else graph.by_rows()
-    new = model.transform(near, rows=rows).vectors if len(rows) else vectors.vectors[:0]
+    new = model.transform(graph, rows=rows).vectors if len(rows) else vectors.vectors[:0]
     names = None if graph.node_names is None else graph.node_names[:]
     patched = Patched(vectors.vectors, known, rows, new)
     return EmbeddingParts(patched, graph.ids[:], names, model.hash_, recipe.parts), len(rows)

@@ -24,7 +24,7 @@ from infomax.kernels.device import choose_device
 from infomax.parts.methods import Model
 from infomax.parts.vectors import PAPER, check_vectors
 from infomax.presets import Preset
-from infomax.training.embed import embedder
+from infomax.training.embed import embed
 from infomax.training.health import SAMPLE, health, spread
 from infomax.training.parameters import not_fitted
 from infomax.training.places import Places, fit_places
@@ -78,10 +78,8 @@ class Fitted:
         self._check_features(graph)
         recipe, numbers = self._recipe(vectors), math.inf if self.one_of_many else None
         places = self._places_of(graph, recipe)
-        engine = embedder(recipe, graph, self.device, rows=rows, numbers=numbers, places=places)
+        found = embed(recipe, graph, self.device, rows=rows, numbers=numbers, places=places)
         some = slice(None) if rows is None else rows
-        found = engine.all() if rows is None else engine.of(rows)
-        engine.close()
         names = None if graph.node_names is None else graph.node_names[some]
         return Embeddings(found, graph.ids[some], names, recipe.hash, recipe.parts)
 
@@ -114,10 +112,7 @@ class Fitted:
         width = self._places.width if self._places else 0
         recipe = name_columns(replace(recipe, projections=projections), wanted, width, features)
         nodes = spread(seen.num_nodes, most)
-        places = self._places_of(seen, recipe)
-        engine = embedder(recipe, seen, self.device, rows=nodes, places=places)
-        raw = engine.of(nodes)
-        engine.close()
+        raw = embed(recipe, seen, self.device, rows=nodes, places=self._places_of(seen, recipe))
         alike = self._resemblance(graph, self.scaler_) if "own" in wanted and not graph.kind else None
         centre, factor = balance(raw, recipe.parts, lengths(seen, alike))
         return replace(recipe, centre=centre, factor=factor)

@@ -9,25 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
 from infomax.arrays.parquet_columns import find_ids
-from infomax.arrays.positions import WIDTH, attached, unit
-from infomax.arrays.relations import Relation, steps
 from infomax.errors import InputError
-from infomax.io.attach import appended, refuse_known
+from infomax.io.attach import finished, refuse_known
 from infomax.io.blocks import typed
-from infomax.io.nodes import Nodes
+from infomax.io.growth import Ends, NewEdges
 from infomax.io.record import Record
 from infomax.io.refusals import id_unknown
 from infomax.io.sources import NodeTable, Source
 from infomax.io.tables import EdgeTable, Listed, read_nodes
 from infomax.io.type_tables import read_relations, rows_of
 from infomax.io.typed import Tables
-from infomax.io.unite import Ends, relation_matrix, union
+from infomax.io.unite import relation_matrix
 
 
 def attach_types(found: Tables, known: Record) -> Record:
@@ -49,12 +45,14 @@ def attach_types(found: Tables, known: Record) -> Record:
     if not any(table.ids for table in nodes.values()):
         raise InputError(str(next(iter(found.edges.values())).path.parent), "at least one new node", "none")
     sizes = {kind: one.num_nodes + (len(nodes[kind].ids) if kind in nodes else 0) for kind, one in types.items()}
-    relations, dropped = list[Relation](), Counter[str]()
-    for ends, one in known_relations.items():
-        relations.append(_grown(one, edges.get(ends), listed, sizes, dropped))
-    places = _new_positions(types, sizes, relations)
-    grown = {kind: _with_nodes(one, nodes.get(kind), relations, places.get(kind)) for kind, one in types.items()}
-    return replace(known, nodes=grown, relations=tuple(relations), dropped=dict(dropped), folder=None)
+    links, dropped = dict[Ends, NewEdges](), Counter[str]()
+    for ends, table in edges.items():
+        one, shape = known_relations[ends], [sizes[ends[0]], sizes[ends[2]]]
+        rows = rows_of(table, listed[ends[0]], listed[ends[2]])
+        matrix, left_out = relation_matrix(ends, (rows, table.weight), shape, one.directed)
+        dropped.update(left_out)
+        links[ends] = NewEdges(matrix.tocoo(), binary=table.weight is None)
+    return finished(known, nodes, links, dropped)
 
 
 def _read_new(source: Source, known: Record) -> NodeTable:
@@ -102,75 +100,3 @@ def _without_features(kind: str, word: str, tables: Sequence[tuple[EdgeTable, in
     table, end, edge = next((table, end, int(np.argmax(there))) for table, end, there in places if there.any())
     where = f"of the known graph, or listed in a table nodes/{kind}.* with features"
     return id_unknown(table.source, table.source.ends[end], word, int(table.numbers[edge]), where)
-
-
-def _grown(
-    known: Relation,
-    table: EdgeTable | None,
-    listed: Mapping[str, Listed],
-    sizes: Mapping[str, int],
-    dropped: Counter[str],
-) -> Relation:
-    """A relation between grown types, with the edges of a table; an edge in both has the sum of its weights, or 1."""
-    ends, shape = known.ends, (sizes[known.source], sizes[known.target])
-    matrix = known.edges.matrix().copy()
-    matrix.resize(shape)
-    if table is not None:
-        links = (rows_of(table, listed[known.source], listed[known.target]), table.weight)
-        new, left_out = relation_matrix(ends, links, list(shape), known.directed)
-        dropped.update(left_out)
-        matrix = sparse.csr_array(matrix + new)
-        if table.weight is None and not known.edges.weighted:
-            matrix.data[:] = 1
-    return Relation.of(*ends, matrix, known.directed)
-
-
-def _new_positions(types: Mapping[str, Record], sizes: Mapping[str, int], relations: list[Relation]) -> dict[str, Any]:
-    """Positions of the new nodes of each type that has them: means of where their neighbours stand; see `attached`."""
-    bare = [kind for kind, one in types.items() if made(one.feature_names) == "positions"]
-    if not bare:
-        return {}
-    before = {kind: np.arange(one.num_nodes) for kind, one in types.items()}
-    starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
-    old = np.concatenate([starts[kind] + rows for kind, rows in before.items()])
-    new = np.setdiff1d(np.arange(sum(sizes.values())), old)
-    links = union(relations, sizes)[new]
-    found = attached(
-        sparse.csr_array(links[:, np.concatenate([old, new])]),
-        np.concatenate([standing(one, before[kind]) for kind, one in types.items()]),
-    )
-    return {kind: found[(new >= starts[kind]) & (new < starts[kind] + sizes[kind])] for kind in bare}
-
-
-def standing(known: Record, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Where some nodes of the type that a graph is seen from stand ``[n, WIDTH]``.
-
-    It is their positions; nodes with features of their own have none, and stand between those of their neighbours.
-    """
-    if made(known.feature_names) == "positions":
-        return np.asarray(known.table[rows])
-    total = np.zeros((len(rows), WIDTH), np.float32)
-    for step in steps(known.relations, known.kind):
-        if made((sender := known.target(step.sender)).feature_names) == "positions":
-            place, senders, weights = step.senders.of(rows)
-            found, at = np.unique(senders, return_inverse=True)
-            total += sparse.csr_array((weights, (place, at)), shape=(len(rows), len(found))) @ sender.table[found]
-    return unit(total)
-
-
-def _with_nodes(known: Record, nodes: NodeTable | None, relations: list[Relation], places: Any) -> Nodes:
-    """The nodes of a type with its new ones, if any."""
-    count = 0 if nodes is None else len(nodes.ids)
-    n, table = known.num_nodes + count, known.table
-    if made(known.feature_names) == "degrees":
-        degrees = sum(np.diff(step.senders.indptr) for step in steps(relations, known.kind))
-        table = table.of_degrees(np.asarray(degrees))
-    elif nodes is not None and count:
-        table = table.grown(places if nodes.features is None else nodes.features)
-    return replace(
-        known.own,
-        table=table,
-        **({} if nodes is None else appended(known, nodes)),
-        labels={},
-        splits={"new": np.arange(n) >= known.num_nodes},
-    )

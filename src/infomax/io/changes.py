@@ -62,10 +62,9 @@ class Changes:
         gone = earlier.num_nodes - int((own >= 0).sum())
         return cls(later.kind, own, changed, senders, gone, edges)
 
-    def reach(self, paths: Iterable[Sequence[Step]], *, stays: bool, senders_weigh: bool) -> Mask:
+    def reach(self, paths: Iterable[Sequence[Step]], senders_weigh: bool) -> Mask:
         """The nodes ``[N]`` from which a path leads to changed features, or along changed edges.
 
-        ``stays``: whether what has reached a node on a path is part of what it passes on, as with self-loops.
         ``senders_weigh``: whether the weight of a message depends on the degree of its sender.
         """
         found = self.features[self.kind].copy()
@@ -75,8 +74,8 @@ class Changes:
                 reached = reached | self.senders[path[-1]]
             for step in reversed(path):
                 receivers = self.senders[step].copy()
-                receivers[step.receivers.of(np.flatnonzero(reached))[1]] = True
-                reached = receivers | reached if stays else receivers
+                receivers[step.sent(np.flatnonzero(reached))[1]] = True
+                reached = receivers
             found |= reached
         return found
 

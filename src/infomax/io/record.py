@@ -274,10 +274,6 @@ class Record:
         others = {kind: nodes.scaler(scale) for kind, nodes in self.nodes.items() if kind != self.kind}
         return dataclasses.replace(self.own.scaler(scale), others=others)
 
-    def by_rows(self) -> Self:
-        """The same graph with features that are read row by row, those of the other types as well."""
-        return self.with_nodes(lambda _, nodes: dataclasses.replace(nodes, table=nodes.table.by_rows()))
-
     def loaded(self) -> Self:
         """The same graph with all of its arrays in memory."""
         tables = sum(nodes.table.to_read() for nodes in self.nodes.values())

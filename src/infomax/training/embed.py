@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cached_property, partial
@@ -28,9 +29,10 @@ from infomax.kernels.transfer import to_device, to_host
 from infomax.parts.encoders import Encoder
 from infomax.training.recipe import Recipe, project
 from infomax.views import WholeView
+from infomax.views.around import around
 from infomax.views.batches import batch_source
-from infomax.views.new_nodes import NewNodes
 from infomax.views.paths import Rows
+from infomax.views.steps import walks
 from infomax.views.stored import StoredTable, gather_rows
 from infomax.views.view import LayerView
 
@@ -38,6 +40,9 @@ BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Nodes per block of a graph in memory: few fit into a CPU's cache, many keep a GPU busy."""
 BLOCK_ON_DISK = {"cpu": 1 << 14, "cuda": 1 << 18}
 """Nodes per block of a graph folder."""
+SHARE, SOME = 0.25, 1 << 12
+"""Some nodes, so many at a time, are embedded by what is around them, up to this share of all nodes: then one pass over
+all nodes is faster."""
 
 
 class Embedder:
@@ -78,6 +83,10 @@ class Embedder:
         """The vectors of all nodes."""
         vectors = _collected(self.source, lambda start, stop: torch.from_numpy(to_host(self.rows(start, stop))))
         return vectors.numpy()
+
+    def first(self, count: int) -> NDArray[np.float32]:
+        """The vectors of the first nodes."""
+        return np.concatenate([to_host(self.rows(*ends)) for ends in blocks(self.source, 0, count)])
 
     def of(self, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors of some nodes, ascending; of a graph folder, only what they need is read where it can be."""
@@ -184,9 +193,9 @@ class Embedder:
 
 
 class InMemory:
-    """A whole graph in memory, or new nodes, as an `Embedder` reads it. One product H Θ per layer serves all blocks."""
+    """A whole graph in memory, as an `Embedder` reads it. One product H Θ per layer serves all blocks."""
 
-    def __init__(self, view: WholeView | NewNodes, table: Table, places: Any = None) -> None:
+    def __init__(self, view: WholeView, table: Table, places: Any = None) -> None:
         self.view, self.n, self.device, self.places = view, view.n, view.backend.device, places
         self.table: Any = table  # the scaled features, for the own part
         self.block = BLOCK[self.device.type]
@@ -197,7 +206,7 @@ class InMemory:
 
     def whole(self) -> Any:
         """The view of all nodes, for one pass."""
-        return cast(WholeView, self.view).fresh()
+        return self.view.fresh()
 
     def gather(self, table: Tensor, start: int, stop: int) -> Tensor:
         """Rows start to stop of the result of a pass."""
@@ -276,6 +285,70 @@ class OnDisk:
         return self.work / f"{name}.npy"
 
 
+def embed(
+    recipe: Recipe,
+    graph: Graph,
+    device: str,
+    *,
+    rows: NDArray[np.int64] | None = None,
+    numbers: float | None = None,
+    places: NDArray[np.float32] | None = None,
+) -> NDArray[np.float32]:
+    """The vectors ``[N, d]`` of a graph, or those of some rows, ascending; the arguments are those of `embedder`."""
+    if rows is not None and (found := _by_surroundings(recipe, graph, device, rows, places)) is not None:
+        return found
+    engine = embedder(recipe, graph, device, rows=rows, numbers=numbers, places=places)
+    vectors = engine.all() if rows is None else engine.of(rows)
+    engine.close()
+    return vectors
+
+
+def vectors_near(
+    recipe: Recipe,
+    graph: Graph,
+    rows: NDArray[np.int64],
+    backend: Backend,
+    places: NDArray[np.float32] | None = None,
+    most: float = math.inf,
+) -> tuple[NDArray[np.float32], int] | None:
+    """The vectors ``[n, d]`` of some nodes, from the small graph `around` them, and how many nodes that has.
+
+    ``places`` are their positions ``[n, K]``. None is returned where the small graph has more than so many nodes.
+    """
+    encoder = recipe.encoder
+    small = around(graph, rows, *walks(graph, encoder.rule, encoder.depth + recipe.hops), most)
+    if small is None:
+        return None
+    scaled = small.scaled(recipe.scaler)
+    engine = Embedder(recipe, InMemory(WholeView.of(scaled, encoder.rule, backend), scaled.table, places))
+    vectors = engine.first(len(rows))
+    engine.close()
+    return vectors, sum(nodes.num_nodes for nodes in small.nodes.values())
+
+
+def _by_surroundings(
+    recipe: Recipe, graph: Graph, device: str, rows: NDArray[np.int64], places: NDArray[np.float32] | None
+) -> NDArray[np.float32] | None:
+    """The vectors of some rows, `SOME` at a time; None where a pass over all nodes is less work, or memory is short."""
+    if recipe.encoder.whole:
+        return None
+    each = max(nodes.table.to_read(1) for nodes in graph.nodes.values())
+    at_once, left = memory.BYTES // max(each, 1), SHARE * sum(nodes.num_nodes for nodes in graph.nodes.values())
+    backend = Backend.of_embedding(choose_device(device), len(rows) * recipe.encoder.out_dim)
+    out = np.empty((len(rows), recipe.width), np.float32)
+    for start in range(0, len(rows), SOME):
+        part = slice(start, start + SOME)
+        standing = None if places is None else places[rows[part]]
+        if len(rows) - start > left:
+            return None
+        found = vectors_near(recipe, graph, rows[part], backend, standing, min(left, at_once))
+        if found is None:
+            return None
+        out[part] = found[0]
+        left -= found[1]
+    return out
+
+
 def embedder(
     recipe: Recipe,
     graph: Graph,
@@ -307,12 +380,9 @@ def embedder(
 
 
 def device_for_folder(graph: Graph, name: str) -> torch.device:
-    """Choose the device to embed a graph folder on: ``auto`` is the GPU if there is one with room for the graph.
-
-    New nodes that are attached to a folder are embedded on the CPU, which reads only what they need.
-    """
+    """Choose the device to embed a graph folder on: ``auto`` is the GPU if there is one with room for the graph."""
     device = choose_device(name)
-    if device.type == "cuda" and graph.edges.senders is not None:
+    if device.type == "cuda":
         needed = memory.resident_bytes(graph) + 4 * graph.num_nodes * graph.num_features
         if name != "auto" or needed < room.available_bytes(device):
             room.require(needed, device)

@@ -181,8 +181,7 @@ def typed_ids(graph: Record) -> TypedIds:
 def received(graph: Record, rows: NDArray[np.int64]) -> Iterator[Links]:
     """Who sends to some nodes of the type that a graph is seen from."""
     for step in steps(graph.relations, graph.kind):
-        forward = step.kind == step.relation.target  # by this way new edges of a graph on disk are known
-        place, senders, weights = step.relation.edges.received(rows) if forward else step.senders.of(rows)
+        place, senders, weights = step.received(rows)
         yield place, step.sender, senders, weights
 
 

@@ -11,7 +11,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from infomax.arrays.adjacency import Adjacency, Senders
+from infomax.arrays.adjacency import Senders
 from infomax.io.record import Record
 from infomax.kernels import Backend, Place
 from infomax.kernels.neighbourhoods import Neighbourhoods
@@ -26,12 +26,7 @@ PER_SENDER = 16
 def read_neighbourhoods(graph: Record, rule: Rule, place: Place, cap: int) -> Neighbourhoods:
     """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
     backend, rule = Backend.of(place), Normalisation.of(rule)
-    if graph.edges.senders is not None:
-        return neighbourhoods(graph.edges.senders, rule, backend, cap)
-    starts = to_device(np.append(0, graph.edges.counts().cumsum()), backend.device)
-    received = torch.from_numpy(graph.edges.sums()).to(backend.device) if graph.weighted else starts.diff().double()
-    left, right = rule.factors(int(rule.loops) + received, torch.float32)
-    return GrownNeighbourhoods(starts, starts[:0], None, left, right, cap, False, backend, rule.loops, graph.edges)
+    return neighbourhoods(graph.edges.senders, rule, backend, cap)
 
 
 def neighbourhoods(senders: Senders, rule: Normalisation, backend: Backend, cap: int) -> Neighbourhoods:
@@ -52,30 +47,6 @@ def neighbourhoods(senders: Senders, rule: Normalisation, backend: Backend, cap:
         backend=backend,
         loops=rule.loops,
     )
-
-
-@dataclass(frozen=True)
-class GrownNeighbourhoods(Neighbourhoods):
-    """As `Neighbourhoods`, of edges that are not in one array, as those of a graph folder with new nodes.
-
-    Their rows are asked for one by one; no neighbours are sampled.
-    """
-
-    edges: Adjacency
-
-    def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rows of P, a node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``."""
-        chosen = nodes.cpu().numpy()
-        place, columns, weights = self.edges.received(chosen)
-        itself = chosen if self.loops else chosen[:0]
-        owner = np.concatenate([np.arange(len(itself)), place])
-        order = np.argsort(owner, kind="stable")  # a node comes before its neighbours
-        senders = torch.from_numpy(np.concatenate([itself, columns])[order]).to(nodes.device)
-        weight = torch.from_numpy(np.concatenate([np.ones(len(itself), np.float32), weights])[order]).to(nodes.device)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(chosen)))])
-        values = self.left[nodes][torch.from_numpy(owner[order]).to(nodes.device)] * weight
-        values = values if self.right is None else values * self.right[senders]
-        return torch.from_numpy(starts).to(nodes.device), senders, values
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from infomax.arrays.integrity import refuse_not_finite
+from infomax.arrays.sparsity import dense
 from infomax.arrays.table import Features, SparseRows, Table
 from infomax.kernels import Backend, Place
 from infomax.kernels.host import row_product, transposed_product
@@ -186,7 +187,7 @@ def _blocks(features: Table, device: torch.device) -> Iterator[tuple[int, Tensor
             block.view(-1)[places] = values
             yield start, scaled(block, features.scaler)
         else:
-            yield start, to_device(features[some], device)
+            yield start, to_device(dense(features[some]), device)
 
 
 def scaled(x: Tensor, scaler: Any) -> Tensor:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from infomax.arrays.relations import Step, named_path
+from infomax.arrays.relations import Step, named_path, steps
 from infomax.arrays.table import Table
 from infomax.errors import InputError
 from infomax.io.record import Record
-from infomax.views.propagation import Rule
+from infomax.views.propagation import Normalisation, Rule
 
 Paths = Mapping[str, Sequence[Step]]
 
@@ -29,3 +29,14 @@ def tables_of(graph: Record, paths: Paths) -> dict[str, Table]:
     """The features of the types at which paths end, and of the type of the graph."""
     ends = sorted({path[-1].sender for path in paths.values()} | {graph.kind})
     return {kind: graph.nodes[kind].table for kind in ends}
+
+
+def walks(graph: Record, rule: Rule, passes: int) -> tuple[list[Sequence[Step]], bool]:
+    """All that vectors depend on: the paths from a node, and whether messages are weighted by the sender's degree.
+
+    In a graph of one type a pass is a step from a node, and its own vector stays part of it.
+    """
+    if graph.kind:
+        return list(paths_of(graph, rule).values()), False
+    (step,) = steps(graph.relations, graph.kind)
+    return [[step] * length for length in range(1, passes + 1)], Normalisation.of(rule).right != 0

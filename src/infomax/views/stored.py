@@ -54,7 +54,8 @@ class StoredTable:
     @property
     def sparse(self) -> bool:
         """Whether rows have so few entries that they are multiplied before they are pooled."""
-        return self.table.sparse and len(self.raw.entries) < FEW * self.shape[0] * self.shape[1]
+        stored = isinstance(self.raw, SparseRows) and self.table.sparse
+        return stored and len(self.raw.entries) < FEW * self.shape[0] * self.shape[1]
 
     def gather(self, rows: Tensor) -> Tensor:
         """Read rows ``[n, F]``, float32."""
@@ -77,7 +78,6 @@ class StoredTable:
         if (
             not isinstance(raw, np.ndarray)
             or raw.dtype not in (np.float32, np.float16)
-            or type(graph) is not Neighbourhoods
             or not graph.backend.numba(graph.entries(len(nodes)) * self.shape[1])
         ):
             return on_one_thread(self._pool_parts, graph, nodes, offsets, permutation)  # its steps are short
