@@ -65,13 +65,13 @@ class PlainBatches:
     """Eager torch: neighbours gathered and summed by `embedding_bag`, autograd, torch's fused Adam."""
 
     def __init__(self, ours: OurBatches, device: torch.device) -> None:
-        if not isinstance(ours.views.source.features, Tensor):
+        if not isinstance(ours.views.source.features[""], Tensor):
             raise CannotRun("it takes dense features")
         self.views, self.device = ours.views, device
         in_dim, dim = ours.training.model.encoder.weights[0].shape
         model = build(dataclasses.replace(PRESETS["batches"], dim=dim), in_dim, torch.Generator())
         self.model = model.to(device)
-        self.table = self.views.source.features.to(torch.float32)
+        self.table = self.views.source.features[""].to(torch.float32)
         self.optimiser = torch.optim.Adam(self.model.parameters(), LEARNING_RATE, fused=True)
         self.generator = torch.Generator(device).manual_seed(0)
 
@@ -85,7 +85,7 @@ class PlainBatches:
         """Do one step; returns its loss."""
         n, batch = self.views.n, self.views.batch
         nodes = torch.randint(n, (batch,), generator=self.generator, device=self.device)
-        starts, senders, values = self.views.source.hoods.rows(nodes, torch.zeros(batch, device=self.device))
+        starts, senders, values = self.views.source.chains[""][0].rows(nodes, torch.zeros(batch, device=self.device))
         shuffled = torch.randperm(n, generator=self.generator, device=self.device)[senders]
         pool = partial(embedding_bag, offsets=starts, mode="sum", per_sample_weights=values, include_last_offset=True)
         encoder, discriminator = self.model.encoder, self.model.discriminator

@@ -20,7 +20,7 @@ from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.encoders import GCN
 from infomax.training.ledger import Ledger
 from infomax.views import NEIGHBOURS, SYMMETRIC, Batches, WholeView, operands
-from infomax.views.batches import batch_source
+from infomax.views.batch_view import BatchSource
 
 pytestmark = pytest.mark.gpu
 
@@ -234,10 +234,11 @@ def test_neighbourhoods(weighted, cap, rule, generator):
         views = Batches(graph, rule, shuffle_features, device, batch=70, cap=cap)
         drawn = torch.Generator().manual_seed(1)
         keys = [torch.randint(-(2**31), 2**31, (8,), generator=drawn, dtype=torch.int32) for _ in range(2)]
-        nodes, permutation = (Permutation(300, key.to(device), views.source.hoods.backend) for key in keys)
+        nodes, permutation = (Permutation(300, key.to(device), views.source.backend) for key in keys)
         chosen = nodes.first(70)
         offsets = uniform(chosen, torch.tensor(7, device=device))
-        found = [views.source.hoods.pool(chosen, offsets, views.source.features, p) for p in (None, permutation)]
+        (hoods,), table = views.source.chains[""], views.source.features[""]
+        found = [hoods.pool(chosen, offsets, table, p) for p in (None, permutation)]
         pooled.append([chosen, *(f[:, :20] for f in found)])
     assert (pooled[0][0] == pooled[1][0].cpu()).all()
     for a, b in zip(*(p[1:] for p in pooled), strict=True):
@@ -249,7 +250,7 @@ def test_shuffled_batches_along_paths():
     graph, keys = typed_graph(), torch.arange(8, dtype=torch.int32)
     found = []
     for device in (CPU, GPU):
-        source = batch_source(graph, ("paper-author-paper", "paper-subject"), Backend(device))
+        source = BatchSource.of(graph, ("paper-author-paper", "paper-subject"), Backend(device))
         rows = {kind: Permutation(len(x), keys.to(device), source.backend) for kind, x in source.features.items()}
         view = source.view(torch.arange(graph.num_nodes, device=device), 1, torch.tensor(7, device=device))
         view = dataclasses.replace(view, permutations=rows)

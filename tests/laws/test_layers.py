@@ -88,7 +88,7 @@ def test_in_batches(graph, model, generator, compiled, batch):
     views = Batches(graph, "mean", shuffle_features, place, batch=batch)
     views.prepare(3)
     view, negative = views.pair(torch.zeros(1), generator)
-    shuffled = Graph.from_scipy(graph.adjacency, graph.features[negative.permutation(torch.arange(N)).numpy()])
+    shuffled = Graph.from_scipy(graph.adjacency, graph.features[negative.permutations[""](torch.arange(N)).numpy()])
     for ours, source in ((view, graph), (negative, shuffled)):
         torch.testing.assert_close(model(ours)[0], by_hand(model, source)[view.hops.nodes])
 

@@ -81,7 +81,7 @@ def test_batches(graph, model, generator, compiled, batch):
     views = Batches(graph, model.rule, shuffle_features, place, batch=batch)
     views.prepare(2)
     view, negative = views.pair(torch.zeros(1), generator)
-    shuffled = graph.replace(features=graph.features[negative.permutation(torch.arange(40)).numpy()])
+    shuffled = graph.replace(features=graph.features[negative.permutations[""](torch.arange(40)).numpy()])
     for ours, source in ((view, graph), (negative, shuffled)):
         torch.testing.assert_close(model(ours)[0], model.by_hand(source)[view.hops.nodes])
 

@@ -167,7 +167,8 @@ def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):
 def test_a_process_ends_after_the_thread_that_reads_ahead():
     code = (
         "import time, torch\n"
-        "from infomax.views.batches import NextPair, BatchView\n"
+        "from infomax.views import BatchView\n"
+        "from infomax.views.batches import NextPair\n"
         "class Slow(BatchView):\n"
         "    def __init__(self): pass\n"
         "    def read(self):\n"

@@ -30,8 +30,7 @@ from infomax.parts.encoders import Encoder
 from infomax.training.recipe import Recipe, project
 from infomax.views import WholeView
 from infomax.views.around import around
-from infomax.views.batches import batch_source
-from infomax.views.paths import Rows
+from infomax.views.batch_view import BatchSource, Rows
 from infomax.views.steps import walks
 from infomax.views.stored import StoredTable, gather_rows
 from infomax.views.view import LayerView
@@ -235,7 +234,7 @@ class OnDisk:
         self.n, self.device, self.block = graph.num_nodes, backend.device, BLOCK_ON_DISK[backend.device.type]
         scaled = graph.scaled(recipe.scaler)
         self.table: Any = scaled.table
-        self.source = batch_source(scaled, recipe.encoder.rule, backend)
+        self.source = BatchSource.of(scaled, recipe.encoder.rule, backend)
         self.temporary = TemporaryDirectory() if work is None else None  # removed with this object
         self.work = Path(self.temporary.name) if self.temporary else cast(Path, work)
 

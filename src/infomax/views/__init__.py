@@ -1,6 +1,7 @@
 """Where the pairs of views come from: one regime per file. docs/architecture.md has a table of them."""
 
-from infomax.views.batches import Batches, BatchView
+from infomax.views.batch_view import BatchView
+from infomax.views.batches import Batches
 from infomax.views.many import ManyGraphs, PaddedView
 from infomax.views.patches import Patches, PatchView
 from infomax.views.propagation import MEAN, NEIGHBOURS, SYMMETRIC, Normalisation

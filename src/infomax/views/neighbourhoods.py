@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -51,18 +52,20 @@ def neighbourhoods(senders: Senders, rule: Normalisation, backend: Backend, cap:
 
 @dataclass(frozen=True, eq=False)
 class Hops:
-    """The neighbourhoods of one batch, hop by hop; a view and its negative share them.
+    """The neighbourhoods of one batch, hop by hop, and along paths; a view and its negative share them.
 
     Hop 0 is the batch itself; hop l + 1 has every node that sends to hop l or is in it. A layer computes a hop from
-    the next one.
+    the next one. Among several types there is hop 0 only, and paths from it.
     """
 
-    graph: Neighbourhoods
+    chains: Mapping[str, Sequence[Neighbourhoods]]
+    """By path, the neighbourhoods of each step; that of the paper's graph has no name."""
     nodes: Tensor
     depth: int
     seed: Tensor
     """Decides which neighbours are sampled for a node with more than the cap, in all hops the same."""
-    _rows: dict[int, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
+    _rows: dict[tuple[str, int], tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
+    _along: dict[tuple[str, int], tuple[list[SparseOperand], Tensor]] = field(default_factory=dict)
     _matrices: dict[int, SparseOperand] = field(default_factory=dict)
 
     @cached_property
@@ -70,23 +73,37 @@ class Hops:
         """The nodes of each hop that a layer computes, the batch first; the outermost hop is not included."""
         levels = [self.nodes]
         for level in range(self.depth - 1):
-            inner, (_, senders, _) = levels[-1], self._read(level, levels[-1])
-            levels.append(torch.unique(senders if self.graph.loops else torch.cat([inner, senders])))
+            (hoods,), inner = self.chains[""], levels[-1]
+            _, senders, _ = self._read("", level, inner)
+            levels.append(torch.unique(senders if hoods.loops else torch.cat([inner, senders])))
         return levels
 
-    def rows(self, level: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The rows of P of a level; see `Neighbourhoods.rows`."""
-        return self._read(level, self.levels[level])
+    def along(self, path: str, level: int) -> tuple[list[SparseOperand], Tensor]:
+        """All factors of a path from a hop but the last one, and the nodes before its last step."""
+        if (path, level) not in self._along:
+            factors, nodes = [], self.levels[level]
+            for hoods, following in pairwise(self.chains[path]):
+                starts, senders, values = hoods.rows(nodes, hoods.offsets(nodes, self.seed))
+                nodes, places = distinct(senders, len(following.left))
+                factors.append(as_matrix(starts, places, values, len(nodes), hoods.backend))
+            self._along[path, level] = factors, nodes
+        return self._along[path, level]
 
-    def _read(self, level: int, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        if level not in self._rows:
-            self._rows[level] = self.graph.rows(nodes, self.graph.offsets(nodes, self.seed))
-        return self._rows[level]
+    def rows(self, level: int, path: str = "") -> tuple[Tensor, Tensor, Tensor]:
+        """The rows of P of the last step of a path from a hop; see `Neighbourhoods.rows`."""
+        return self._read(path, level, self.along(path, level)[1])
+
+    def _read(self, path: str, level: int, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if (path, level) not in self._rows:
+            hoods = self.chains[path][-1]
+            self._rows[path, level] = hoods.rows(nodes, hoods.offsets(nodes, self.seed))
+        return self._rows[path, level]
 
     def matrix(self, level: int) -> SparseOperand:
         """The rows of P of a level, between its nodes and those of the next one."""
         if level not in self._matrices:
-            self._matrices[level] = as_matrix(*self.rows(level), self.levels[level + 1], self.graph.backend)
+            backend = self.chains[""][0].backend
+            self._matrices[level] = as_matrix(*self.rows(level), self.levels[level + 1], backend)
         return self._matrices[level]
 
     @cached_property

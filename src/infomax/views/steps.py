@@ -19,7 +19,12 @@ def no_path() -> InputError:
 
 
 def paths_of(graph: Record, rule: Rule) -> Paths:
-    """The paths that an encoder asks for; raise InputError if it asks for none, or the graph does not have them."""
+    """The paths that an encoder asks for; of the paper's graph one, whose name is empty, of one step.
+
+    Raise InputError if it asks for none, or the graph does not have them.
+    """
+    if not graph.kind:
+        return {"": steps(graph.relations, "")}
     if not isinstance(rule, tuple):
         raise InputError("encoder", "PathMean, for a graph of several types of nodes", "one for a single type")
     return {name: named_path(graph.relations, name) for name in rule}
@@ -36,7 +41,8 @@ def walks(graph: Record, rule: Rule, passes: int) -> tuple[list[Sequence[Step]],
 
     In a graph of one type a pass is a step from a node, and its own vector stays part of it.
     """
+    paths = list(paths_of(graph, rule).values())
     if graph.kind:
-        return list(paths_of(graph, rule).values()), False
-    (step,) = steps(graph.relations, graph.kind)
+        return paths, False
+    ((step,),) = paths
     return [[step] * length for length in range(1, passes + 1)], Normalisation.of(rule).right != 0

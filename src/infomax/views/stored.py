@@ -21,7 +21,7 @@ from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
 from infomax.kernels.neighbourhoods import KnownRows, Neighbourhoods
 from infomax.kernels.random import Permutation
-from infomax.views.operands import SparseOperand, multiply, tensors, to_gather
+from infomax.views.operands import SparseOperand, tensors, to_gather
 
 DENSE_BYTES = 1 << 33
 """Largest dense size in bytes up to which sparse features become dense on a GPU: all batches then have one shape."""
@@ -159,24 +159,3 @@ def pool_rows(
     if isinstance(table, StoredTable):
         return table.pool(graph, nodes, offsets, permutation, kept)
     return graph.pool(nodes, offsets, table, permutation, kept)
-
-
-class RowsView:
-    """Some nodes of a graph folder, as a layer reads them; it is computed from a table of the layer before."""
-
-    def __init__(self, hoods: Neighbourhoods, features: Any, nodes: Tensor) -> None:
-        self.hoods, self.features, self.nodes, self.backend = hoods, features, nodes, hoods.backend
-
-    def carry(self, h: Tensor | StoredTable) -> Tensor:
-        """H of these nodes."""
-        return gather_rows(h, self.nodes)
-
-    def own(self, h: Tensor | StoredTable | None, weight: Tensor) -> Tensor:
-        """H Θ of these nodes."""
-        return multiply(
-            gather_rows(self.features if h is None else h, self.nodes).to(weight.dtype), weight, self.backend
-        )
-
-    def pooled(self, h: Tensor | StoredTable | None, weight: Tensor, path: str = "") -> Tensor:
-        """P H Θ of these nodes."""
-        return multiply(pool_rows(self.features if h is None else h, self.hoods, self.nodes), weight, self.backend)
