@@ -28,7 +28,7 @@ class Toy(NamedTuple):
     """A script at toy size."""
 
     options: str
-    """Its words; FOLDER is an empty folder of its own."""
+    """Its words; in them FOLDER is an empty folder of its own."""
     data: str = ""
     """The folder of INFOMAX_DATA that it reads."""
     device: bool = True
@@ -49,6 +49,9 @@ TOYS = {
     "benchmarks.papers": Toy("--folder FOLDER --nodes 2e3 --dim 8 --steps 3"),
     "benchmarks.ratings": Toy(
         "--users 500 --items 50 --ratings 2e3 --folder FOLDER --dim 8 --steps 2", device=False, library="duckdb"
+    ),
+    "benchmarks.compared": Toy(
+        "--graph communities:300 --method infomax --method infomax-paper --json FOLDER/rows.json", device=False
     ),
     "benchmarks.types": Toy("--dim 8 --repeats 1 --peers=pyg", "heco"),
     "benchmarks.epoch": Toy("--dataset generated:60 --dim 8 --repeats 1"),
@@ -106,7 +109,7 @@ def passes(name: str, device: str) -> bool:
         environment["CUDA_VISIBLE_DEVICES"] = ""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        words = [folder if word == "FOLDER" else word for word in toy.options.split()]
+        words = [word.replace("FOLDER", folder) for word in toy.options.split()]
         command = [sys.executable, "-m", name, *words, *(["--device", device] if toy.device else [])]
         try:
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS)
