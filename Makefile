@@ -1,6 +1,7 @@
 # make demo: set up, train on the embedded data set, show what was learnt.
 # make check: set up, then lint, types and the laws.  make test: lint, types and all tests but the slow ones.  make slow: those.
 # make docs: build the site from docs/ into site/.  make notebooks: run the notebooks in docs/ again.
+# make release: build wheel and sdist into dist/, and check them, and that tests/public_face.txt is complete.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -8,7 +9,7 @@ BIN := .venv/bin
 WORKERS ?= logical
 PARALLEL := -n $(WORKERS) --maxprocesses 8 --dist loadfile
 
-.PHONY: demo check lint laws test slow docs notebooks clean
+.PHONY: demo check lint laws test slow docs notebooks release clean
 
 demo: .venv/demo
 	$(BIN)/infomax demo
@@ -37,6 +38,12 @@ docs: .venv/docs
 notebooks: .venv/docs
 	$(BIN)/python scripts/run_notebooks.py
 
+release: .venv/release
+	rm -rf dist build
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python scripts/public_face.py --check
+
 # A set-up is done again when what it installs has changed.
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -51,6 +58,11 @@ notebooks: .venv/docs
 .venv/dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	touch $@
+
+.venv/release: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -c constraints.txt -e '.[release]'
 	touch $@
 
 clean:

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from scripts.public_face import FILE, python_lines, shell_lines
 
 import infomax
 
@@ -27,6 +28,13 @@ def test_a_dozen_names_at_most_and_each_is_there():
         assert getattr(infomax, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'Dgi'"):
         _ = infomax.Dgi
+
+
+def test_nothing_that_is_frozen_has_gone():
+    frozen = set(FILE.read_text(encoding="utf-8").splitlines())
+    gone = frozen - python_lines() - shell_lines()
+    assert not gone, f"python scripts/public_face.py --write, if you mean it: {sorted(gone)}"
+    assert len(frozen) > 300
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
 from sample_graphs import random_graph
 
 from infomax.io.npz import write_npz
+from infomax.version import __version__
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,16 +30,22 @@ def call(*words: object, cwd: Path | None = None) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel, built from a copy of the sources; nothing is fetched."""
-    folder = tmp_path_factory.mktemp("wheel")
+def sources(tmp_path_factory):
+    """A copy of what a release is built from."""
+    folder = tmp_path_factory.mktemp("sources")
     clutter = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(ROOT / "src", folder / "src", ignore=clutter)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "CHANGELOG.md", "CITATION.cff"):
         shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(sources):
+    """The wheel; nothing is fetched."""
     flags = ["--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "-q"]
-    call(sys.executable, "-m", "pip", "wheel", *flags, "-w", folder, folder)
-    (path,) = folder.glob("*.whl")
+    call(sys.executable, "-m", "pip", "wheel", *flags, "-w", sources, sources)
+    (path,) = sources.glob("*.whl")
     return path
 
 
@@ -50,6 +59,33 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
     expected = {path.relative_to(ROOT / "src").as_posix() for path in files}
     found = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert found == expected
+
+
+def test_the_wheel_says_what_an_index_shows(wheel):
+    archive = zipfile.ZipFile(wheel)
+    folder = f"infomax-{__version__}.dist-info"
+    about = message_from_bytes(archive.read(f"{folder}/METADATA"))
+    assert (about["Name"], about["Version"], about["License-Expression"]) == ("infomax", __version__, "MIT")
+    assert f"{folder}/licenses/LICENSE" in archive.namelist()
+    assert about["Description-Content-Type"] == "text/markdown"
+    assert about.get_payload(decode=True).decode() == (ROOT / "README.md").read_text(encoding="utf-8")
+    classifiers = about.get_all("Classifier")
+    assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= set(classifiers)
+    assert not any("License ::" in one for one in classifiers)  # an index refuses them beside an expression
+    assert "infomax = infomax.cli:run" in archive.read(f"{folder}/entry_points.txt").decode()
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {__version__}\n" in citation
+
+
+def test_the_sdist_holds_what_the_wheel_is_built_from(sources):
+    code = "import sys, setuptools.build_meta as made; print(made.build_sdist(sys.argv[1]))"
+    name = call(sys.executable, "-c", code, sources, cwd=sources).split()[-1]
+    with tarfile.open(sources / name) as archive:
+        found = {entry.partition("/")[2] for entry in archive.getnames()}
+    paths = (path for path in (sources / "src").rglob("*") if path.is_file() and "egg-info" not in str(path))
+    expected = {path.relative_to(sources).as_posix() for path in paths}
+    assert {*expected, "LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml"} <= found
+    assert not any(name.startswith("tests/") for name in found)
 
 
 @pytest.fixture(scope="module")
