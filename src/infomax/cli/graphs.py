@@ -49,6 +49,8 @@ def info(
     features: options.Features = None,
     columns: options.ColumnKinds = None,
     ignore: options.Ignore = None,
+    key: options.Key = None,
+    table: options.TableRole = None,
     types: options.Types = None,
     edge_type: options.EdgeType = None,
     node_type: options.NodeType = None,
@@ -71,7 +73,10 @@ def info(
     if trained:
         found = runs.read_training_graph(run)
     else:
-        found = open_graph(graph, labels, directed, options.given_columns(context), nodes=nodes)
+        columns = options.given_columns(context)
+        if not kinds and nodes is None and _is_database(graph, columns):
+            return
+        found = open_graph(graph, labels, directed, columns, nodes=nodes)
     if found.types:
         _show_types(graph, found, trained, kinds or ())
     elif kinds:
@@ -175,6 +180,23 @@ def _duplicates(graph: Record) -> str:
     return f"{count:,} ({told})" if count else "0"
 
 
+def _is_database(name: str, columns: dict[str, Any]) -> bool:
+    """Whether a name is that of a database; then what its tables become is printed."""
+    from infomax.io.columns import Columns
+    from infomax.io.database import is_database, planned
+    from infomax.io.database.drawing import HEADINGS, closing, drawn, rows
+
+    if not is_database(name):
+        return False
+    plan, times = planned(name, Columns.of(**columns))
+    for line in drawn(plan):
+        show.out.print(line)
+    show.table(plan.snapshot.where, HEADINGS, rows(plan, times))
+    for line in closing(plan):
+        show.out.print(line)
+    return True
+
+
 def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) -> None:
     """Print the types of nodes of a graph and the relations between them; paths and columns of a few types."""
     from infomax.arrays.made import made
@@ -236,6 +258,8 @@ def convert(
     features: options.Features = None,
     columns: options.ColumnKinds = None,
     ignore: options.Ignore = None,
+    key: options.Key = None,
+    table: options.TableRole = None,
     types: options.Types = None,
     edge_type: options.EdgeType = None,
     node_type: options.NodeType = None,

@@ -23,7 +23,8 @@ GraphArgument = Annotated[
     typer.Argument(
         metavar="GRAPH",
         help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz, a .graphml, a "
-        "folder of such graphs, or one that prepare wrote.",
+        "folder of such graphs, or one that prepare wrote. Or a database: a SQLite or DuckDB file, postgresql://..., or "
+        "a folder of tables with keys.",
     ),
 ]
 
@@ -127,6 +128,22 @@ Groups = Annotated[
     str | None, _in_columns(help="The column of the node table that names the graph of a node, of several.")
 ]
 
+Key = Annotated[
+    list[str] | None,
+    _in_columns(
+        metavar="TABLE.COLUMN=TABLE",
+        help="Of a database: a key that is neither declared nor found, as orders.buyer=customers; or =none. May be "
+        "repeated.",
+    ),
+]
+TableRole = Annotated[
+    list[str] | None,
+    _in_columns(
+        metavar="TABLE=ROLE",
+        help="Of a database: what a table becomes: nodes, facts, edges, lookup or ignore. May be repeated.",
+    ),
+]
+
 
 def given_columns(context: typer.Context) -> dict[str, Any]:
     """The options about columns of tables that were given to a command, as `Columns.of` takes them."""
@@ -184,7 +201,7 @@ def open_graph(
     from infomax.io.reading import check_directions, read_record, with_labels
 
     path = Path(name)
-    if path.exists() or path.suffix or "," in name or nodes is not None:
+    if path.exists() or path.suffix or "," in name or "://" in name or nodes is not None:
         chosen = Columns.of(labels or (), earlier=earlier or {}, **columns)
         if like is not None:
             chosen = like_known(chosen, like)

@@ -43,6 +43,8 @@ def prepare(
     features: options.Features = None,
     columns: options.ColumnKinds = None,
     ignore: options.Ignore = None,
+    key: options.Key = None,
+    table: options.TableRole = None,
     types: options.Types = None,
     edge_type: options.EdgeType = None,
     node_type: options.NodeType = None,

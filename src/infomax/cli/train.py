@@ -83,6 +83,8 @@ def train(
     features: options.Features = None,
     columns: options.ColumnKinds = None,
     ignore: options.Ignore = None,
+    key: options.Key = None,
+    table: options.TableRole = None,
     types: options.Types = None,
     edge_type: options.EdgeType = None,
     node_type: options.NodeType = None,
@@ -123,7 +125,7 @@ def _targets(graph: str, nodes: str | None, out: Path, context: typer.Context, r
     if (kind := columns.get("target")) in source.types and not columns.get("source"):
         remedy = f"To train this type alone: --type {kind}."
         raise InputError("--target", "a column of the edge tables", f"the type {kind}", remedy)
-    targets = {kind: source.target(kind) for kind in chosen or source.types} or {"": source}
+    targets = {kind: source.target(kind) for kind in chosen or _without_facts(source)} or {"": source}
     begun = [path for path in settings.words(given["paths"]) if path.split("-")[0] not in targets]
     if begun:
         raise InputError("--paths", f"paths that begin at {' or '.join(targets)}", shorten(begun[0]))
@@ -131,6 +133,18 @@ def _targets(graph: str, nodes: str | None, out: Path, context: typer.Context, r
         _refuse(out / kind, ranks.rank, given["resume"])
         settings.build_model(given, kind).choose(one)  # refuses what does not fit the type
     return targets
+
+
+def _without_facts(source: Graph) -> list[str]:
+    """The types to train where none is named: all but the facts of a database, if there are others."""
+    from infomax.io.database.roles import facts_among
+
+    facts = facts_among(source.table_columns)
+    trained = [kind for kind in source.types if kind not in facts] or list(source.types)
+    if facts and trained != list(source.types):
+        show.log.print(f"trained: {', '.join(trained)}")
+        show.log.print(f"not trained, as facts: {', '.join(facts)}; to train one: --type {facts[0]}")
+    return trained
 
 
 def _announced(graph: Graph, out: Path, given: Mapping[str, Any]) -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from infomax.errors import InputError, meant, shorten
@@ -50,6 +50,12 @@ class Plan:
 def type_name(table: str) -> str:
     """The type of nodes that the rows of a table are; some signs have a meaning in names of types."""
     return re.sub(r"[-.:\[\]/\\\0]", "_", table.strip())
+
+
+def facts_among(choices: Mapping[str, str]) -> list[str]:
+    """The types that are facts, of a graph that was read with these choices, its ``table_columns``."""
+    said = (one.rpartition("=") for one in choices.get("table", "").split("\n"))
+    return [type_name(name) for name, _, role in said if role == "facts"]
 
 
 def decide(snapshot: Snapshot, said: Sequence[str]) -> Plan:
