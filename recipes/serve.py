@@ -80,6 +80,17 @@ def make_app(run: str | Path) -> FastAPI:
     async def vector(node: str) -> JSONResponse:
         return JSONResponse(named(row := found(node), vector=known.vectors[row].tolist()))
 
+    @app.post("/neighbours")
+    def nearest(
+        vectors: Annotated[list[list[float]], Field(min_length=1, max_length=MOST_NODES)],
+        k: Annotated[int, Query(ge=1, le=MOST_NEIGHBOURS)] = 10,
+    ) -> JSONResponse:
+        if len(set(map(len, vectors))) > 1:
+            raise InputError("vectors", "as many numbers in each", "others")
+        pairs = zip(*index.nearest(np.array(vectors, np.float32), k), strict=True)
+        near = [zip(rows.tolist(), cosines.tolist(), strict=True) for rows, cosines in pairs]
+        return JSONResponse([[named(row, cosine=cosine) for row, cosine in one] for one in near])
+
     @app.post("/vectors")
     def vectors(new: Annotated[list[NewNode], Field(min_length=1, max_length=MOST_NODES)]) -> JSONResponse:
         features: Any = [one.features for one in new] if any(one.features is not None for one in new) else None

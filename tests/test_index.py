@@ -33,13 +33,13 @@ def test_the_recall_is_what_it_says_on_other_nodes_as_well(half):
     vectors = np.random.default_rng(0).normal(size=(20_000, 12)).astype(np.float32)
     lists, recall = index.build(vectors, half=half)
     nodes = np.random.default_rng(5).permutation(len(vectors))[:400]
-    rows, _ = index.nearest_found(lists, vectors.__getitem__, nodes, 10)
+    rows, _ = index.nearest_found(lists, vectors.__getitem__, vectors[nodes], nodes, 10)
     assert recall >= 0.95
     assert exact_share(rows, vectors, nodes) == pytest.approx(recall, abs=0.02)
     lists.nprobe = 1  # so few lists would not do, and the recall says so
     few = index.measure_recall(lists, vectors, *index.sampled(vectors))
     assert few < 0.7
-    rows, _ = index.nearest_found(lists, vectors.__getitem__, nodes, 10)
+    rows, _ = index.nearest_found(lists, vectors.__getitem__, vectors[nodes], nodes, 10)
     assert exact_share(rows, vectors, nodes) == pytest.approx(few, abs=0.05)
 
 

@@ -130,16 +130,28 @@ class Searched:
         rows, cosine = self.nearest(np.array([self.row(node_id)]), k)
         return list(zip(self.ids[rows[0]].tolist(), cosine[0].tolist(), strict=True))
 
-    def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
-        """As `neighbours`, of several nodes: the rows ``[n, k]`` and the cosines ``[n, k]``.
+    def nearest(self, nodes: NDArray[Any], k: int) -> Found:
+        """As `neighbours`, of several nodes or vectors: the rows ``[n, k]`` and the cosines ``[n, k]``.
 
         Args:
-            rows: ``[n]``, the rows of the nodes.
+            nodes: ``[n]``, the rows of nodes, each of which is no neighbour of its own; or ``[n, d]``, vectors.
             k: how many neighbours of each.
         """
-        queries, some = self.vectors_of(rows), [slice(first, first + BLOCK) for first in range(0, len(rows), BLOCK)]
-        found = [pair for part in some for pair in nearest_to(queries[part], rows[part], row_blocks(self.vectors), k)]
+        queries, own = self.queries(nodes)
+        some = [slice(first, first + BLOCK) for first in range(0, len(own), BLOCK)]
+        found = [pair for part in some for pair in nearest_to(queries[part], own[part], row_blocks(self.vectors), k)]
         return np.array([near for near, _ in found]), np.array([cosine for _, cosine in found]).clip(-1, 1)
+
+    def queries(self, nodes: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The vectors ``[n, d]`` of the rows ``[n]`` of nodes, and the rows; of vectors themselves the rows are -1."""
+        nodes, width = np.asarray(nodes), self.vectors_of(np.zeros(1, np.int64)).shape[1]
+        if nodes.ndim == 1 and nodes.dtype.kind in "iu":
+            return self.vectors_of(nodes), nodes
+        if nodes.ndim != 2 or nodes.dtype.kind not in "iuf" or nodes.shape[1] != width:
+            raise InputError("vectors", f"numbers of shape [n, {width}]", f"{nodes.dtype} of shape {list(nodes.shape)}")
+        if not np.isfinite(nodes).all():
+            raise InputError("vectors", "finite numbers", "others")
+        return nodes.astype(np.float32), np.full(len(nodes), -1)
 
     def random_cosines(self) -> NDArray[np.float32]:
         """The cosines of all pairs of a sample of nodes, ascending."""

@@ -54,10 +54,11 @@ class NeighbourIndex(Searched):
     vectors: StoredVectors | None = None
     node_names: Any = None
 
-    def nearest(self, rows: NDArray[np.int64], k: int) -> Found:
+    def nearest(self, nodes: NDArray[Any], k: int) -> Found:
         """As `Embeddings.nearest`, among the nodes that the index finds; their cosines are exact."""
         exact = self.vectors_of if self.vectors is None else self.vectors.__getitem__
-        return nearest_found(self.lists, exact, rows, min(k, len(self.ids) - 1))
+        queries, own = self.queries(nodes)
+        return nearest_found(self.lists, exact, queries, own, min(k, len(self.ids) - 1))
 
     def vectors_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors in the index, of length 1, which are read faster than those on disk."""
@@ -163,15 +164,18 @@ def sampled(vectors: Any, seed: int = 1) -> tuple[NDArray[np.int64], NDArray[np.
 
 def measure_recall(lists: Any, vectors: Any, nodes: NDArray[np.int64], exact: NDArray[np.float32]) -> float:
     """The share of the exact nearest neighbours of sampled nodes that is found; equally near ones count alike."""
-    _, near = nearest_found(lists, vectors.__getitem__, nodes, exact.shape[1])
+    _, near = nearest_found(lists, vectors.__getitem__, vectors[nodes], nodes, exact.shape[1])
     return float((near >= exact[:, -1:] - 1e-6).mean()) if exact.size else 1.0
 
 
 def nearest_found(
-    lists: Any, vectors_of: Callable[[Any], NDArray[np.float32]], nodes: NDArray[np.int64], k: int
+    lists: Any,
+    vectors_of: Callable[[Any], NDArray[np.float32]],
+    queries: NDArray[np.float32],
+    nodes: NDArray[np.int64],
+    k: int,
 ) -> Found:
-    """Of the nodes that an index finds nearest to nodes ``[n]``, their rows and exact cosines ``[n, k]``."""
-    queries = vectors_of(nodes)
+    """Of the nodes that an index finds nearest to queries ``[n, d]`` of nodes ``[n]``, rows and cosines ``[n, k]``."""
     found = np.sort(_search(lists, queries, k + 1)[0], axis=1)
     rows, place = np.unique(found, return_inverse=True)
     there, places = vectors_of(rows), place.reshape(found.shape)

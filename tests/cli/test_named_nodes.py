@@ -119,7 +119,7 @@ def test_what_neighbours_cannot_do_is_refused_at_once(
 
     monkeypatch.setattr(runs, "vectors_of_run", lambda run: None)
     monkeypatch.setattr(DGI, "transform", None)  # the work, which none of these may begin
-    assert "nodes, --nodes FILE, or --all" in refused("neighbours", run)
+    assert "nodes, --nodes FILE, --vector FILE, or --all" in refused("neighbours", run)
     assert "n.xls" in refused("neighbours", run, 3, "--out", tmp_path / "n.xls")
     assert "none.txt" in refused("neighbours", run, "--nodes", tmp_path / "none.txt")
     (tmp_path / "empty.txt").write_text("\n")

@@ -53,6 +53,17 @@ def model(run):
     return DGI.load(run)
 
 
+def test_vectors_have_the_neighbours_of_the_library(client, model):
+    embeddings = model.transform(model.graph_)
+    near = client.post("/neighbours?k=3", json=embeddings.vectors[:2].tolist()).json()
+    assert [[one["id"] for one in of_one] for of_one in near] == embeddings.ids[
+        embeddings.nearest(embeddings.vectors[:2], 3)[0]
+    ].tolist()
+    assert [of_one[0]["id"] for of_one in near] == IDS[:2], "a vector is nearest to its own node"
+    assert client.post("/neighbours", json=[[1.0, 2.0]]).status_code == 422
+    assert client.post("/neighbours", json=[[1.0], [1.0, 2.0]]).status_code == 422
+
+
 def test_nodes_and_their_neighbours_are_those_of_the_library(client, model):
     embeddings = model.transform(model.graph_)
     for node in IDS:

@@ -73,10 +73,10 @@ def info(
     if trained:
         found = runs.read_training_graph(run)
     else:
-        columns = options.given_columns(context)
-        if not kinds and nodes is None and _is_database(graph, columns):
+        chosen = options.given_columns(context)
+        if not kinds and nodes is None and _is_database(graph, chosen):
             return
-        found = open_graph(graph, labels, directed, columns, nodes=nodes)
+        found = open_graph(graph, labels, directed, chosen, nodes=nodes)
     if found.types:
         _show_types(graph, found, trained, kinds or ())
     elif kinds:

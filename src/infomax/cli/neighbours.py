@@ -43,6 +43,13 @@ def neighbours(
         Path | None,
         typer.Option("--nodes", metavar="FILE", help="A file of nodes: a line for each, or a table with a column id."),
     ] = None,
+    vector: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Vectors in place of nodes: an .npy of shape [n, d], or a .parquet, .csv, .tsv, .npz or .kv with ids.",
+        ),
+    ] = None,
     everything: Annotated[
         bool,
         typer.Option(
@@ -71,15 +78,19 @@ def neighbours(
     type: OfType = None,
 ) -> None:
     """Show the nodes nearest to a node, by cosine similarity."""
+    import numpy as np
+
     from infomax import index
     from infomax.embeddings import Embeddings, StoredEmbeddings, rows_of
     from infomax.io.parts import has_parts
 
     began = time.monotonic()
     wanted = [*(nodes or ()), *([] if file is None else _nodes_in(file))]
-    if bool(wanted) == everything or (everything and out is None):
-        found = "both" if wanted else "no --out" if everything else "none"
-        raise InputError("neighbours", "nodes, --nodes FILE, or --all --out FILE", found)
+    if bool(wanted) + everything + (vector is not None) != 1 or (everything and out is None):
+        several = "both" if wanted or vector else "no --out"
+        found = several if wanted or everything else "none"
+        raise InputError("neighbours", "nodes, --nodes FILE, --vector FILE, or --all --out FILE", found)
+    asked = None if vector is None else Embeddings.read(vector)
     source, wanted = _of_one_type(source, wanted)
     indexed = False if everything else use_index
     if has_parts(source):
@@ -88,24 +99,28 @@ def neighbours(
         searched = Embeddings.read(source) if source.is_file() else _of_run(source, indexed, wanted)
     if everything:
         blocks = _all(searched, k, use_index, device)
+    elif asked is not None:
+        blocks = iter([(np.arange(len(asked)), *searched.nearest(asked.vectors, k))])
     else:
         rows = rows_of(searched.ids, searched.node_names, wanted)
         blocks = iter([(rows, *searched.nearest(rows, k))])
     if out is None:
         for part in blocks:
-            _show(searched, *part, parts=_parts_of(searched) if why else None)
+            _show(searched, asked or searched, *part, parts=_parts_of(searched) if why and not asked else None)
     else:
         from infomax.io.result_files import write_result
 
-        write_result(out, _columns(searched, blocks))
+        write_result(out, _columns(searched, asked or searched, blocks))
         each, many = min(k, len(searched.ids) - 1), len(searched.ids) if everything else len(wanted)
-        show.wrote(f"{out} ({number_of(each, 'neighbour')} of {number_of(many, 'node')})", began)
+        counted = number_of(many, "node") if asked is None else number_of(len(asked), "vector")
+        show.wrote(f"{out} ({number_of(each, 'neighbour')} of {counted})", began)
     if isinstance(searched, index.NeighbourIndex):
         show.out.print(str(searched))
 
 
 def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
     """The run of one type and its nodes, where the run is of several types; nodes may be given as TYPE:NODE."""
+    from infomax.io.encoding.keys import called
     from infomax.training import runs
 
     kinds, one = runs.types_of(source), ""
@@ -115,9 +130,8 @@ def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
         return source, wanted
     if not wanted and not one:
         raise InputError("neighbours", f"--type TYPE, one of {', '.join(kinds)}", "none", _APART)
-    pairs = [
-        (kind, node) if kind in kinds else (one, word) for word in wanted for kind, _, node in [word.partition(":")]
-    ]
+    apart = [(word, *word.partition(":")[::2]) for word in wanted]
+    pairs = [(kind, node) if (kind := called(said, kinds)) else (one, word) for word, said, node in apart]
     if one:
         for kind, node in pairs:
             if kind != one:
@@ -188,19 +202,20 @@ def _parts_of(searched: Searched) -> Embeddings:
 
 def _show(
     searched: Searched,
+    asked: Searched,
     rows: NDArray[np.int64],
     found: NDArray[np.int64],
     cosines: NDArray[Any],
     parts: Embeddings | None = None,
 ) -> None:
-    """A table per node; with ``parts``, also the share of each of them in the cosines."""
+    """A table per row of those that were asked for; with ``parts``, also the share of each of them in the cosines."""
     names = searched.node_names
     heads = ["node", *(() if names is None else ("name",)), "cosine"]
     heads += ["closer than ... of random pairs"] if parts is None else [*parts.parts]
     shares = searched.standing(cosines.ravel().tolist()).reshape(cosines.shape)
     for row, near, similar, closer in zip(rows, found, cosines, shares, strict=True):
-        node = searched.ids[[row]][0]
-        title = node if names is None or not names[[row]][0] else f"{node} ({names[[row]][0]})"
+        node, its_names = asked.ids[[row]][0], asked.node_names
+        title = node if its_names is None or not its_names[[row]][0] else f"{node} ({its_names[[row]][0]})"
         called = [] if names is None else [names[near]]
         known = [*zip(searched.ids[near].tolist(), *called, (f"{cosine:.3f}" for cosine in similar), strict=True)]
         if parts is None:
@@ -211,18 +226,28 @@ def _show(
         show.table(f"Nearest to {title}", heads, shown)
 
 
-def _columns(searched: Searched, blocks: Iterator[tuple[NDArray[np.int64], Any, Any]]) -> Iterator[dict[str, Any]]:
+def _columns(
+    searched: Searched, asked: Searched, blocks: Iterator[tuple[NDArray[np.int64], Any, Any]]
+) -> Iterator[dict[str, Any]]:
     """The columns of a result: node, rank, neighbour, cosine, and both names where there are any."""
     import numpy as np
 
     ids, names = searched.ids[:], None if searched.node_names is None else searched.node_names[:]
+    own_ids, own_names = (ids, names) if asked is searched else (asked.ids, asked.node_names)
     for rows, found, cosines in blocks:
         k = found.shape[1]
         own, other = np.repeat(rows, k), found.ravel()
-        called = {} if names is None else {"name": names[own]}
+        called = {} if own_names is None else {"name": own_names[own]}
         near = {} if names is None else {"neighbour_name": names[other]}
         rank = np.tile(np.arange(1, k + 1), len(rows))
-        yield {"id": ids[own], **called, "rank": rank, "neighbour": ids[other], **near, "cosine": cosines.ravel()}
+        yield {
+            "id": own_ids[own],
+            **called,
+            "rank": rank,
+            "neighbour": ids[other],
+            **near,
+            "cosine": cosines.ravel(),
+        }
 
 
 def _all(searched: Any, k: int, use_index: bool | None, device: str) -> Iterator[tuple[NDArray[np.int64], Any, Any]]:

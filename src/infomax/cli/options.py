@@ -23,8 +23,8 @@ GraphArgument = Annotated[
     typer.Argument(
         metavar="GRAPH",
         help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz, a .graphml, a "
-        "folder of such graphs, or one that prepare wrote. Or a database: a SQLite or DuckDB file, postgresql://..., or "
-        "a folder of tables with keys.",
+        "folder of such graphs, or one that prepare wrote. Or a database: a SQLite or DuckDB file, postgresql://..., "
+        "or a folder of tables with keys.",
     ),
 ]
 

@@ -43,14 +43,15 @@ def _finished_types(context: typer.Context, run: Path) -> Path:
 
 def _of_type(context: typer.Context, run: Path) -> Path:
     """RUN/TYPE, where a command was given --type."""
+    from infomax.io.encoding.keys import called
     from infomax.training import runs
 
     kind: str | None = context.params.get("type")
     if kind is None:
         return run
-    if kind not in (kinds := runs.types_of(run)):
+    if not (known := called(kind, kinds := runs.types_of(run))):
         raise InputError("--type", f"one of {', '.join(kinds)}" if kinds else "a run of several types of nodes", kind)
-    return run / kind
+    return run / known
 
 
 def _finished_or_vectors(context: typer.Context, source: Path) -> Path:

@@ -58,7 +58,7 @@ def _leads(plan: Plan, table: Table, key: Key) -> str:
 
 def rows(plan: Plan, times: dict[str, Time]) -> list[tuple[str, ...]]:
     """Each table: its rows, what it becomes, its column of names and that of times."""
-    found = []
+    found = list[tuple[str, ...]]()
     for name, table in plan.tables.items():
         is_node = plan.roles[name] in ("nodes", "facts")
         named = "+".join(name_columns(table)) if is_node else ""

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from infomax.errors import InputError, meant, number_of, shorten
 from infomax.io.columns import listed
-from infomax.io.database.schema import Key, Table, joined, quoted, singular
+from infomax.io.database.schema import Key, Table, joined, quoted
 from infomax.io.database.snapshot import Snapshot
-from infomax.io.encoding.keys import plain
+from infomax.io.encoding.keys import plain, singular
 
 FOUND = 0.95
 """The share of the values of a column that must be there in a table for the column to be a key."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from infomax.errors import InputError, meant, shorten
 from infomax.io.columns import listed
-from infomax.io.database.schema import Key, Table, singular
+from infomax.io.database.schema import Key, Table
 from infomax.io.database.snapshot import Snapshot
-from infomax.io.encoding.keys import plain
+from infomax.io.encoding.keys import plain, singular
 
 ROLES = ("nodes", "facts", "edges", "lookup", "ignore")
 """Facts are nodes that no table refers to: train leaves them out unless it is told their type."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from infomax.io.encoding.keys import plain
-
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _UNREADABLE = re.compile(r"BLOB|BIT\b|STRUCT|MAP|UNION|GEOMETRY|VARIANT|JSON|\]\[")
 _DATES = ("DATE", "TIMESTAMP")
@@ -98,13 +96,3 @@ def joined(own: Table, key: Key, other: Table, alias: str = "r", row: str = "t")
         alike = len(kinds) == 1 or kinds.issubset(_INTEGERS)
         pairs.append(f"{one} = {two}" if alike else f"CAST({one} AS VARCHAR) = CAST({two} AS VARCHAR)")
     return " AND ".join(pairs)
-
-
-def singular(name: str) -> str:
-    """The `plain` name of one of the rows of a table: circuit for Circuits, category for categories."""
-    word = plain(name)
-    if word.endswith("ies") and len(word) > 4:
-        return f"{word[:-3]}y"
-    if word.endswith(("ses", "xes", "ches", "shes")):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word

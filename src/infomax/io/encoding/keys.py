@@ -13,6 +13,23 @@ def plain(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
 
 
+def singular(name: str) -> str:
+    """The `plain` name of a table or a type in the singular: circuit for Circuits, category for categories."""
+    word = plain(name)
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("ses", "xes", "ches", "shes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
+
+
+def called(word: str, kinds: Iterable[str]) -> str:
+    """The type of nodes that a word means: in any case, in the singular or the plural; "" for none, or several."""
+    known = list(kinds)
+    alike = [word] if word in known else [kind for kind in known if singular(kind) == singular(word)]
+    return alike[0] if len(alike) == 1 else ""
+
+
 def spellings(kind: str) -> tuple[str, str, str]:
     """What a column of ids of a type is called, `plain`: driverid, iddriver or driver."""
     word = plain(kind)
