@@ -178,11 +178,11 @@ def _nodes_in(file: Path) -> list[str]:
     """The nodes in a file: ids of a table, or a line for each."""
     from infomax.io import text
     from infomax.io.columns import Columns
-    from infomax.io.prepare.in_memory import read_labels
+    from infomax.io.prepare.in_memory import read_node_table
     from infomax.io.sources import Source
 
     if file.suffix.lower() in (".csv", ".tsv", ".parquet") and file.is_file():
-        return list(map(str, read_labels(Source([file], Columns(features=())))[0]))
+        return list(map(str, read_node_table(Source([file], Columns(features=())))["ids"]))
     with text.opened(file) as lines:
         found = [line.rstrip("\r\n") for line in lines if line.strip()]
     if not found:

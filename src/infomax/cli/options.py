@@ -196,8 +196,8 @@ def open_graph(
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.graphs.graph import Graph
-    from infomax.io.attach import like_known
     from infomax.io.columns import Columns
+    from infomax.io.known import like_known
     from infomax.io.reading import check_directions, read_record, with_labels
 
     path = Path(name)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.io.attach import read_like
 from infomax.io.columns import Columns
 from infomax.io.database import is_database
+from infomax.io.known import read_like
 from infomax.io.reading import read_record
 
 

@@ -1,110 +1,193 @@
-"""A graph with new nodes: the new ones are in memory, the known ones stay where they are, and nothing is copied."""
+"""A graph with new nodes from tables, read by the stages of `prepare` with the known ids as further nodes."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from infomax.arrays import checks
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
-from infomax.arrays.parquet_columns import find_ids
+from infomax.arrays.parquet_columns import ID_ROWS, StoredIds
+from infomax.arrays.relations import Relation
 from infomax.errors import InputError, shorten
-from infomax.io.columns import TYPES, Columns
-from infomax.io.growth import Ends, NewEdges, NewNodes, grow
+from infomax.io.growth import NewEdges, NewNodes, grow
 from infomax.io.nodes import Nodes
+from infomax.io.prepare.checks import refuse_twice
+from infomax.io.prepare.database import Database
+from infomax.io.prepare.in_memory import InMemory, read_ids
+from infomax.io.prepare.stages import Link
 from infomax.io.record import Record
-from infomax.io.refusals import refuse_missing_header
-from infomax.io.sources import NodeTable
-from infomax.io.tables import EdgeTable, Listed, find_rows
+from infomax.io.typed import Tables
+from infomax.io.unite import Ends, relation_matrix
+from infomax.progress import silent
 
 
-def like_known(columns: Columns, known: Record) -> Columns:
-    """The choices with what a known graph adds: its columns, features and encodings, so that tables are read alike."""
-    columns = dataclasses.replace(columns, earlier={**known.table_columns, **columns.earlier})
-    if known.types:
-        return columns.like_types({kind: (one.feature_names, one.encoding) for kind, one in known.by_type().items()})
-    return columns if columns.matrix else columns.like(known.feature_names, known.encoding)
+def attach(tables: Tables, known: Record, *, matrix: Any = None) -> Record:
+    """The known graph with the nodes of tables appended; the split "new" of each type marks them.
 
-
-def read_like(columns: Columns, known: Record) -> Columns:
-    """As `like_known`, where the caller has chosen no features."""
-    columns.refuse(("features", "kinds"), "none where features are those of another graph")
-    return like_known(columns, known)
-
-
-def as_known(columns: Columns, known: Record | None) -> Columns:
-    """As `like_known`, for tables of new nodes, if any; what the known graph decides cannot be chosen again."""
-    if known is None:
-        return columns
-    last = ("matrix",) if known.types else TYPES
-    columns.refuse(("labels", "ignore", "groups", "kinds", *last), "none where nodes are attached to a graph")
-    if known.types:
-        # Where only names were read of a type, its encoding does not tell their column: the usual one is taken.
-        columns = dataclasses.replace(columns, earlier={"name": "name", **known.table_columns, **columns.named()})
-    return like_known(columns, known)
-
-
-def attach(edges: EdgeTable, nodes: NodeTable | None, known: Record) -> Record:
-    """The known graph with the nodes of tables appended; the split "new" marks them.
-
-    Without a node table the new nodes are the unknown ids of the edge table. The result has no labels and no other
-    splits.
+    A type without a node table has as new nodes the unknown ids of its edges. There are no labels and no other splits.
+    ``matrix [M, F]`` are the features of the only node table, in place of its columns.
     """
     if known.groups is not None:
         remedy = "Embed new graphs whole, without attaching them."
         raise InputError("the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy)
-    if known.weighted and edges.weight is None:
-        expected = f"a column {shorten(edges.source.columns.earlier.get('weight', 'weight'))}"
-        raise InputError(str(edges.source.path), f"{expected}, as edges of the known graph have weights", "none")
-    mentioned = [*edges.source.ends, *edges.ids, *(nodes.ids if nodes else ())]
-    position = find_ids(known.ids, mentioned)
-    if nodes is None:
-        unknown: Any = [identifier for identifier in edges.ids if str(identifier) not in position]
-        nodes = NodeTable(edges.source, np.empty(0, np.int64), unknown)
-    refuse_known(nodes, position)
-    position |= {str(identifier): row for row, identifier in enumerate(nodes.ids, known.num_nodes)}
-    refuse_missing_header(edges.source, edges.source.ends, lambda _, name: name in position)
-    listed = Listed(nodes, position, f"of the known graph, or listed in {nodes.source.path}", known.ids)
-    ends = find_rows(edges, listed, listed)
-    known_are_made = nodes.features is None and made(known.feature_names)
-    if nodes.source is edges.source and not known_are_made:
-        expected, found = "a node table beside it, with the features of the new nodes", "only the edge table"
-        raise InputError(str(edges.source.path), expected, found)
-    names = known.feature_names if known_are_made else tuple(nodes.feature_names)
-    check_feature_names(str(nodes.source.path), names, known.feature_names)
-    return _grow(known, ends, edges.weight, nodes)
+    stages = _Attachment(tables, Database(), known)
+    try:
+        return stages.grown(matrix)
+    finally:
+        stages.database.close()
 
 
-def refuse_known(nodes: NodeTable, position: Mapping[str, int]) -> None:
-    """Refuse a table without nodes, or with a node that the known graph has."""
-    if not nodes.ids:
-        raise InputError(str(nodes.source.path), "at least one new node", "none")
-    for row, identifier in enumerate(map(str, nodes.ids)):
-        if identifier in position:
-            found = f"{shorten(identifier)}, already row {position[identifier] + 1} of the known graph"
+class _Attachment(InMemory):
+    """The stages of tables of new nodes. Ids are compared as text: those of the known graph may be of another type."""
+
+    by_text = True
+
+    def __init__(self, tables: Tables, database: Database, known: Record) -> None:
+        super().__init__(tables, database, directed=False)
+        self.known = known
+        self.relations = {one.ends: one for one in known.relations}
+        self.sizes = {kind: nodes.num_nodes for kind, nodes in known.nodes.items()}
+        for kind, source in self.nodes.items():
+            _refuse_unknown(str(source.path), "type", kind, known.types or ("",))
+            if source.columns.numbered:
+                ids = known.nodes[kind].ids
+                if ids.dtype == object:
+                    expected = 'a column "id", as the known rows have ids that are no numbers'
+                    raise InputError(str(source.path), expected, "none")
+                source.first_id = int(ids[:].max()) + 1
+
+    def grown(self, matrix: Any) -> Record:
+        """The known graph with the new nodes."""
+        self._run(silent)
+        new = {kind: self._new(kind, matrix) for kind in self.kinds if self.sizes[kind] > self._known(kind)}
+        if not new:
+            path = self.edges[0].path
+            raise InputError(str(path.parent if self.several else path), "at least one new node", "none")
+        links, dropped = dict[Ends, NewEdges](), Counter[str]()
+        for link in self.links:
+            relation, edges = self._relation(link), self.joined[link.ends]
+            sizes = [self.sizes[kind] for kind in link.ends[::2]]
+            rows, left_out = relation_matrix(relation.ends, edges, sizes, relation.directed)
+            links[relation.ends] = NewEdges(rows.tocoo(), binary=edges[1] is None)
+            dropped.update(left_out)
+        return _grown(self.known, new, links, dropped)
+
+    def _known(self, kind: str) -> int:
+        """How many nodes of a type are known."""
+        return self.known.nodes[kind].num_nodes
+
+    def _relation(self, link: Link) -> Relation:
+        """The known relation of some edges."""
+        return self.relations[link.ends] if self.several else self.known.relations[0]
+
+    def _find_relations(self) -> list[Link]:
+        links = super()._find_relations()
+        for link in links:
+            source = self.edges[link.table]
+            if self.several:
+                _refuse_unknown(str(source.path), "relation", ".".join(link.ends), [*map(".".join, self.relations)])
+            if self._relation(link).edges.weighted and not self._weighted(link):
+                column = shorten(source.columns.earlier.get("weight", "weight"))
+                expected = f"a column {column}, as edges of the known graph have weights"
+                raise InputError(str(source.path), expected, "none")
+        return links
+
+    def _overlap(self, at: int) -> bool:
+        return False  # the known graph tells the types of nodes
+
+    def _number_nodes(self, kind: str) -> int:
+        """The table of a type complete: the known nodes that are mentioned, and the new ones, numbered on from them."""
+        database, table, own = self.database, self._table(kind), self.known.nodes[kind]
+        self._find_known(kind, table)
+        if kind in self.nodes:
+            self._refuse_known(kind, table)
+            refuse_twice(database, table, self.nodes[kind], self._of_nodes(kind)["id"])
+            new = f"SELECT node, number, id::VARCHAR AS id FROM {table}"  # noqa: S608  our own names
+        else:
+            new = "SELECT row_number() OVER (ORDER BY place) - 1 AS node, place AS number, first.id::VARCHAR AS id "
+            new += "FROM first ANTI JOIN known ON known.id = first.id::VARCHAR"
+            if not made(own.feature_names):
+                if not self.several and database.row(f"SELECT 1 FROM ({new}) LIMIT 1"):  # noqa: S608
+                    expected = "a node table beside it, with the features of the new nodes"
+                    raise InputError(str(self.edges[0].path), expected, "only the edge table")
+                new += " WHERE false"  # an end that is not known is refused when it is joined
+        database.execute(
+            "CREATE TABLE joint AS SELECT node, -1 AS number, id FROM known "  # noqa: S608
+            f"UNION ALL SELECT node + {own.num_nodes}, number, id FROM ({new})"
+        )
+        for name in (table, "first", "known"):
+            database.execute(f"DROP TABLE IF EXISTS {name}")
+        database.execute(f"ALTER TABLE joint RENAME TO {table}")
+        (late,) = database.row(f"SELECT count(*) FROM {table} WHERE node >= {own.num_nodes}")  # noqa: S608
+        self.sizes[kind] += int(late)
+        return self.sizes[kind]
+
+    def _find_known(self, kind: str, table: str) -> None:
+        """Table known: node and id of those known nodes that the tables mention, or the names of their columns."""
+        ends = [(link, end) for link in self.links for end in (0, 1) if link.ends[2 * end] == kind and link.row != end]
+        parts = [f"SELECT {('source', 'target')[end]}::VARCHAR AS id FROM ({link.query})" for link, end in ends]  # noqa: S608
+        parts += [f"SELECT id::VARCHAR AS id FROM {table}"] if kind in self.nodes else []  # noqa: S608
+        database = self.database
+        database.execute(f"CREATE TABLE mentioned AS SELECT DISTINCT id FROM ({' UNION ALL '.join(parts)})")  # noqa: S608
+        names = [name for link, _ in ends for name in self.notes[f"edges {link.table}"]["ends"]]
+        database.execute("INSERT INTO mentioned SELECT unnest(?::VARCHAR[])", [names])
+        database.create("known", _as_text(self.known.nodes[kind].ids), "SEMI JOIN mentioned USING (id)")
+        database.execute("DROP TABLE mentioned")
+
+    def _refuse_known(self, kind: str, table: str) -> None:
+        """Refuse a new node that is known."""
+        query = f"SELECT one.number, known.node, known.id FROM {table} AS one JOIN known ON known.id = one.id::VARCHAR"  # noqa: S608
+        if row := self.database.row(f"{query} ORDER BY one.number LIMIT 1"):
+            found = f"{shorten(row[2])}, already row {row[1] + 1} of the known graph"
             remedy = "Remove the row. A graph that has changed as a whole is read by itself: infomax update."
-            raise InputError(nodes.source.place(int(nodes.numbers[row])), "the id of a new node", found, remedy)
+            raise InputError(self.nodes[kind].place(row[0]), "the id of a new node", found, remedy)
+
+    def _listed(self, kind: str) -> str:
+        table = self.nodes[kind].path if kind in self.nodes else f"a table nodes/{kind}.* with features"
+        return f"of the known graph, or listed in {table}"
+
+    def _candidates(self, kind: str) -> Iterable[Any]:
+        return chain(super()._candidates(kind), self.known.nodes[kind].ids)
+
+    def _new(self, kind: str, matrix: Any) -> NewNodes:
+        """The new nodes of a type."""
+        table, own = self._table(kind), self.known.nodes[kind]
+        integers = self._of_nodes(kind)["integers"]
+        ids = read_ids(self.database, f"{table} WHERE node >= {own.num_nodes}", integers=integers)
+        found = self.lists[kind].fields(matrix) if kind in self.lists else {}
+        features = found.get("features")
+        if features is not None or not made(own.feature_names):
+            names = tuple(found.get("feature_names") or ())
+            check_feature_names(str(self.nodes[kind].path), names, own.feature_names)
+        return NewNodes(ids.tolist(), features, found.get("node_names"), found.get("times"))
 
 
-def _grow(known: Record, edges: NDArray[np.int32], weight: NDArray[np.float32] | None, nodes: NodeTable) -> Record:
-    """A graph with new nodes appended; ``edges [2, E]`` are rows, those from N on are the new nodes."""
-    n = known.num_nodes + len(nodes.ids)
-    matrix, dropped = checks.clean(checks.check_links(edges, weight, (n, n)), known.directed, weight is None)
-    links = {known.relations[0].ends: NewEdges(matrix.tocoo(), binary=weight is None)}
-    return finished(known, {"": nodes}, links, dropped)
+def _refuse_unknown(where: str, what: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise InputError(where, f"a {what} of the known graph ({', '.join(known)})", "another")
 
 
-def finished(
-    known: Record, nodes: Mapping[str, NodeTable], edges: Mapping[Ends, NewEdges], dropped: Mapping[str, int]
+def _as_text(ids: Any) -> Iterator[dict[str, Any]]:
+    """Ids ``[N]``, in memory or stored, and their rows, some at a time."""
+    import pyarrow as pa
+
+    first = 0
+    slices = (pa.array(ids[start : start + ID_ROWS]) for start in range(0, len(ids), ID_ROWS))
+    for part in ids.batches(ID_ROWS) if isinstance(ids, StoredIds) else slices:
+        rows = np.arange(first, first := first + len(part))
+        yield {"node": rows, "id": part.cast(pa.large_string())}
+
+
+def _grown(
+    known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdges], dropped: Mapping[str, int]
 ) -> Record:
     """The known graph with new nodes, in memory where it is; the split "new" of each type marks them."""
-    new = {kind: NewNodes(one.ids, one.features, one.names, one.times) for kind, one in nodes.items() if one.ids}
     grown = grow(known, new, edges)
     if not known.table.mapped:
         grown = grown.loaded()

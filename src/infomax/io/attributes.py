@@ -13,9 +13,9 @@ from infomax.arrays.checks import check_ids
 from infomax.errors import InputError, shorten, within
 from infomax.io.columns import Columns, warn_unused
 from infomax.io.encoding.kinds import EXPECTED
+from infomax.io.prepare.in_memory import read_node_table
 from infomax.io.record import Record
 from infomax.io.sources import Source
-from infomax.io.tables import read_nodes
 
 
 def from_attributes(graph: Any, chosen: Columns, directed: bool | None, where: str = "graph") -> Record:
@@ -32,7 +32,7 @@ def from_attributes(graph: Any, chosen: Columns, directed: bool | None, where: s
         ids = check_ids(np.fromiter(position, dtype=object), len(position))
         weight = _weights(links, graph.graph.get("edge_default", {}).get("weight"))
     source = _nodes(graph, ids, chosen, Path(where))
-    fields = read_nodes(source).fields()
+    fields = read_node_table(source)
     fields["labels"] = {name: _numbers(source, name, words) for name, words in fields["labels"].items()}
     with within(where):
         record = Record.from_arrays(

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from infomax.arrays.parquet_columns import readable
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, shorten
-from infomax.io import tables
-from infomax.io.attach import as_known, attach, read_like
-from infomax.io.attach_types import attach_types
+from infomax.io.attach import attach
 from infomax.io.columns import Columns
-from infomax.io.features import check_rows, matrix_names
+from infomax.io.known import as_known, read_like
 from infomax.io.prepare.in_memory import read_tables
 from infomax.io.record import Record
 from infomax.io.rows import edge_columns, refuse_unwritable, relation_columns, without_usual
@@ -50,7 +48,7 @@ def read_frames(
         if matrix is not None:
             raise InputError("features", "names of columns, for several types of nodes", "an array")
         found = _of_types(edges, nodes, chosen)
-        return read_tables(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
+        return read_tables(found, directed=bool(directed)) if attach_to is None else attach(found, attach_to)
     node_source = None
     if nodes is None:
         if attach_to is None and like is None:
@@ -61,14 +59,10 @@ def read_frames(
         named = chosen.id is not None or chosen.earlier.get("id") in list(getattr(nodes, "columns", ()))
         nodes = nodes.reset_index(names="id") if not named and _has_ids_as_index(nodes) else nodes
         node_source = frame_source(nodes, "nodes", replace(chosen, features=()) if matrix is not None else chosen)
-    edge_source = frame_source(edges, "edges", chosen)
-    if attach_to is None:
-        return read_tables(of_one_type(edge_source, node_source, chosen), directed=bool(directed), matrix=matrix)
-    node_table = None if node_source is None else tables.read_nodes(node_source)
-    if node_table is not None and matrix is not None:
-        check_rows(Path("features"), matrix, len(node_table.ids))
-        node_table = replace(node_table, features=matrix, feature_names=matrix_names(matrix.shape[1]))
-    return attach(tables.read_edges(edge_source), node_table, attach_to)
+    found = of_one_type(frame_source(edges, "edges", chosen), node_source, chosen)
+    if attach_to is not None:
+        return attach(found, attach_to, matrix=matrix)
+    return read_tables(found, directed=bool(directed), matrix=matrix)
 
 
 def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, number_of, place
-from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names, numpy_of, typed
+from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names
 from infomax.io.encoding.cells import LARGEST, is_list
 
 INDEX = "__index_level_"
@@ -217,24 +217,6 @@ def arrow_column(values: NDArray[Any]) -> Any:
     if values.ndim == 1:
         return pa.array(values)
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel()), values.shape[1])
-
-
-def encode(ends: Sequence[Any], *, lines: bool) -> tuple[list[Any], NDArray[np.int64]]:
-    """Each id of two columns ``[E]`` once, in order of appearance row by row; and the positions ``[2, E]`` in it.
-
-    A column is in several parts. Those of ``lines`` of text are `typed`.
-    """
-    import pyarrow as pa
-
-    both = pa.chunked_array([part for end in ends for part in end]).combine_chunks()
-    by_column = (typed(both) if lines else both).dictionary_encode()
-    codes = np.ascontiguousarray(numpy_of(by_column.indices, np.int32).reshape(2, -1).T)
-    by_row = pa.Array.from_buffers(pa.int32(), codes.size, [None, pa.py_buffer(codes)]).dictionary_encode()
-    ids = by_column.dictionary.take(by_row.dictionary).to_pylist()
-    codes = numpy_of(by_row.indices, np.int32).astype(np.int64).reshape(-1, 2).T
-    del both, by_column, by_row
-    pa.default_memory_pool().release_unused()  # pyarrow would keep it, beside what the graph needs then
-    return ids, codes
 
 
 def feature_names(names: Sequence[str], widths: dict[str, int]) -> list[str]:

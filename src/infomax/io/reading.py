@@ -15,18 +15,17 @@ from infomax import machine
 from infomax.arrays.folder import is_folder
 from infomax.arrays.made import made
 from infomax.errors import InputError, other_extension, shorten, warn
-from infomax.io import tables, text
-from infomax.io.attach import as_known, attach
-from infomax.io.attach_types import attach_types
+from infomax.io import text
+from infomax.io.attach import attach
 from infomax.io.columns import DATABASE, MATRICES, TYPES, Columns, listed
 from infomax.io.database import is_database, of_database
 from infomax.io.features import existing
+from infomax.io.known import as_known
 from infomax.io.many import join
 from infomax.io.nodes import Nodes
 from infomax.io.npz import read_npz
 from infomax.io.other_tables import by_pandas
-from infomax.io.prepare.in_memory import read_labels as labels_of
-from infomax.io.prepare.in_memory import read_tables
+from infomax.io.prepare.in_memory import read_node_table, read_tables
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.type_folder import open_graph_folder
@@ -106,10 +105,7 @@ def read_record(
         raise InputError(str(edges), "a folder of tables, for several types of nodes", "one edge table")
     if attach_to is None and node_table is None:
         columns.refuse_without_nodes(edge_path)
-    if attach_to is None:
-        return _read_tables(of_one_type(edge_table, node_table, columns), directed, None, progress)
-    nodes_read = None if node_table is None else tables.read_nodes(node_table)
-    return attach(tables.read_edges(edge_table), nodes_read, attach_to)
+    return _read_tables(of_one_type(edge_table, node_table, columns), directed, attach_to, progress)
 
 
 def _read_members(members: Mapping[str, Path], columns: Columns, directed: bool | None) -> dict[str, Record]:
@@ -128,7 +124,7 @@ def _read_members(members: Mapping[str, Path], columns: Columns, directed: bool 
 
 def _read_tables(found: Tables, directed: bool | None, attach_to: Record | None, progress: Progress) -> Record:
     _follow(found.sources, progress)
-    return read_tables(found, directed=bool(directed)) if attach_to is None else attach_types(found, attach_to)
+    return read_tables(found, directed=bool(directed)) if attach_to is None else attach(found, attach_to)
 
 
 def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str) -> Record:
@@ -191,13 +187,14 @@ def _members(folder: Path) -> dict[str, Path]:
 
 def read_labels(
     path: str | Path, names: Sequence[str], id: str | None, earlier: Mapping[str, str]
-) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+) -> tuple[list[Any], dict[str, NDArray[Any]]]:
     """The ids ``[N]`` of a node table, and its labels of these names.
 
     The ids are in the column ``id``, else in that of ``earlier``, the ``table_columns`` of a graph, if it is there.
     """
     chosen = Columns(id, labels=tuple(names), features=(), earlier=earlier)
-    return labels_of(_source(existing(Path(path)), chosen))
+    table = read_node_table(_source(existing(Path(path)), chosen))
+    return table["ids"], table["labels"]
 
 
 def is_table(source: str | Path) -> bool:

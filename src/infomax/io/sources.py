@@ -78,21 +78,6 @@ class NodeTable:
     names: NDArray[Any] | None = None
     times: NDArray[np.int64] | None = None
 
-    def fields(self) -> dict[str, Any]:
-        """What `Record.from_scipy` takes of all rows."""
-        made = self.features is None
-        return {
-            "ids": self.ids,
-            "features": self.features,
-            "feature_names": None if made else self.feature_names,
-            "labels": self.labels,
-            "splits": self.splits,
-            "groups": self.groups,
-            "node_names": self.names,
-            "times": self.times,
-            "encoding": None if made else self.source.columns.encoding,
-        }
-
 
 @dataclass
 class Source:
@@ -125,6 +110,8 @@ class Source:
     """Different labels, or some of them, by column."""
     only: tuple[str, str] | None = None
     """A column and the word in it of the rows that are read; None: all are."""
+    first_id: int = 1
+    """The id of the first row, where ids are the numbers of rows."""
     tell: Callable[[float], None] = lambda share: None
     """Told how much of the work with this table is done, from 0 to 1."""
 

@@ -57,6 +57,7 @@ def unite(
     dropped: Counter[str] = Counter()
     relations = []
     for ends in sorted(edges):
+        check_names(f"relation {'.'.join(ends)}", ends)
         sizes = [len(nodes[kind]["ids"]) for kind in ends[::2]]
         matrix, left_out = relation_matrix(ends, edges[ends], sizes, ends in directed)
         relations.append(Relation.of(*ends, matrix, ends in directed))
@@ -73,9 +74,8 @@ def relation_matrix(
     ends: Ends, links: Links, sizes: list[int], directed: bool
 ) -> tuple[sparse.csr_array, dict[str, int]]:
     """The clean matrix ``[S, T]`` of a relation, and how many of its edges were left out."""
-    where, one_type = f"relation {'.'.join(ends)}", ends[0] == ends[2]
-    check_names(where, ends)
-    with within(where):
+    one_type = ends[0] == ends[2]
+    with within(f"relation {'.'.join(ends)}"):
         matrix = checks.check_links(*links, (sizes[0], sizes[1]))
         matrix.coords = tuple(rows.astype(np.int32, copy=False) for rows in matrix.coords)
         return checks.clean(matrix, directed or not one_type, links[1] is None, loops=not one_type)

@@ -33,8 +33,8 @@ from infomax.io.parts import (
     told_model,
     told_parts,
 )
+from infomax.io.prepare.in_memory import read_node_table
 from infomax.io.sources import Source
-from infomax.io.tables import read_nodes
 from infomax.progress import Progress, followed, silent
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -238,10 +238,10 @@ def _read_table(path: Path) -> tuple[Any, NDArray[Any], Any]:
 
 def table_vectors(source: Source) -> tuple[Any, Vectors, Any]:
     """The ids ``[N]``, vectors ``[N, d]`` and, if any, names ``[N]`` of a table whose other columns are numbers."""
-    table = read_nodes(source)
-    if table.features is None:
+    table = read_node_table(source)
+    if table["features"] is None:
         raise InputError(str(source.path), "columns of numbers beside the ids", "none")
-    return table.ids, dense(table.features), table.names
+    return table["ids"], dense(table["features"]), table["node_names"]
 
 
 def _write_kv(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:

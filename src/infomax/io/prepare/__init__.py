@@ -12,8 +12,8 @@ from infomax import machine
 from infomax.errors import InputError, other_extension
 from infomax.io import text
 from infomax.io.atomic import locked, make_folder, refuse_existing, writable
-from infomax.io.attach import read_like
 from infomax.io.columns import DATABASE, Columns
+from infomax.io.known import read_like
 from infomax.io.other_tables import by_pandas
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.on_disk import GRAPH, Preparation

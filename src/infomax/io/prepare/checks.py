@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from infomax.errors import InputError, number_of, place
@@ -41,11 +41,15 @@ def is_node(database: Database, table: str, identifier: str) -> bool:
 
 
 def refuse_unknown(
-    database: Database, edges: Source, ends: Sequence[str], listed: Callable[[int], str], tables: Sequence[str]
+    database: Database,
+    edges: Source,
+    ends: Sequence[str],
+    listed: Callable[[int], str],
+    candidates: Callable[[int], Iterable[Any]],
 ) -> None:
     """Refuse the first end of an edge that no node has; ``listed`` says in the message where those of an end are.
 
-    ``tables`` are those of the nodes at each end.
+    ``candidates`` are the ids that one end may have.
     """
     lost = "SELECT half.number, 1, half.target::VARCHAR FROM half JOIN pairs USING (number) WHERE pairs.target IS NULL"
     every = f"SELECT number, 0 AS side, id FROM strangers UNION ALL {lost}"  # noqa: S608  our own names
@@ -54,7 +58,5 @@ def refuse_unknown(
         where = listed(row[1])
         (lacking,) = database.row(f"SELECT count(DISTINCT number) FROM ({every})")  # noqa: S608
         (count,) = database.row("SELECT count(*) FROM pairs")
-        known = database.execute(f"SELECT id::VARCHAR FROM {tables[row[1]]} ORDER BY node")  # noqa: S608
-        ids = (found for some in iter(lambda: known.fetchmany(10_000), []) for (found,) in some)
         share = f"{lacking:,} of {number_of(count, 'edge')}"
-        raise id_unknown(edges, ends[row[1]], row[2], row[0], where, share, ids)
+        raise id_unknown(edges, ends[row[1]], row[2], row[0], where, share, candidates(row[1]))

@@ -153,8 +153,10 @@ class Database:
         """The only row of a query; None where there is none."""
         return next(iter(self.rows(query, values)), None)
 
-    def create(self, table: str, batches: Iterator[dict[str, Any]]) -> int:
+    def create(self, table: str, batches: Iterator[dict[str, Any]], condition: str = "") -> int:
         """Create a table from batches of columns, each a pyarrow or NumPy array ``[n]``; returns the number of rows.
+
+        Only rows of a ``condition``, in SQL, are kept.
 
         One statement reads all batches: DuckDB keeps the rows of many statements in memory, whatever its limit is.
         Without a batch there is no table.
@@ -179,7 +181,7 @@ class Database:
 
         self.connection.register("batches", pa.RecordBatchReader.from_batches(schema, read()))
         try:
-            self.execute(f"CREATE TABLE {table} AS SELECT * FROM batches")  # noqa: S608  names of our own
+            self.execute(f"CREATE TABLE {table} AS SELECT * FROM batches {condition}")  # noqa: S608  names of our own
         except self.failure:
             if raised:
                 raise raised[0] from None  # DuckDB's error only quotes it

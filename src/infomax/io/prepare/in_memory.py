@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import pack, stack
 from infomax.errors import InputError, within
-from infomax.io.blocks import number_groups, numpy_of
+from infomax.io.blocks import NotNumbersError, number_groups, numpy_of, typed
 from infomax.io.features import check_rows, matrix_names, read_features
-from infomax.io.prepare.checks import refuse_twice
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.reading import NodeKeeper, read_nodes
+from infomax.io.prepare.reading import NodeKeeper
 from infomax.io.prepare.stages import Link, Stages
 from infomax.io.record import Record
+from infomax.io.refusals import id_twice, no_nodes
 from infomax.io.sources import NodeTable, Source
 from infomax.io.typed import Tables
 from infomax.io.unite import Ends, Links, unite
@@ -26,22 +26,38 @@ from infomax.progress import silent
 
 def read_tables(tables: Tables, *, directed: bool, matrix: Any = None) -> Record:
     """The graph of tables; ``matrix [N, F]`` are the features of the only node table, in place of its columns."""
-    stages = _InMemory(tables, Database(), directed=directed)
+    stages = InMemory(tables, Database(), directed=directed)
     try:
         return stages.graph(matrix)
     finally:
         stages.database.close()
 
 
-def read_labels(source: Source) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-    """The ids ``[N]`` of a node table, each once, and its labels by name."""
-    database, rows = Database(), NodeLists()
+def read_node_table(source: Source) -> dict[str, Any]:
+    """What `Record.from_scipy` takes of a node table by itself, each id once; no database is needed for it."""
     try:
-        note = read_nodes(database, "nodes", source, rows)
-        refuse_twice(database, "nodes", source, note["id"])
-        return _ids(database, "nodes", integers=note["integers"]), rows.labels
-    finally:
-        database.close()
+        return _read_alone(source)
+    except NotNumbersError:
+        if not source.learn():
+            raise
+    return _read_alone(source)
+
+
+def _read_alone(source: Source) -> dict[str, Any]:
+    rows, ids, numbers = NodeLists(), list[Any](), list[int]()
+    with source.readable():
+        for block in source.nodes():
+            ids += block.ids.to_pylist()
+            numbers += block.numbers.tolist()
+            rows.add(block)
+    if not ids:
+        raise no_nodes(source)
+    seen: dict[Any, int] = {}
+    for identifier, number in zip(ids, numbers, strict=True):
+        if (first := seen.setdefault(identifier, number)) != number:
+            raise id_twice(source, source.chosen.identifier, identifier, first, number)
+    source.warn_of_nodes(rows.blocks[0].features)
+    return {"ids": typed(ids) if source.lines else ids, **rows.fields(None)}
 
 
 class NodeLists(NodeKeeper):
@@ -89,7 +105,7 @@ class NodeLists(NodeKeeper):
         }
 
 
-class _InMemory(Stages):
+class InMemory(Stages):
     """The stages that end in arrays."""
 
     def __init__(self, tables: Tables, database: Database, *, directed: bool) -> None:
@@ -133,7 +149,7 @@ class _InMemory(Stages):
 
     def _fields(self, kind: str, matrix: Any) -> dict[str, Any]:
         """What `Record.from_scipy` and `unite` take of a type."""
-        ids = _ids(self.database, self._table(kind), integers=self._of_nodes(kind)["integers"])
+        ids = read_ids(self.database, self._table(kind), integers=self._of_nodes(kind)["integers"])
         rows = self.lists.get(kind)
         found = {} if rows is None else rows.fields(matrix)
         if self.several and found.get("groups") is not None:
@@ -142,8 +158,8 @@ class _InMemory(Stages):
         return {"ids": ids, **found}
 
 
-def _ids(database: Database, table: str, *, integers: bool) -> NDArray[Any]:
-    """The ids ``[N]`` of a table of nodes, in order."""
+def read_ids(database: Database, table: str, *, integers: bool) -> NDArray[Any]:
+    """The ids ``[N]`` of a table of nodes, in order; a condition may follow its name."""
     batches = [one["id"] for one in database.stream(f"SELECT id FROM {table} ORDER BY node")]  # noqa: S608  our own names
     if integers:
         return np.concatenate([numpy_of(one.cast("int64"), np.int64) for one in batches])

@@ -64,7 +64,7 @@ def read_nodes(database: Database, table: str, source: Source, keeper: NodeKeepe
                 sample = rows.features if sample is None else sample
                 cells = {f"l{column}": cells for column, cells in enumerate(keeper.add(rows))}
                 at = np.arange(count, count := count + len(rows.numbers))
-                ids = at + 1 if source.columns.numbered else text_column(rows.ids)
+                ids = at + source.first_id if source.columns.numbered else text_column(rows.ids)
                 integers = integers and (source.columns.numbered or are_integers(rows.ids, lines=source.lines))
                 yield {"node": at, "number": rows.numbers, "id": ids, **cells}
 

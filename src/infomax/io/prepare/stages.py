@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,6 +48,9 @@ class Stages(ABC):
 
     A subclass keeps what comes out, in memory or on disk.
     """
+
+    by_text = False
+    """Whether ids are compared by their text, even if all are integers."""
 
     def __init__(self, tables: Tables, database: Database, *, directed: bool) -> None:
         self.tables, self.columns, self.nodes = tables, tables.columns, tables.nodes
@@ -194,6 +197,11 @@ class Stages(ABC):
         first = self.database.row(f"SELECT id FROM {self._table(kind)} ORDER BY number LIMIT 1")[0]  # noqa: S608
         return listed_in(self.nodes[kind], integers=self._of_nodes(kind)["integers"], first=first)
 
+    def _candidates(self, kind: str) -> Iterable[Any]:
+        """The ids that nodes of a type have, as text."""
+        known = self.database.execute(f"SELECT id::VARCHAR FROM {self._table(kind)} ORDER BY node")  # noqa: S608
+        return (found for some in iter(lambda: known.fetchmany(10_000), []) for (found,) in some)
+
     def _in_order(self) -> Iterator[dict[str, Any]]:
         """The ids of the edges in the order in which they appear first."""
         count = 0
@@ -210,7 +218,8 @@ class Stages(ABC):
             self._check_ids(link, edges, names)
         # Ids are compared as integers where all of both tables are; else by their text.
         key, integers = "number" if link.row == end else "id", self._of_nodes(kind)["integers"]
-        as_type = "BIGINT" if link.row == end or (integers and self._integers(link, end)) else "VARCHAR"
+        integers = integers and self._integers(link, end) and not self.by_text
+        as_type = "BIGINT" if link.row == end or integers else "VARCHAR"
         ends = "node AS source, target" if end == 0 else "source, node AS target"
         query = link.query if end == 0 else f"SELECT * FROM {before}"  # noqa: S608
         database.execute(
@@ -227,8 +236,9 @@ class Stages(ABC):
             if link is [one for one in self.links if one.table == link.table][-1]:
                 database.execute(f"DROP TABLE edges{link.table}")
         else:
-            tables = [self._table(kind) for kind in link.ends[::2]]
-            refuse_unknown(database, edges, names, lambda end: self._listed(link.ends[2 * end]), tables)
+            kinds = link.ends[::2]
+            listed, known = (lambda end: self._listed(kinds[end])), (lambda end: self._candidates(kinds[end]))
+            refuse_unknown(database, edges, names, listed, known)
             for table in ("half", "strangers"):
                 database.execute(f"DROP TABLE {table}")
 

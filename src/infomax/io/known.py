@@ -1,0 +1,34 @@
+"""The choices of columns by which tables are read as those of a known graph were."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from infomax.io.columns import TYPES, Columns
+from infomax.io.record import Record
+
+
+def like_known(columns: Columns, known: Record) -> Columns:
+    """The choices with what a known graph adds: its columns, features and encodings, so that tables are read alike."""
+    columns = dataclasses.replace(columns, earlier={**known.table_columns, **columns.earlier})
+    if known.types:
+        return columns.like_types({kind: (one.feature_names, one.encoding) for kind, one in known.by_type().items()})
+    return columns if columns.matrix else columns.like(known.feature_names, known.encoding)
+
+
+def read_like(columns: Columns, known: Record) -> Columns:
+    """As `like_known`, where the caller has chosen no features."""
+    columns.refuse(("features", "kinds"), "none where features are those of another graph")
+    return like_known(columns, known)
+
+
+def as_known(columns: Columns, known: Record | None) -> Columns:
+    """As `like_known`, for tables of new nodes, if any; what the known graph decides cannot be chosen again."""
+    if known is None:
+        return columns
+    last = ("matrix",) if known.types else TYPES
+    columns.refuse(("labels", "ignore", "groups", "kinds", *last), "none where nodes are attached to a graph")
+    if known.types:
+        # Where only names were read of a type, its encoding does not tell their column: the usual one is taken.
+        columns = dataclasses.replace(columns, earlier={"name": "name", **known.table_columns, **columns.named()})
+    return like_known(columns, known)
