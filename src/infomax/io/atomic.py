@@ -111,17 +111,17 @@ def writable(path: Path, expected: str) -> Iterator[None]:
 
 
 @contextmanager
-def locked(lock: Path, where: Path, *, wait: bool = False) -> Iterator[None]:
+def locked(lock: Path, where: Path) -> Iterator[None]:
     """Hold the lock file ``lock`` until the block ends, so that nobody else writes ``where``.
 
     The operating system releases the lock when its process ends, however it ends: a killed process leaves nothing that
-    would keep the next one out. Where another process holds it, wait or refuse.
+    would keep the next one out. Where another process holds it, refuse.
     """
     from filelock import FileLock, Timeout
 
     file = FileLock(lock)
     try:
-        file.acquire(timeout=-1 if wait else 0)
+        file.acquire(timeout=0)
     except Timeout:
         expected, found = "a place that no other process is writing", "one that another process is writing"
         remedy = "Wait until it has ended, or choose another place."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -35,10 +35,8 @@ def opened(path: Path) -> Iterator[Any]:
         yield file
 
 
-def write_tables(
-    path: Path, tables: Iterable[Any], seal: Callable[[Path], dict[bytes, bytes]] | None = None, **layout: Any
-) -> None:
-    """Write tables, at least one, below each other; ``seal`` gives metadata when the file lacks only its footer."""
+def write_tables(path: Path, tables: Iterable[Any], metadata: Mapping[Any, Any] | None = None, **layout: Any) -> None:
+    """Write tables, at least one, below each other; the footer has the metadata."""
     from pyarrow import parquet
 
     rest = iter(tables)
@@ -46,8 +44,8 @@ def write_tables(
     with parquet.ParquetWriter(path, first.schema, **layout) as writer:
         for table in chain([first], rest):
             writer.write_table(table)
-        if seal is not None:
-            writer.add_key_value_metadata(seal(path))
+        if metadata:
+            writer.add_key_value_metadata(metadata)
 
 
 class ArrowFile:

@@ -1,24 +1,21 @@
 """Folders of parts: parquet files of ids and vectors, ``part-00000.parquet`` and so on, and ``_parts.json``.
 
-The footer of a part says of which run its vectors are (a hash of all that they depend on), of which nodes, and the
-hash of all bytes before it. ``_parts.json`` says what the vectors depend on and, when all parts are written, the size
-of each and the hash of its footer. So a folder is checked by its footers when it is opened, a page by its checksum when
-its rows are read, and a whole part by its hash when ``infomax embed`` finds it there already.
+The footer of a part says of which run its vectors are (a hash of all that they depend on) and of which nodes;
+``_parts.json`` says what the vectors depend on. So parts of two runs are never mixed, and a part that is missing is
+known to be. A part appears whole or not at all, and its pages have checksums, which are compared when they are read.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from infomax.errors import InputError, number_of
 from infomax.io import parquet
-from infomax.io.json import json_hash, read_json, to_json, write_json
+from infomax.io.json import json_hash, read_json, to_json
 
 ABOUT, PARTS = "_parts.json", "part-*.parquet"  # readers of parquet folders skip names that begin with _
 _AGAIN = "Repeat the infomax embed that wrote it: it writes what lacks or is damaged."
@@ -28,21 +25,17 @@ _KEY, MODEL_KEY, PARTS_KEY = b"infomax", b"infomax_model", b"infomax_parts"
 
 @dataclass(frozen=True)
 class Note:
-    """The footer of a part: the hash of its run, which of all nodes it holds, and the hash of the bytes before."""
+    """What the footer of a part says: the hash of its run, and which of all nodes it holds."""
 
     run: str
     first: int
     stop: int
     nodes: int
-    sha256: str = ""
 
-    def __post_init__(self) -> None:
-        if {type(self.first), type(self.stop), type(self.nodes)} != {int} or not 0 <= self.first < self.stop:
-            raise ValueError(f"nodes from {self.first} to {self.stop} of {self.nodes}")
-
-    def sealed(self, path: Path) -> dict[bytes, bytes]:
-        """The metadata for a file that lacks only its footer."""
-        return {_KEY: to_json(asdict(replace(self, sha256=_hash(path, path.stat().st_size)))).encode()}
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """The note as parquet keeps it."""
+        return {_KEY: to_json(asdict(self)).encode()}
 
 
 def expected_parts(run: str, nodes: int, size: int) -> dict[str, Note]:
@@ -59,31 +52,30 @@ def has_parts(path: Path) -> bool:
 def parquet_files(path: Path) -> list[Path]:
     """The files of a folder of parts, or one such file, all with columns of one kind.
 
-    Of parts that ``infomax embed`` wrote none may lack, be of other vectors, or have another footer than was written.
+    Of parts that ``infomax embed`` wrote none may lack, or be of other vectors.
     """
     paths = sorted(path.glob(PARTS)) if path.is_dir() else [path]
     if (path / ABOUT).is_file():
-        described, records = _read_about(path)
+        described = _read_about(path)
         run, nodes, size = json_hash(described), described["nodes"], described["nodes_per_part"]
     else:
         notes = list(filter(None, _read_notes(paths)))
         if not notes or not path.is_dir():
             return paths
-        run, nodes, records = notes[0].run, notes[0].nodes, {}
+        run, nodes = notes[0].run, notes[0].nodes
         size = max(note.stop - note.first for note in notes)
-    count = -(-nodes // size)
-    if len(paths) != count or records is None:
-        found = f"{len(paths):,} of an embedding that was interrupted" if records is None else f"{len(paths):,}"
-        raise InputError(str(path), number_of(count, "part"), found, _AGAIN)
-    for name, note in expected_parts(run, nodes, size).items():
-        if reason := damage(path / name, note, records.get(name), whole=False):
+    expected = expected_parts(run, nodes, size)
+    if len(paths) != len(expected):
+        raise InputError(str(path), number_of(len(expected), "part"), f"{len(paths):,}", _AGAIN)
+    for name, note in expected.items():
+        if reason := damage(path / name, note):
             raise InputError(str(path / name), "a part as infomax embed wrote it", reason, _AGAIN)
     return paths
 
 
-def known_parts(folder: Path, described: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """What a folder says of its parts; refuse a folder of other vectors, or with parts of other names."""
-    found, records = _read_about(folder) if (folder / ABOUT).exists() else (described, None)
+def refuse_other_parts(folder: Path, described: dict[str, Any], names: Collection[str]) -> None:
+    """Refuse a folder of other vectors, or with parts of other names."""
+    found = _read_about(folder) if (folder / ABOUT).exists() else described
     if found != described:
         differ = ", ".join(name for name in described if found.get(name) != described[name])
         remedy = "Remove the folder, or choose another."
@@ -91,38 +83,24 @@ def known_parts(folder: Path, described: dict[str, Any], names: Collection[str])
     for path in sorted(folder.glob(PARTS)):
         if path.name not in names:
             raise _other(path)
-    return records or {}
 
 
-def damage(path: Path, expected: Note, record: Any, *, whole: bool) -> str:
+def damage(path: Path, expected: Note, *, whole: bool = False) -> str:
     """What is wrong with a part, "" for nothing; raise InputError for a file that is not of these vectors.
 
-    Args:
-        path: a file.
-        expected: what it should hold.
-        record: what ``_parts.json`` says of its footer; None: nothing.
-        whole: whether to compare all its bytes with their hash, or only its footer.
+    With ``whole`` all its pages are read, else only its footer.
     """
     try:
         (note,) = _read_notes([path])
+        if whole:
+            with parquet.opened(path) as file:
+                for _ in file.iter_batches():
+                    pass
     except InputError as error:
         return error.found
     if note is None or note.run != expected.run:
         raise _other(path)
-    if replace(note, sha256="") != expected:
-        return f"vectors of the nodes from {note.first:,} to {note.stop:,}"
-    footer, rest = _footer(path)
-    if record is not None and record != footer:
-        return f"another size or footer than {ABOUT} says"
-    return "bytes that have changed" if whole and _hash(path, rest) != note.sha256 else ""
-
-
-def finish(folder: Path, described: dict[str, Any], names: Collection[str]) -> None:
-    """Record the footers of all parts in ``_parts.json``, and check them as a reader would."""
-    found = {name: _footer(folder / name)[0] for name in names}
-    if found != _read_about(folder)[1]:
-        write_json(folder / ABOUT, described | {"parts": found})
-    parquet_files(folder)
+    return "" if note == expected else f"vectors of the nodes from {note.first:,} to {note.stop:,}"
 
 
 def check_columns(schema: Any, path: Path) -> tuple[Any, Any]:
@@ -169,36 +147,16 @@ def _read_notes(paths: list[Path]) -> list[Note | None]:
     return notes
 
 
-def _read_about(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """What ``_parts.json`` says: what the vectors depend on; the footers of the parts, None as long as some lack."""
+def _read_about(folder: Path) -> dict[str, Any]:
+    """What ``_parts.json`` says the vectors depend on."""
     remedy = "Remove this file, and repeat the infomax embed that wrote it."
     described = read_json(folder / ABOUT, remedy)
-    records = described.pop("parts", None)
     counts = [described.get(name) for name in ("nodes", "nodes_per_part")]
-    if any(type(count) is not int or count < 1 for count in counts) or not isinstance(records, dict | None):
-        raise InputError(str(folder / ABOUT), "nodes and nodes_per_part (numbers), parts (an object)", "others", remedy)
-    return described, records
+    if any(type(count) is not int or count < 1 for count in counts):
+        raise InputError(str(folder / ABOUT), "the numbers nodes and nodes_per_part", "others", remedy)
+    return described
 
 
 def _other(path: Path) -> InputError:
     expected = "a part of the vectors that the others in this folder are of"
     return InputError(str(path), expected, "another file, or one of another run", "Move it to another folder.")
-
-
-def _footer(path: Path) -> tuple[dict[str, Any], int]:
-    """The size of a parquet file and the hash of its footer; and the number of bytes before the footer."""
-    with path.open("rb") as file:
-        size = file.seek(-8, os.SEEK_END) + 8
-        rest = max(size - 8 - int.from_bytes(file.read(4), "little"), 0)
-        file.seek(rest)
-        return {"bytes": size, "footer": hashlib.sha256(file.read()).hexdigest()}, rest
-
-
-def _hash(path: Path, size: int) -> str:
-    """SHA-256 of the first bytes of a file."""
-    content = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(min(size, 1 << 20)):
-            content.update(block)
-            size -= len(block)
-    return content.hexdigest()

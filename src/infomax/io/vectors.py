@@ -112,7 +112,7 @@ def _format(path: Path) -> tuple[Callable[..., None], Callable[[Path], Any]]:
 def write_blocks(
     path: Path,
     blocks: Iterable[tuple[Any, NDArray[Any], Any]],
-    seal: Callable[[Path], dict[bytes, bytes]] | None = None,
+    metadata: Mapping[bytes, bytes] | None = None,
     model: str = "",
     parts: Mapping[str, Sequence[str]] = NO_PARTS,
 ) -> None:
@@ -121,7 +121,7 @@ def write_blocks(
     Args:
         path: the file.
         blocks: ids ``[n]``, vectors ``[n, d]`` and names ``[n]`` or None, at least once.
-        seal: gives the metadata for the footer, when the file lacks only that.
+        metadata: what else the footer says.
         model: the hash of the model that made the vectors.
         parts: the names of the columns of each part of vectors.
     """
@@ -131,14 +131,12 @@ def write_blocks(
         named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}
         return pyarrow.table({"id": pyarrow.array(ids), **named, "vector": parquet.arrow_column(vectors)})
 
-    def told(path: Path) -> dict[Any, Any]:
-        about = {
-            MODEL_KEY: model,
-            PARTS_KEY: to_json({name: list(one) for name, one in parts.items()}) if parts else "",
-        }
-        return {**(seal(path) if seal else {}), **{key: text for key, text in about.items() if text}}
-
-    parquet.write_tables(path, starmap(table, blocks), told, **_PLAIN)
+    about: dict[Any, Any] = dict(metadata or {})
+    if model:
+        about[MODEL_KEY] = model
+    if parts:
+        about[PARTS_KEY] = to_json({name: list(one) for name, one in parts.items()})
+    parquet.write_tables(path, starmap(table, blocks), about, **_PLAIN)
 
 
 def _write_parquet(*_: Any) -> None:

@@ -19,7 +19,7 @@ from infomax.graphs.graph import Graph
 from infomax.io.atomic import locked, make_folder, remove_leftovers, replacing
 from infomax.io.folder import ArrayWriter
 from infomax.io.json import json_hash, write_json
-from infomax.io.parts import ABOUT, Note, damage, expected_parts, finish, known_parts
+from infomax.io.parts import ABOUT, Note, damage, expected_parts, refuse_other_parts
 from infomax.io.vectors import write_blocks
 from infomax.kernels.ranks import Ranks
 from infomax.parts.vectors import PAPER
@@ -98,25 +98,20 @@ def write_embedding(
         with ranks.together():
             if ranks.rank == 0:
                 shutil.rmtree(out / LAYERS, ignore_errors=True)
-                finish(out, described, notes)
 
 
 def _finished(out: Path, described: dict[str, Any], notes: dict[str, Note]) -> bool:
     """Whether a folder holds all parts, by their footers; refuse one with parts of other vectors."""
-    records = known_parts(out, described, notes)
-    return all(
-        name in records and (out / name).exists() and not damage(out / name, note, records[name], whole=False)
-        for name, note in notes.items()
-    )
+    refuse_other_parts(out, described, notes)
+    return all((out / name).exists() and not damage(out / name, note) for name, note in notes.items())
 
 
 def _prepare(out: Path, described: dict[str, Any], notes: dict[str, Note], check: bool, threads: int) -> None:
     """Begin a folder of parts, or remove damaged ones from it and say so; refuse one with parts of other vectors."""
-    records = known_parts(out, described, notes)
+    refuse_other_parts(out, described, notes)
 
     def examine(name: str) -> None:
-        whole = check or name not in records  # one of an embedding that was interrupted
-        if (out / name).exists() and (reason := damage(out / name, notes[name], records.get(name), whole=whole)):
+        if (out / name).exists() and (reason := damage(out / name, notes[name], whole=check)):
             warn(f"{out / name}: found {reason}. Its vectors are computed again.")
             (out / name).unlink()
 
@@ -156,7 +151,7 @@ class Writer:
             (self.ids.arrow(first, last), block, self.names and self.names.arrow(first, last))
             for first, last, block in self._blocks(start, stop)
         )
-        write_blocks(path, parts, None if note is None else note.sealed, self.model, self.embedder.recipe.parts)
+        write_blocks(path, parts, None if note is None else note.metadata, self.model, self.embedder.recipe.parts)
 
     def npy(self, path: Path, start: int, stop: int) -> None:
         """Write the vectors of the nodes from start to stop."""
