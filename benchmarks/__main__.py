@@ -69,6 +69,7 @@ TOYS = {
     "benchmarks.serve": Toy("--nodes 1000 --dim 8 --requests 20 --malformed 20", device=False, library="fastapi"),
     "recipes.ppi_baselines": Toy("FOLDER --seeds 1 --tiny --rows FastGCN", "ppi"),
     "recipes.positions": Toy("cora --runs 1 --dim 8", "planetoid"),
+    "recipes.recommend": Toy("--users 200 --items 300 --ratings 12 --seeds 1", device=False),
     "recipes.defaults": Toy("cora --encoders 1 --dim 8", "planetoid"),
     "recipes.bgrl": Toy("--dataset cora --dim 8 --epochs 3", "planetoid", device=False),
     "recipes.align": Toy("cora --runs 1 --dim 8", "planetoid", device=False),

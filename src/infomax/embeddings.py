@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,6 +26,8 @@ Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Rows and cosines ``[n, k]`` of the k nodes that are nearest to each of n, the nearest first."""
 LISTED = 10
 """Nodes of a name that a message lists."""
+_NUMBERED = re.compile(r"\d+ of \d+$")
+"""The end of the names of columns that only have numbers."""
 SAMPLE = 1000
 """Nodes whose pairs stand for all random pairs: half a million of them, from rows that are quickly read."""
 
@@ -227,10 +230,30 @@ class Embeddings(Searched):
             row: the row of the node.
             others: the rows of the others.
         """
+        products = self._products(row, others)
+        return {name: products[:, columns].sum(axis=1) for name, columns in self.columns.items()}
+
+    def agreeing(self, row: int, others: NDArray[np.int64], count: int) -> list[list[str]]:
+        """The columns with a name of their own that make most of the cosine of a node and each of some others ``[k]``.
+
+        Columns of the encoder, positions and singular vectors only have numbers, and are left out.
+
+        Args:
+            row: the row of the node.
+            others: the rows of the others.
+            count: how many columns, at most; a column that does not agree is never among them.
+        """
+        names = [name for columns in self.parts.values() for name in columns]
+        told = np.array([not _NUMBERED.search(name) for name in names], bool)
+        products = np.where(told, self._products(row, others), 0)
+        best = np.argsort(-products, axis=1, kind="stable")[:, :count]
+        return [[names[at] for at in line if one[at] > 0] for one, line in zip(products, best, strict=True)]
+
+    def _products(self, row: int, others: NDArray[np.int64]) -> NDArray[np.float32]:
+        """By column, what it adds to the cosines of a row and others ``[k]``: ``[k, d]``."""
         unit = self.vectors[[row, *others]]
         unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        agreeing = unit[1:] * unit[0]
-        return {name: agreeing[:, columns].sum(axis=1) for name, columns in self.columns.items()}
+        return np.asarray(unit[1:] * unit[0])
 
     @property
     def columns(self) -> dict[str, slice]:

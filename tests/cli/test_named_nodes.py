@@ -71,6 +71,10 @@ def test_why_a_node_is_near_is_told_by_parts(run: Path, tmp_path: Path) -> None:
     shown = done("neighbours", run, 3, "-k", 5, "--why").out
     assert all(f" {name} " in shown for name in vectors.parts)
     assert f"{shares['own'][0]:.3f}" in shown
+    agreeing = vectors.agreeing(3, rows[0], 1)[0]
+    assert set(agreeing) <= {*vectors.parts["own"], *vectors.parts["pooled"]}
+    assert "agree in" in shown
+    assert agreeing[0].split()[-1] in shown
     done("embed", run, "--vectors", "paper", "--out", tmp_path / "v.npz")
     assert "--why: expected vectors of several parts" in refused("neighbours", tmp_path / "v.npz", 3, "--why")
 

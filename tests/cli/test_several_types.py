@@ -131,15 +131,28 @@ def test_neighbours_are_of_one_type(run):
     assert said(infomax("neighbours", str(run), "paper:3", "-k", "2")).startswith("Nearest to 3")
     for nodes, words in (
         (["3"], 'node: expected a node of one type, found "3", which several have. Say which: author:3 or paper:3'),
-        (["author:3", "paper:59"], "neighbours: expected nodes of one type, found author:3, paper:59. Vectors of two"),
+        (["author:3", "paper:59"], "neighbours: expected nodes of one type, found author:3, paper:59. Only nodes of"),
         (["paper:3", "nobody"], 'the id or the name of a node of type author, paper, venue, found "nobody"'),
         (["paper:999"], 'node: expected one of 60 ids, found "999"'),
         (["--all", "--out", "near.csv"], "expected --type TYPE, one of author, paper, venue"),
-        (["author:5", "--type", "paper"], 'node: expected one of type paper, found "author:5". Vectors of two types'),
-        (["author:5", "--type", "paper"], f"Nodes of type author near it: infomax neighbours {run} author:5."),
     ):
         outcome = infomax("neighbours", str(run), *nodes)
         assert (outcome.code, words in said(outcome)) == (2, True), said(outcome)
+
+
+def test_nodes_of_another_type_are_near_by_positions(run, tmp_path):
+    out = tmp_path / "near.csv"
+    assert said(infomax("neighbours", str(run), "author:5", "--type", "paper", "-k", "2")).startswith("Nearest to 5")
+    assert infomax("neighbours", run, "author:5", "--type", "paper", "-k", "60", "--out", out).code == 0
+    found = [line.split(",") for line in out.read_text().splitlines()[1:]]
+    models = {kind: DGI.load(run / kind) for kind in ("author", "paper")}
+    author, papers = (one.transform(one.graph_, vectors="positions") for one in models.values())
+    cosines = papers.vectors @ author[5] / np.linalg.norm(papers.vectors, axis=1) / np.linalg.norm(author[5])
+    assert int(found[0][2]) == np.argmax(cosines)
+    np.testing.assert_allclose([float(line[3]) for line in found], -np.sort(-cosines), atol=1e-5)
+    (wrote,) = [one for one in models["author"].graph_.relations if {one.source, one.target} == {"author", "paper"}]
+    own = wrote.edges.matrix()[:, [author.row(5)]].nonzero()[0]
+    assert np.mean(cosines[own]) > np.mean(cosines) + 0.2  # what it wrote is nearer than other papers
 
 
 def test_a_node_of_a_run_of_one_type_may_name_it(run):

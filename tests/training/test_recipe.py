@@ -11,8 +11,10 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import DGI, Embeddings, Graph, InputError
+from infomax.arrays.relations import Relation
 from infomax.arrays.table import Table
 from infomax.embeddings import StoredEmbeddings
+from infomax.io.nodes import Nodes
 from infomax.training import embed as engine
 from infomax.training import recipe as module
 from infomax.training.recipe import HALF, LARGE, LONG, directions, lengths, parts_for
@@ -68,6 +70,24 @@ def test_positions_are_eigenvectors_of_the_normalised_graph_as_hops_weigh_them(g
     np.testing.assert_allclose(places.values[1:], values[: places.width], atol=1e-3)
     first = vectors[:, :5] * sum(values[:5] ** power for power in range(2, 25))
     np.testing.assert_allclose(np.abs(places.of_type("")[:, :5]), np.abs(first), atol=1e-3)
+
+
+def test_all_types_stand_in_one_space():
+    rng = np.random.default_rng(0)
+    users, films = np.arange(60), np.arange(40)
+    rated = rng.random((60, 40)) < np.where(users[:, None] % 4 == films % 4, 0.4, 0.04)
+    nodes = {"user": Nodes.of(60, rng.random((60, 3))), "film": Nodes.of(40, rng.random((40, 3)))}
+    relation = Relation.of("user", "rated", "film", sparse.csr_array(rated.astype(np.float32)))
+    graph = Graph(nodes, (relation,), kind="user")
+    models = [DGI(4, epochs=0, vectors="positions").fit(graph.target(kind)) for kind in ("user", "film")]
+    near, far = (model.transform(model.graph_).vectors for model in models)
+    nearest = np.argsort(-(near @ far.T), axis=1)[:, :5]
+    assert (nearest % 4 == users[:, None] % 4).mean() > 0.9
+    v = np.concatenate([models[0].singular_vectors(kind).vectors for kind in ("film", "user")])[:, :8]
+    np.testing.assert_allclose(v.T @ v, np.eye(8), atol=1e-4)
+    scale = 1 / np.sqrt(rated.sum() / 50 * 0.1 + np.concatenate([rated.sum(axis=0), rated.sum(axis=1)]))
+    normalised = scale[:40, None] * rated.T * scale[40:]
+    np.testing.assert_allclose(normalised @ v[40:], v[:40] * models[0]._places.values[1:9], atol=1e-3)
 
 
 def test_parts_have_the_stated_widths_and_lengths_and_are_centred(graph):

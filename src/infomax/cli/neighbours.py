@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 EXACT = 100_000
 """Up to this number of nodes ``--all`` compares all pairs, on a CPU."""
-_APART = "Vectors of two types cannot be compared: each type has weights of its own."
+AGREEING = 3
+"""Columns that --why names for each neighbour."""
+_APART = "Only nodes of one type are searched at a time."
 
 
 @app.command()
@@ -72,12 +74,19 @@ def neighbours(
         ),
     ] = None,
     why: Annotated[
-        bool, typer.Option("--why", help="Show how much of each cosine comes from each part of the vectors.")
+        bool,
+        typer.Option(
+            "--why", help="Show how much of each cosine comes from each part of the vectors, and which columns agree."
+        ),
     ] = False,
     device: Device = "auto",
     type: OfType = None,
 ) -> None:
-    """Show the nodes nearest to a node, by cosine similarity."""
+    """Show the nodes nearest to a node, by cosine similarity.
+
+    With --type they are nodes of that type. Where the node is of another one, positions are compared, which all types
+    share.
+    """
     import numpy as np
 
     from infomax import index
@@ -91,10 +100,13 @@ def neighbours(
         found = several if wanted or everything else "none"
         raise InputError("neighbours", "nodes, --nodes FILE, --vector FILE, or --all --out FILE", found)
     asked = None if vector is None else Embeddings.read(vector)
-    source, wanted = _of_one_type(source, wanted)
+    source, wanted, other = _of_one_type(source, wanted)
     indexed = False if everything else use_index
-    if has_parts(source):
-        searched: Searched = _of_parts(source, StoredEmbeddings.open(source), indexed)
+    if other is not None:
+        searched: Searched = _positions(other, [])
+        asked = _positions(source, wanted)
+    elif has_parts(source):
+        searched = _of_parts(source, StoredEmbeddings.open(source), indexed)
     else:
         searched = Embeddings.read(source) if source.is_file() else _of_run(source, indexed, wanted)
     if everything:
@@ -112,14 +124,17 @@ def neighbours(
 
         write_result(out, _columns(searched, asked or searched, blocks))
         each, many = min(k, len(searched.ids) - 1), len(searched.ids) if everything else len(wanted)
-        counted = number_of(many, "node") if asked is None else number_of(len(asked), "vector")
+        counted = number_of(many, "node") if vector is None else number_of(len(asked or ()), "vector")
         show.wrote(f"{out} ({number_of(each, 'neighbour')} of {counted})", began)
     if isinstance(searched, index.NeighbourIndex):
         show.out.print(str(searched))
 
 
-def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
-    """The run of one type and its nodes, where the run is of several types; nodes may be given as TYPE:NODE."""
+def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str], Path | None]:
+    """The run of one type and its nodes, where the run is of several types; nodes may be given as TYPE:NODE.
+
+    Where these are of another type than the one whose nodes are to be near them, the run of that one is the last.
+    """
     from infomax.io.encoding.keys import called
     from infomax.training import runs
 
@@ -127,21 +142,29 @@ def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str]]:
     if not kinds and source.name in (beside := runs.types_of(source.parent)):  # RUN/TYPE, or --type TYPE
         source, one, kinds = source.parent, source.name, beside
     if not kinds:
-        return source, wanted
+        return source, wanted, None
     if not wanted and not one:
         raise InputError("neighbours", f"--type TYPE, one of {', '.join(kinds)}", "none", _APART)
     apart = [(word, *word.partition(":")[::2]) for word in wanted]
     pairs = [(kind, node) if (kind := called(said, kinds)) else (one, word) for word, said, node in apart]
-    if one:
-        for kind, node in pairs:
-            if kind != one:
-                remedy = f"{_APART} Nodes of type {kind} near it: infomax neighbours {source} {kind}:{node}."
-                raise InputError("node", f"one of type {one}", shorten(f"{kind}:{node}"), remedy)
-        return source / one, [node for _, node in pairs]
     said = {kind for kind, _ in pairs}
-    if len(said) != 1 or "" in said:
+    other = source / one if one and said and said != {one} else None
+    if len(said) > 1 or "" in said:
         said = _types_of_nodes(runs.first_in(source), kinds, pairs)
-    return source / said.pop(), [node for _, node in pairs]
+    return source / (said.pop() if said else one), [node for _, node in pairs], other
+
+
+def _positions(run: Path, nodes: Sequence[str]) -> Embeddings:
+    """The positions of some nodes of a run, or of all, in the space that all types share."""
+    from infomax.embeddings import Embeddings, rows_of
+
+    found = _parts_of(_of_run(run, False, nodes))
+    if "positions" not in found.parts:
+        remedy = "Only positions stand in one space: train with them, by the default --vectors."
+        raise InputError(str(run), "vectors with positions", ",".join(found.parts), remedy)
+    some = rows_of(found.ids, found.node_names, [*dict.fromkeys(nodes)]) if nodes else slice(None)
+    names = None if found.node_names is None else found.node_names[some]
+    return Embeddings(found.vectors[some, found.columns["positions"]], found.ids[some], names)
 
 
 def _types_of_nodes(run: Path, kinds: Sequence[str], pairs: Sequence[tuple[str, str]]) -> set[str]:
@@ -211,7 +234,7 @@ def _show(
     """A table per row of those that were asked for; with ``parts``, also the share of each of them in the cosines."""
     names = searched.node_names
     heads = ["node", *(() if names is None else ("name",)), "cosine"]
-    heads += ["closer than ... of random pairs"] if parts is None else [*parts.parts]
+    heads += ["closer than ... of random pairs"] if parts is None else [*parts.parts, "agree in"]
     shares = searched.standing(cosines.ravel().tolist()).reshape(cosines.shape)
     for row, near, similar, closer in zip(rows, found, cosines, shares, strict=True):
         node, its_names = asked.ids[[row]][0], asked.node_names
@@ -221,8 +244,11 @@ def _show(
         if parts is None:
             shown = [(*cells, _percent(share)) for cells, share in zip(known, closer, strict=True)]
         else:
-            each = zip(*parts.shares(int(row), near).values(), strict=True)
-            shown = [(*cells, *(f"{one:.3f}" for one in some)) for cells, some in zip(known, each, strict=True)]
+            each = zip(*parts.shares(int(row), near).values(), parts.agreeing(int(row), near, AGREEING), strict=True)
+            shown = [
+                (*cells, *(f"{one:.3f}" for one in some), ", ".join(columns))
+                for cells, (*some, columns) in zip(known, each, strict=True)
+            ]
         show.table(f"Nearest to {title}", heads, shown)
 
 

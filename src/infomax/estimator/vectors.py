@@ -83,6 +83,20 @@ class Fitted:
         names = None if graph.node_names is None else graph.node_names[some]
         return Embeddings(found, graph.ids[some], names, recipe.hash, recipe.parts)
 
+    def singular_vectors(self, kind: str = "") -> Embeddings:
+        """The singular vectors ``[n, K]`` that positions are made of, the leading first, at the nodes of any type.
+
+        Nodes of all types stand in one space: a user likes items with a large inner product, see recipes/recommend.py.
+
+        Args:
+            kind: the type of the nodes, where the graph has several.
+        """
+        self._check_fitted()
+        if "positions" not in self._recipe().parts or self._places is None:
+            raise InputError("singular_vectors", "a model whose vectors have positions", "one without")
+        graph = self.graph_.target(kind)
+        return Embeddings(self._places.singular(kind), graph.ids[:], graph.node_names, self.hash_)
+
     def _recipe(self, vectors: str | None = None) -> Recipe:
         """What makes vectors: all parts of the model's, or some; they are fitted when they are first needed."""
         if vectors == PAPER or (self._parts is None and self.preset_.vectors == PAPER):

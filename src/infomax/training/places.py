@@ -68,6 +68,10 @@ class Places:
         """The positions ``[n, K]`` of the nodes of a type, not yet of length 1."""
         return self.table[self.rows[kind], 1:]
 
+    def singular(self, kind: str) -> Array:
+        """The singular vectors ``[n, K]`` of the whole graph at the nodes of a type, the leading first."""
+        return np.asarray(self.of_type(kind) / _weights(self.values[1:]))
+
     def near(self, links: Iterable[Links], count: int) -> Array:
         """Rows ``[count, 1 + K]`` of the table for new nodes: P times the known rows / s, by their links to these."""
         out = np.zeros((count, 1 + self.width), np.float32)
@@ -161,7 +165,7 @@ def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> P
     found, count = len(values), len(values) if exactly is None else exactly
     table = table[:, : 1 + count]
     table[:, 0] = strength + more
-    powers = torch.stack([values ** (power - 1) for power in range(FIRST, LAST + 1)]).sum(dim=0).to(vectors)
+    powers = (_weights(values) / values).to(vectors)
     for start in range(0, n, 1 << 16):
         block = vectors[start : start + (1 << 16)] * powers
         table[start : start + (1 << 16), 1 : 1 + found] = block.cpu().numpy()
@@ -189,6 +193,11 @@ def inverse_root(sums: NDArray[Any]) -> NDArray[Any]:
     """D^-1/2; 0 for a node without edges."""
     roots: NDArray[Any] = np.divide(1, np.sqrt(sums), out=np.zeros_like(sums), where=sums > 0)
     return roots
+
+
+def _weights(values: Any) -> Any:
+    """s^2 + ... + s^24 of singular values ``[K]``."""
+    return sum(values**power for power in range(FIRST, LAST + 1))
 
 
 def _kept(links: Links, placed: NDArray[np.bool_]) -> Links:
