@@ -12,7 +12,7 @@ import typer
 from infomax.cli import options, show
 from infomax.cli.app import Grouped, app
 from infomax.cli.options import Device, NodesArgument, open_graph, writable
-from infomax.cli.runs import OfType, RunOrRuns, per_run
+from infomax.cli.runs import OfType, RunOrRuns, per_run, written_once
 from infomax.errors import InputError, number_of, shorten
 
 if TYPE_CHECKING:
@@ -20,20 +20,28 @@ if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
 
 
-def _writable(path: Path) -> Path:
+def _writable(path: Path | None) -> Path | None:
     """A file or a folder to write."""
-    if path.suffix:
+    if path is not None and path.suffix:
         writable(path)
     return path
 
 
 Out = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         metavar="FILE",
         callback=_writable,
         help="The file to write: .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec). For a graph folder also a "
         "folder of parquet files, written one at a time: vectors/",
+    ),
+]
+Into = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS:TABLE",
+        help="Or write a table of a database, with the primary key and the vector: sqlite:///shop.db:vectors, "
+        "duckdb:///... or postgresql://... Of several types each has its own, vectors_TYPE.",
     ),
 ]
 Attach = Annotated[
@@ -62,7 +70,8 @@ def embed(
     ] = None,
     nodes: NodesArgument = None,
     *,
-    out: Out,
+    out: Out = None,
+    into: Into = None,
     attach: Attach = False,
     vectors: Parts = None,
     half: Annotated[
@@ -87,6 +96,12 @@ def embed(
     if graph is None and (attach or columns):
         option = "--attach" if attach else f"--{next(iter(columns))}"
         raise InputError(option, "GRAPH, the tables that it is about", "none")
+    if (out is None) == (into is None):
+        raise InputError("embed", "--out FILE or --into ADDRESS:TABLE", "none" if out is None else "both")
+    if out is None:
+        written = _write_into(str(into), run, graph, nodes, columns, attach=attach, vectors=vectors, device=device)
+        show.wrote(written, began)
+        return
     if out.suffix:
         check_extension(out)
     as_trained = graph is None and vectors is None and not half and device == "auto" and not started()
@@ -109,6 +124,39 @@ def embed(
     if half:
         raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
     _write_computed(model, found, out, vectors, attach, began)
+
+
+def _write_into(
+    into: str,
+    run: Path,
+    graph: str | None,
+    nodes: str | None,
+    columns: dict[str, Any],
+    *,
+    attach: bool,
+    vectors: str | None,
+    device: str,
+) -> str:
+    """Write vectors into a table of a database, those that the run holds, or computed ones; says which table."""
+    import numpy as np
+
+    from infomax.embeddings import Searched
+    from infomax.io.database.writing import destination, primary_key, write_into
+    from infomax.training.runs import check, vectors_of_run
+
+    place, described = destination(into), check(run)["graph"]
+    found: Searched | None = vectors_of_run(run) if graph is None and vectors is None else None
+    if found is None:
+        model, whole = open_run(run, graph, columns, nodes=nodes, attach=attach)
+        model.device = device
+        if whole.table.mapped and graph is None and vectors is None:
+            found = written_once(model, run)
+        else:
+            rows = np.flatnonzero(whole.splits["new"]) if attach else None
+            found = model.transform(whole, vectors=vectors, rows=rows)
+    key = primary_key(described.get("columns", {}), described.get("type", ""))
+    write_into(place, found.ids, found.vectors, key)
+    return f"table {place.table} ({number_of(len(found.ids), 'row')}: {key}, vector)"
 
 
 def _write_stored(run: Path, out: Path, began: float) -> bool:

@@ -100,9 +100,13 @@ def per_run(
                 described = runs.check(folder / name)["graph"]
                 if described.get("type") and not has(described, given):
                     continue
-                written = {
-                    option: _of_run(path, name) for option in ("out", "json", "vectors") if (path := given.get(option))
+                written: dict[str, Any] = {
+                    option: _of_run(path, name)
+                    for option in ("out", "json", "vectors")
+                    if isinstance(path := given.get(option), Path)
                 }
+                if table := given.get("into"):
+                    written["into"] = f"{table}_{'_'.join(name.parts)}"
                 show.log.print(f"{name}:")
                 scored.setdefault(name.parent, []).append(command(**{**given, **written, first: folder / name}))
         if names and not scored:

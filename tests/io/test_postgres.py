@@ -1,0 +1,134 @@
+"""A real Postgres server: read in one transaction, written in one, and what is refused. Skipped where there is none."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sample_shop import sqlite_file, statements
+
+from infomax import read_database
+from infomax.arrays.sparsity import dense
+from infomax.errors import InputError
+from infomax.io.database import postgres
+from infomax.io.database.writing import destination, write_into
+
+dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the driver of Postgres")
+PROGRAM = shutil.which("initdb") or next(iter(sorted(glob("/usr/lib/postgresql/*/bin/initdb"))), None)  # noqa: PTH207
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Postgres server is installed")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of a server on a socket in a folder of its own; root cannot run one, so another user does."""
+    programs = Path(str(PROGRAM)).resolve().parent
+    place = Path(tempfile.mkdtemp(prefix="pg"))
+    prefix = list[str]()
+    if os.getuid() == 0:
+        known = {one.pw_name for one in pwd.getpwall()}
+        user = "postgres" if "postgres" in known else "nobody"
+        shutil.chown(place, user)
+        prefix = ["setpriv", f"--reuid={user}", "--clear-groups", "--"]
+
+    def call(program: str, *arguments: str) -> None:
+        command = [*prefix, str(programs / program), "-D", str(place / "data"), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=120)
+        if done.returncode:
+            pytest.skip(f"{program} does not run here: {done.stderr[-300:]}")
+
+    call("initdb", "-U", "me", "-A", "trust", "--no-sync")
+    call("pg_ctl", "-w", "-l", str(place / "log"), "-o", f"-c listen_addresses='' -c fsync=off -k {place}", "start")
+    try:
+        yield f"postgresql:///postgres?host={place}&user=me"
+    finally:
+        call("pg_ctl", "-m", "immediate", "stop")
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture
+def run(server: str) -> Callable[..., list[Any]]:
+    """Runs statements; the shop is there before each test, and nothing else."""
+
+    def execute(*all_of: str) -> list[Any]:
+        with dbapi.connect(server, autocommit=True) as connection, connection.cursor() as cursor:
+            for statement in all_of:
+                cursor.execute(statement)
+            return cursor.fetchall() if all_of[-1].startswith("SELECT") else []
+
+    execute("DROP SCHEMA IF EXISTS other CASCADE", "DROP SCHEMA public CASCADE", "CREATE SCHEMA public", *statements())
+    return execute
+
+
+@pytest.mark.usefixtures("run")
+def test_a_server_gives_the_graph_of_a_file(server: str, tmp_path: Path) -> None:
+    there, here = read_database(server), read_database(sqlite_file(tmp_path / "shop.db"))
+    assert [(one.ends, one.directed, one.edges.count) for one in there.relations] == [
+        (one.ends, one.directed, one.edges.count) for one in here.relations
+    ]
+    for kind, one in here.by_type().items():
+        other = there.target(kind)
+        assert one.ids.tolist() == other.ids.tolist()
+        assert one.feature_names == other.feature_names
+        np.testing.assert_allclose(dense(one.features), dense(other.features), atol=1e-5)
+
+
+def test_types_of_columns_become_features_or_are_left_out(server: str, run: Callable[..., list[Any]]) -> None:
+    run(
+        "ALTER TABLE products ADD w numeric(10,2), ADD n numeric(4,0), ADD u uuid, ADD j json, ADD b bytea, ADD d date",
+        "UPDATE products SET w = id / 4.0, n = id, u = gen_random_uuid(), j = '{}', b = 'x', d = '2020-01-01'",
+    )
+    names = {column.name for column in read_database(server).nodes["products"].encoding.columns}
+    assert {"w", "n", "u", "d"} <= names
+    assert not {"j", "b"} & names
+
+
+def test_what_cannot_be_read_is_refused(server: str, run: Callable[..., list[Any]]) -> None:
+    run("CREATE SCHEMA other", "CREATE TABLE other.orders (id integer PRIMARY KEY)", "CREATE VIEW v AS SELECT 1 AS a")
+    with pytest.raises(InputError, match=r"orders.* in two schemas"):
+        read_database(server)
+    assert "v" not in read_database(server, tables=["other.orders=ignore"]).types
+    run("DROP SCHEMA other CASCADE", "DROP ROLE IF EXISTS guest", "CREATE ROLE guest LOGIN")
+    guest = server.replace("user=me", "user=guest")
+    with pytest.raises(InputError, match="permission to read table"):
+        read_database(guest)
+    with pytest.raises(InputError, match="lets you in"):
+        read_database("postgresql://me:secret@127.0.0.1:1/x")
+
+
+def test_passwords_are_not_shown() -> None:
+    assert postgres.shown("postgresql://me:secret@host/db?password=x") == "postgresql://me@host/db"
+
+
+def test_a_connection_that_breaks_is_told(server: str, run: Callable[..., list[Any]], monkeypatch: Any) -> None:
+    copy = postgres._copy
+
+    def cut(*arguments: Any) -> None:
+        """The server ends all other connections while tables are read."""
+        copy(*arguments)
+        run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = 'me'")
+
+    monkeypatch.setattr(postgres, "_copy", cut)
+    with pytest.raises(InputError, match=r"read to their end.*Nothing was written"):
+        read_database(server)
+
+
+def test_vectors_are_written_in_one_transaction(server: str, run: Callable[..., list[Any]]) -> None:
+    place, vectors = destination(f"{server}:vectors"), np.array([[0.5, -2], [1, 3]], np.float32)
+    with pytest.raises(InputError, match="can be written"):
+        write_into(place, np.array([10, 10]), vectors, "id")
+    assert run("SELECT to_regclass('vectors') IS NULL")[0][0]
+    for _ in range(2):
+        write_into(place, np.array([10, 20]), vectors, "id")
+    rows = run("SELECT products.name, vectors.vector FROM products JOIN vectors USING (id) ORDER BY 1")
+    assert [(name, list(vector)) for name, vector in rows] == [("cup", [1, 3]), ("tea", [0.5, -2])]
+    with pytest.raises(InputError, match="columns id, label"):
+        write_into(destination(f"{server}:tags"), np.array([1, 2]), vectors, "id")
