@@ -27,44 +27,21 @@ NODES = "id,x,kind\na,1,red\nb,2,blue\nc,3,red\n"
 LOW, HIGH = ("greater than or equal to 0", "0<=x"), ("less than or equal to 4294967295", "x<=4294967295")
 
 
-def nodes(*rows: str) -> str:
-    return "\n".join(("id,x,kind", *rows)) + "\n"
-
-
 @pytest.mark.parametrize(
     ("edges", "table", "parts"),
     [
         pytest.param(None, NODES, ["a file edges with one of", "none in the folder"], id="missing edges"),
-        pytest.param("", NODES, ["edges.csv", "an empty file"], id="empty edges"),
-        pytest.param(EDGES, "", ["nodes.csv", "an empty file"], id="empty nodes"),
-        pytest.param("source,target\na\n", NODES, ["edges.csv, line 2", "2 columns"], id="ragged edge"),
-        pytest.param(EDGES, nodes("a,1,red", "b,2"), ["nodes.csv, line 3", "3 columns"], id="ragged node"),
-        pytest.param(EDGES, nodes("a,1,red", "b,two,red"), ['line 3, column "x"', '"two"'], id="text feature"),
-        pytest.param(
-            EDGES, nodes("a,1,red", "b,inf,red"), ['line 3, column "x"', "finite", '"inf"'], id="infinite feature"
-        ),
-        pytest.param(
-            "source,target,weight\na,b,-2\n",
-            NODES,
-            ['edges.csv, line 2, column "weight"', '"-2"'],
-            id="negative weight",
-        ),
         pytest.param(
             "source,target\na,zoe\n",
             NODES,
             ['edges.csv, line 2, column "target"', '"zoe"', "nodes.csv"],
             id="unknown id",
         ),
-        pytest.param(EDGES, nodes("a,1,red", "a,2,red"), ["line 3", '"a", already in line 2'], id="duplicate node id"),
-        pytest.param("source;target\na;b\n", NODES, ["line 1", "commas", "semicolons"], id="wrong delimiter"),
-        pytest.param(
-            "source,target\n1,b\n", "id,x,kind\n1,1,red\n2,2,blue\n", ["line 2", "integer ids", '"b"'], id="mixed ids"
-        ),
-        pytest.param(b"source,target\na,\xff\n", NODES, ["edges.csv, line 2", "UTF-8"], id="not UTF-8"),
         pytest.param(EDGES, "id,x\na,1\nb,2\nc,3\n", ["nodes.csv", '"kind"', '"x"'], id="no such label column"),
     ],
 )
 def test_a_bad_table(tmp_path, edges, table, parts):
+    """What else a table can have is in io/test_faults.py: here it comes through the door of the shell."""
     for name, content in (("edges.csv", edges), ("nodes.csv", table)):
         if content is not None:
             (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -293,20 +270,17 @@ def test_vectors_that_are_all_alike_are_one_cluster(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_an_output_that_takes_nothing(finished, unbuffered):
+def test_an_output_that_takes_nothing(finished):
     command = [sys.executable, "-m", "infomax", "neighbours", finished, "Z"]
-    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("w") as full:
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (2, "infomax: standard output: No space left on device\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell")
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_streams_that_are_closed(folder, tmp_path, closed):
+def test_streams_that_are_closed(folder, tmp_path):
     words = [sys.executable, "-m", "infomax", "convert", str(folder), "--out", str(tmp_path / "g.npz")]
-    done = subprocess.run(f"{shlex.join(words)} {closed}", shell=True, capture_output=True, text=True, check=False)
+    done = subprocess.run(f"{shlex.join(words)} <&- >&- 2>&-", shell=True, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "g.npz").exists()
 
@@ -357,7 +331,7 @@ def test_a_flipped_byte_in_a_run_is_refused_or_harmless(run, tmp_path, name):
     assert infomax("embed", run, "--out", tmp_path / "v.npy").code == 0
     expected, original = np.load(tmp_path / "v.npy"), (run / name).read_bytes()
     refusals = 0
-    places = np.random.default_rng(0).choice(len(original), 40, replace=False)
+    places = np.random.default_rng(0).choice(len(original), 12, replace=False)
     for at in places:
         flip(run / name, at)
         outcome = infomax("embed", run, "--out", tmp_path / "v.npy")
