@@ -36,18 +36,27 @@ def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> boo
     return bool(described["labels"]) and all(label in described["labels"] for label in wanted)
 
 
+LabelColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SOURCE:COLUMN",
+        help="Labels by node id, from a node table or any GRAPH (graph.npz:COLUMN); or COLUMN, of the run itself. "
+        "Repeated: columns of 0 and 1, one label each.",
+    ),
+]
+Probe = Annotated[
+    str | None,
+    typer.Option(
+        metavar=PROBE_NAMES, help=f"{PROBE_HELP}  [default: validated; paper where a node may have several labels]"
+    ),
+]
+
+
 @app.command()
 @partial(per_run, has=_has_labels)
 def evaluate(
     source: SourceArgument,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SOURCE:COLUMN",
-            help="Labels by node id, from a node table or any GRAPH (graph.npz:COLUMN); or COLUMN, of the run itself. "
-            "Repeated: columns of 0 and 1, one label each.",
-        ),
-    ] = None,
+    labels: LabelColumns = None,
     id: Annotated[
         str | None,
         typer.Option(
@@ -56,12 +65,7 @@ def evaluate(
         ),
     ] = None,
     dataset: Annotated[str | None, typer.Option(metavar="NAME", help="Take labels and split of a data set.")] = None,
-    probe: Annotated[
-        str | None,
-        typer.Option(
-            metavar=PROBE_NAMES, help=f"{PROBE_HELP}  [default: validated; paper where a node may have several labels]"
-        ),
-    ] = None,
+    probe: Probe = None,
     raw: Annotated[
         bool, typer.Option("--raw/--no-raw", help="Score a run's raw features, too; slow where there are many.")
     ] = True,

@@ -59,13 +59,10 @@ def write_embedding(
     run = json_hash(described)
     if out.suffix:
         if ranks.count > 1:
-            remedy = "Leave out the extension: vectors/."
-            found = f"a folder of parts, which {ranks.count} processes can share"
-            raise InputError(str(out), found, "one file", remedy)
+            expected = f"a folder of parts, which {ranks.count} processes can share"
+            raise InputError(str(out), expected, "one file", "Leave out the extension: vectors/.")
         work = out.with_name(f".{out.name}-layers")
-        writer = Writer(recipe, graph, OnDisk(graph, recipe, place, work / run, places), half, progress)
-        with replacing(out) as temporary:
-            (writer.parquet if out.suffix.lower() == ".parquet" else writer.npy)(temporary, 0, n)
+        _write_file(Writer(recipe, graph, OnDisk(graph, recipe, place, work / run, places), half, progress), out, n)
         shutil.rmtree(work, ignore_errors=True)
         return
     notes = expected_parts(run, n, PART)
@@ -98,6 +95,12 @@ def write_embedding(
         with ranks.together():
             if ranks.rank == 0:
                 shutil.rmtree(out / LAYERS, ignore_errors=True)
+
+
+def _write_file(writer: Writer, out: Path, n: int) -> None:
+    """Write the vectors of all nodes to one file."""
+    with replacing(out) as temporary:
+        (writer.parquet if out.suffix.lower() == ".parquet" else writer.npy)(temporary, 0, n)
 
 
 def _finished(out: Path, described: dict[str, Any], notes: dict[str, Note]) -> bool:
