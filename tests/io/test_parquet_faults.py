@@ -93,9 +93,9 @@ def test_no_option_is_named_where_the_features_are_fixed(tmp_path: Path, suffix:
     edges, nodes = tmp_path / "edges.csv", tmp_path / f"nodes.{suffix}"
     put(edges, EDGES)
     if suffix == "csv":
-        put(nodes, "id,x\na,1\nb,\n")
+        put(nodes, "id,x\na,1\nb,many\n")
     else:
-        parquet.write_table(pa.table({"id": ["a", "b"], "x": [1, None]}), nodes)
+        parquet.write_table(pa.table({"id": ["a", "b"], "x": [1, np.inf]}), nodes)
     known = Graph.from_arrays([[0], [1]], [[1.0], [2.0]], ids=["p", "q"], feature_names=["x"])
     with pytest.raises(InputError, match=r'column "x": .* Fill it in, or remove the row\.$'):
         read_graph(edges, nodes, attach_to=known)

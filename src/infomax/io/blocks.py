@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.times import WRITTEN
 from infomax.errors import InputError, place, shorten
+from infomax.io.encoding.cells import LARGEST, plain
 
 Ids: TypeAlias = list[int] | list[str]
 
@@ -28,6 +29,8 @@ class Block(ABC):
     path: Path
     data: Any
     """The columns, of pyarrow."""
+    names: Sequence[str]
+    """Those of features."""
     numbers: NDArray[np.int64]
     """The lines ``[n]`` or, in files without lines, the rows, from 1."""
 
@@ -44,11 +47,23 @@ class Block(ABC):
         """The ids ``[n]`` at both ends of edges."""
 
     @abstractmethod
-    def features(self, widths: dict[str, int], remedy: str) -> NDArray[Any]:
+    def features(self, widths: dict[str, int], remedy: str, gaps: Sequence[float] = ()) -> NDArray[Any]:
         """Features ``[n, F]``, every one finite; a column of lists of W numbers is W features.
 
-        ``widths`` has the W of each column of lists, and learns those that it lacks; ``remedy`` is for messages.
+        ``widths`` has the W of each column of lists, and learns those that it lacks; ``remedy`` is for messages. For
+        ``gaps`` see `Columns.gaps`.
         """
+
+    def fill(self, values: NDArray[Any], gaps: Sequence[float]) -> NDArray[np.bool_]:
+        """Put what gaps become into features ``[n, F]``; returns which of them are finite numbers then."""
+        good: NDArray[np.bool_] = np.abs(values) <= LARGEST
+        if len(gaps) != len(self.names):  # of lists, or none
+            return good
+        for at in np.flatnonzero(~good.all(axis=0)).tolist():
+            missing = np.asarray(plain(self.arrow()[self.names[at]].slice(0, len(values))).is_null())
+            values[missing, at] = gaps[at]
+            good[missing, at] = True
+        return good
 
     @abstractmethod
     def arrow(self) -> Any:

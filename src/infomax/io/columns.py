@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from infomax.arrays.made import Kind, asked
 from infomax.errors import InputError, meant, place, shorten, warn
@@ -26,6 +26,10 @@ TYPES = ("types", "edge_type", "node_type", "edges_as")
 """Choices that make a graph of several types of nodes."""
 DATABASE = ("key", "table")
 """Choices about the tables of a database."""
+
+
+FeaturesOfType: TypeAlias = tuple[Sequence[str], Encoding | None, Sequence[float]]
+"""The names of features, how they were made of columns, and what a gap in each becomes if they are plain numbers."""
 
 
 class EdgeColumns(NamedTuple):
@@ -85,14 +89,16 @@ class Columns:
     """The column of the node table that names the type of a node."""
     edges_as: str | None = None
     """The type of nodes that the rows of the edge table become."""
-    of_types: Mapping[str, tuple[Sequence[str], Encoding | None]] = field(default_factory=dict)
-    """The features of each type of an earlier graph, and how they were made of columns."""
+    of_types: Mapping[str, FeaturesOfType] = field(default_factory=dict)
+    """The features of each type of an earlier graph."""
     numbered: bool = False
     """Whether the ids of nodes are the numbers of their rows, rather than those of the column ``id``."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """What columns that become features are; other columns' kinds are found from their values."""
     encoding: Encoding | None = None
     """What was learnt from the columns of an earlier graph, and makes the features of this one."""
+    gaps: tuple[float, ...] = ()
+    """What a gap in each feature becomes, where they are numbers as they are. Empty: gaps are refused."""
     among: tuple[str, ...] = ()
     """All types of nodes of the graph: a column that is called after one holds its ids."""
     key: tuple[str, ...] = ()
@@ -161,17 +167,18 @@ class Columns:
             **names,
         )
 
-    def like_types(self, types: Mapping[str, tuple[Sequence[str], Encoding | None]]) -> Self:
-        """The columns that make the features of each type of an earlier graph, by their names and encodings."""
-        made = next((kind for names, _ in types.values() if names and (kind := asked(names))), None)
+    def like_types(self, types: Mapping[str, FeaturesOfType]) -> Self:
+        """The columns that make the features of each type of an earlier graph."""
+        made = next((kind for names, *_ in types.values() if names and (kind := asked(names))), None)
         return dataclasses.replace(self, features=(made,) if made else None, of_types=types)
 
-    def like(self, names: Sequence[str], encoding: Encoding | None) -> Self:
+    def like(self, names: Sequence[str], encoding: Encoding | None, gaps: Sequence[float] = ()) -> Self:
         """The columns that make the features of these names, as they were learnt from those of an earlier graph."""
         used = names if encoding is None else [column.name for column in encoding.used]
         called = {"name": encoding.called} if encoding and encoding.called else {}
         earlier = {**self.earlier, **called}
-        return dataclasses.replace(self, features=tuple(used), encoding=encoding, learns=False, earlier=earlier)
+        found = dataclasses.replace(self, features=tuple(used), encoding=encoding, learns=False, earlier=earlier)
+        return dataclasses.replace(found, gaps=tuple(gaps))
 
     def keys(self, names: Iterable[str]) -> list[str]:
         """Those columns that by their names hold ids of nodes, unless features were chosen."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from infomax.io.columns import TYPES, Columns
+from infomax.arrays.made import made
+from infomax.arrays.scaling import Statistics
+from infomax.io.columns import TYPES, Columns, FeaturesOfType
+from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 
 
@@ -12,8 +15,18 @@ def like_known(columns: Columns, known: Record) -> Columns:
     """The choices with what a known graph adds: its columns, features and encodings, so that tables are read alike."""
     columns = dataclasses.replace(columns, earlier={**known.table_columns, **columns.earlier})
     if known.types:
-        return columns.like_types({kind: (one.feature_names, one.encoding) for kind, one in known.by_type().items()})
-    return columns if columns.matrix else columns.like(known.feature_names, known.encoding)
+        return columns.like_types({kind: _features(nodes) for kind, nodes in known.nodes.items()})
+    return columns if columns.matrix else columns.like(*_features(known.own))
+
+
+def _features(nodes: Nodes) -> FeaturesOfType:
+    """The names of features, their encoding, and of numbers as they are the means, which fill later gaps."""
+    gaps: tuple[float, ...] = ()
+    if nodes.encoding is None and not made(nodes.feature_names):
+        seen = nodes.splits.get("seen")
+        statistics = nodes.table.statistics if seen is None else Statistics.of(nodes.table[seen])
+        gaps = tuple(statistics.mean.tolist())
+    return nodes.feature_names, nodes.encoding, gaps
 
 
 def read_like(columns: Columns, known: Record) -> Columns:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from infomax.arrays.parquet_columns import readable
 from infomax.errors import InputError, number_of, place
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names
-from infomax.io.encoding.cells import LARGEST, is_list
+from infomax.io.encoding.cells import is_list
 
 INDEX = "__index_level_"
 """How pandas names the column of the row numbers of a filtered frame."""
@@ -116,7 +116,13 @@ class ArrowBlock(Block):
         if pa.types.is_integer(kind):
             return values.cast(pa.int64())
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-            return values.cast(pa.large_string())
+            words = values.cast(pa.large_string())
+            try:
+                words.validate(full=True)
+            except pa.ArrowInvalid:  # other writers do not look
+                remedy = "Write the file again, in UTF-8."
+                raise InputError(str(self.path), "text in UTF-8", "other bytes", remedy) from None
+            return words
         where, remedy = place(self.path, column=column), 'Make them one of these (pandas: column.astype("Int64")).'
         raise InputError(where, "ids that are integers or text", f"type {values.type}", remedy)
 
@@ -140,10 +146,10 @@ class ArrowBlock(Block):
         with np.errstate(over="ignore"):
             return _floats(values).astype(np.float32), lambda row: str(values[row].as_py())
 
-    def features(self, widths: dict[str, int], remedy: str) -> NDArray[Any]:
+    def features(self, widths: dict[str, int], remedy: str, gaps: Sequence[float] = ()) -> NDArray[Any]:
         """Features ``[n, F]``; see `Block.features`."""
         block = np.column_stack([self._feature(column, widths, remedy) for column in self.names])
-        good = np.abs(block) <= LARGEST
+        good = self.fill(block, gaps)
         if not good.all():
             row = int(np.argmin(good.all(axis=1)))
             at = int(np.argmin(good[row]))

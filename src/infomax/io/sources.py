@@ -209,7 +209,7 @@ class Source:
         if columns.encoding is None:
             if columns.learns and (columns.kinds or columns.keys(self.chosen.features)):
                 raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", FILL_IN)
-            return self._numbers(block.features(self.widths, self.remedy))
+            return self._numbers(block.features(self.widths, self.remedy, columns.gaps))
         try:
             return columns.encoding.transform(block.arrow(), self.kept)
         except UnreadableError as error:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, number_of, place, shorten
 from infomax.io.blocks import Block, NotNumbersError, check_column_names, numpy_of
-from infomax.io.encoding.cells import LARGEST
 from infomax.io.other_tables import by_pandas
 
 Row: TypeAlias = tuple[int, list[str]]
@@ -178,12 +177,12 @@ class TextBlock(Block):
         """The columns of features, as text."""
         return self.data.select(self.names)
 
-    def features(self, widths: dict[str, int], remedy: str) -> NDArray[Any]:
+    def features(self, widths: dict[str, int], remedy: str, gaps: Sequence[float] = ()) -> NDArray[Any]:
         """Features ``[n, F]``; see `Block.features`."""
         # The first row alone often shows that they are no numbers, and a block of words takes long to look through.
         for rows in (1, len(self.numbers)):
             values = self._numbers(rows).reshape(-1, len(self.names))
-            good = np.abs(values) <= LARGEST
+            good = self.fill(values, gaps)
             if not good.all():
                 row, at = divmod(int(np.argmin(good)), len(self.names))
                 where, expected = self.place(row, self.names[at]), "a finite number (32-bit float)"

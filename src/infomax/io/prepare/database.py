@@ -205,6 +205,8 @@ class Database:
         """An error of DuckDB in plain words; raised here where going on is of no use, and work files are removed."""
         message = re.sub(r"\s+", " ", str(error)).strip()
         if self.folder is None:
+            if "out of memory" not in message.lower():
+                raise InputError("tables", "what DuckDB can read and join", message) from None
             remedy = "Make a graph folder of them, which needs less memory: infomax prepare."
             raise InputError("tables", "memory to read and join them", message, remedy) from None
         where = str(self.folder.parent)
