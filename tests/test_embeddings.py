@@ -7,9 +7,10 @@ import pytest
 import torch
 from sample_graphs import embed
 from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from infomax import Embeddings, InputError
+from infomax import DGI, Embeddings, Graph, InputError
 from infomax.parts.encoders import GCN, SkipMeanPool
 from infomax.views import WholeView
 
@@ -75,3 +76,28 @@ def test_numpy_takes_embeddings_for_their_vectors():
 def test_rows_are_those_of_the_vectors(rows):
     with pytest.raises(InputError, match=r"the id of a node, found .* Rows are those of embeddings.vectors"):
         Embeddings(np.eye(3), np.array([7, 8, 9]))[rows]
+
+
+def test_a_classifier_of_yesterday_is_of_use_after_alignment_only():
+    rng = np.random.default_rng(0)
+    kind = np.arange(600) % 4
+    ends = rng.integers(150, size=(2, 2400)) * 4 + rng.integers(4, size=2400)
+    today = Graph.from_arrays(ends, rng.random((600, 40)) + 0.5 * (np.arange(40) % 4 == kind[:, None]))
+    before = DGI(32, epochs=40, seed=0, vectors="paper").fit(today).transform(today)
+    anew = DGI(32, epochs=40, seed=1, vectors="paper").fit(today).transform(today)
+    fitted = LogisticRegression(max_iter=1000).fit(before.vectors[:300], kind[:300])
+    score = [fitted.score(one.vectors[300:], kind[300:]) for one in (before, anew, anew.align(before))]
+    assert score[0] > 0.9
+    assert score[1] < 0.6
+    assert score[2] >= score[0] - 0.01
+
+
+def test_the_rotation_is_found_again():
+    rng = np.random.default_rng(0)
+    turn, _ = np.linalg.qr(rng.standard_normal((6, 6)))
+    one = Embeddings(rng.standard_normal((30, 6)), np.arange(30))
+    other = Embeddings(one.vectors[::-1][:20] @ turn, one.ids[::-1][:20])  # 20 of the nodes, in another order
+    np.testing.assert_allclose(one.rotation(other), turn, atol=1e-5)
+    np.testing.assert_allclose(one.align(other).vectors, one.vectors @ turn, atol=1e-5)
+    with pytest.raises(InputError, match="common nodes"):
+        one.align(Embeddings(one.vectors, one.ids + 100))

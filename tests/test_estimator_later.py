@@ -1,80 +1,102 @@
-"""After the training: a new node at once has the vector that it has when it is attached to the graph."""
+"""After the training: a new node at once has the vector that it has when it is attached, among one type or several."""
 
 from __future__ import annotations
 
 from datetime import date
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sample_graphs import random_graph
+from sample_graphs import random_graph, typed_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, read_graph
-from infomax.parts.encoders import GCN, SkipMeanPool
+from infomax.arrays.made import made
+from infomax.arrays.relations import Relation, steps
+from infomax.arrays.sparsity import dense
+from infomax.parts.encoders import GCN, PathMean, SkipMeanPool
 from infomax.views import NEIGHBOURS
 
 Apart = type("Apart", (SkipMeanPool,), {"rule": NEIGHBOURS})
-NEW = np.isin(np.arange(40), [3, 8, 20, 39])  # no two are joined, the last to none
+NEW = np.isin(np.arange(40), [3, 8, 20, 39])  # of one type the last is joined to none
 
 
-def world(**kind):
-    """A graph whose NEW nodes are not joined to each other, as the law needs."""
-    graph = random_graph(**kind)
-    coo = graph.adjacency.tocoo()
-    kept = ~(NEW[coo.row] & NEW[coo.col])
-    ends = coo.row[kept], coo.col[kept]
-    graph = graph.replace(adjacency=sparse.csr_array((coo.data[kept], ends), shape=coo.shape))
-    return graph.replace(ids=np.array([f"n{row}" for row in range(40)], dtype=object))
+def world(types: bool, kind: str = "dense") -> Graph:
+    """Nodes of one type, or papers with others. NEW ones are not joined; by directed edges they only receive."""
+    if types:
+        graph = typed_graph(dense=kind != "sparse", weighted=kind == "weighted")
+    else:
+        graph = random_graph(dense=kind == "dense", weighted=kind == "weighted", directed=kind == "directed")
+        graph = graph.replace(ids=np.array([f"n{row}" for row in range(40)], dtype=object))
+    relations = []
+    for one in graph.relations:
+        matrix = one.edges.matrix().toarray()
+        if one.within:
+            matrix[np.ix_(NEW, NEW)] = 0
+        if one.within and kind == "directed":
+            matrix = np.triu(matrix) if types else matrix
+            matrix[NEW] = 0
+        relations.append(Relation.of(*one.ends, sparse.csr_array(matrix), one.within and kind == "directed"))
+    return graph.replace(relations=tuple(relations))
 
 
-def neighbours(graph):
-    """Who sends to each of the NEW nodes, with the weights of the edges."""
-    place, senders, weights = graph.edges.received(np.flatnonzero(NEW))
-    ids = graph.ids[senders]
-    return [dict(zip(ids[place == new], weights[place == new].tolist(), strict=True)) for new in range(NEW.sum())]
+def neighbours(graph: Graph, *, weights: bool = False) -> list[Any]:
+    """Who sends to each of the NEW nodes, among several types by relation."""
+    found: list[dict[str, Any]] = [{} for _ in range(NEW.sum())]
+    for step in steps(graph.relations, graph.kind):
+        place, others, values = step.received(np.flatnonzero(NEW))
+        ids = graph.target(step.sender).ids[others]
+        for new, one in enumerate(found):
+            mine = dict(zip(ids[place == new].tolist(), values[place == new].tolist(), strict=True))
+            one[step.relation.name] = mine if weights else list(mine)
+    return found if graph.kind else [one["to"] for one in found]
 
 
-def without_edges_to_known(graph):
-    """A directed graph in which no NEW node sends: only edges to it can be told."""
-    coo = graph.adjacency.tocoo()
-    kept = ~NEW[coo.row]
-    return graph.replace(adjacency=sparse.csr_array((coo.data[kept], (coo.row[kept], coo.col[kept])), shape=coo.shape))
+SETTINGS: dict[str, tuple[bool, dict[str, Any]]] = {
+    "gcn": (False, {}),
+    "deep": (False, {"encoder": partial(GCN, layers=3)}),
+    "no positions": (False, {"encoder": partial(Apart, layers=2), "vectors": "encoder,own"}),
+    "paper": (False, {"vectors": "paper", "scale": "columns"}),
+    "types, 1 hop": (True, {"encoder": partial(PathMean, hops=1)}),
+    "types, 2 hops": (True, {}),
+    "types, 3 hops": (True, {"encoder": partial(PathMean, hops=3)}),
+}
 
 
-@pytest.mark.parametrize("kind", ["plain", "weighted", "directed", "dense"])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"encoder": partial(GCN, layers=3)},
-        {"encoder": partial(Apart, layers=2), "vectors": "encoder,own"},
-        {"vectors": "paper", "scale": "columns"},
-    ],
-    ids=["gcn", "deep", "no positions", "paper"],
-)
-def test_a_node_at_once_has_the_vector_of_the_whole_graph(kind, settings):
-    whole = world(**({} if kind == "plain" else {kind: True}))
-    whole = without_edges_to_known(whole) if kind == "directed" else whole
+@pytest.mark.parametrize("kind", ["sparse", "weighted", "directed", "dense"])
+@pytest.mark.parametrize(("types", "settings"), SETTINGS.values(), ids=SETTINGS)
+def test_a_node_at_once_has_the_vector_of_the_whole_graph(kind: str, types: bool, settings: dict[str, Any]) -> None:
+    whole = world(types, kind)
     model = DGI(dim=8, epochs=2, **settings).fit(whole.part(~NEW))
-    expected, joined = model.transform(whole).vectors[NEW], neighbours(whole)
-    features = whole.features[NEW] if kind == "dense" else whole.features[NEW].toarray()
-    told = joined if kind == "weighted" else [list(one) for one in joined]
-    np.testing.assert_allclose(model.vectors_of(features, told), expected, rtol=1e-4, atol=1e-6)
-    alone = model.vector(dict(zip(whole.feature_names, features[3], strict=True)), [])
-    np.testing.assert_allclose(alone, expected[3], rtol=1e-4, atol=1e-6)
-    assert not np.allclose(model.vector(features[0], []), expected[0], atol=1e-3)  # the neighbours matter
+    expected, features = model.transform(whole).vectors[NEW], dense(whole.features[NEW])
+    told = neighbours(whole, weights=kind == "weighted")
+    np.testing.assert_allclose(model.vectors_of(features, told), expected, rtol=1e-4, atol=1e-5)
+    if not types:
+        alone = model.vector(dict(zip(whole.feature_names, features[3], strict=True)), [])
+        np.testing.assert_allclose(alone, expected[3], rtol=1e-4, atol=1e-6)
+    assert not np.allclose(model.vector(features[0]), expected[0], atol=1e-3)  # the neighbours matter
+
+
+@pytest.mark.parametrize("types", [False, True], ids=["one type", "types"])
+def test_of_a_graph_folder_as_of_memory(tmp_path: Path, types: bool) -> None:
+    whole, folder = world(types, "weighted"), tmp_path / "g.graph"
+    whole.part(~NEW).save(folder)
+    model = DGI(8, epochs=2).fit(Graph.open(folder).target(whole.kind))
+    assert model.graph_.table.mapped
+    told, expected = neighbours(whole, weights=True), model.transform(whole).vectors[NEW]
+    np.testing.assert_allclose(model.vectors_of(dense(whole.features[NEW]), told), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("features", ["positions", "degrees"])
 @pytest.mark.parametrize("directed", [False, True])
-def test_made_features_are_made_as_for_attached_nodes(tmp_path, features, directed):
-    whole = world(directed=directed)
-    whole = without_edges_to_known(whole) if directed else whole
+def test_made_features_are_made_as_for_attached_nodes(tmp_path: Path, features: str, directed: bool) -> None:
+    whole = world(False, "directed" if directed else "sparse")
     known = Graph.from_scipy(whole.part(~NEW).adjacency, features, directed=directed, ids=whole.ids[~NEW])
     model = DGI(dim=8, epochs=2).fit(known)
-    told = [list(one) for one in neighbours(whole)]
+    told = neighbours(whole)
     rows = [f"{near},new{new}" for new, ids in enumerate(told) for near in ids]
     (tmp_path / "edges.csv").write_text("\n".join(["source,target", *rows]))
     (tmp_path / "nodes.csv").write_text("\n".join(["id", *(f"new{new}" for new in range(len(told)))]))
@@ -83,20 +105,81 @@ def test_made_features_are_made_as_for_attached_nodes(tmp_path, features, direct
     np.testing.assert_allclose(model.vectors_of(None, told), expected.vectors, rtol=1e-4, atol=1e-6)
 
 
-def test_of_a_graph_folder_as_of_memory(tmp_path):
-    whole = world(dense=True)
-    known, folder = whole.part(~NEW), tmp_path / "g.graph"
-    known.save(folder)
-    model, mapped = (DGI(dim=8, epochs=2, preset="batches").fit(graph) for graph in (known, Graph.open(folder)))
-    told = [list(one) for one in neighbours(whole)]
-    features = whole.features[NEW]
-    np.testing.assert_allclose(
-        mapped.vectors_of(features, told), model.vectors_of(features, told), rtol=1e-4, atol=1e-6
-    )
+def test_neighbours_are_named_by_type_by_relation_or_by_both() -> None:
+    whole = world(True)
+    model = DGI(8, epochs=2).fit(whole.part(~NEW))
+    features, told = whole.features[NEW][0], neighbours(whole)[0]
+    expected = model.vector(features, told)
+    for names in (("author", "subject", "paper"), ("paper.by.author", "paper.on.subject", "paper.cites.paper")):
+        same = dict(zip(names, (told[one] for one in ("by", "on", "cites")), strict=True))
+        np.testing.assert_array_equal(model.vector(features, same), expected)
 
 
-def test_mistakes_are_named():
-    model = DGI(dim=4, epochs=1).fit(world(dense=True))
+def write(folder: Path, name: str, head: str, *rows: str) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.csv").write_text("\n".join([head, *rows]) + "\n")
+
+
+@pytest.fixture(params=["positions", "degrees"])
+def known(request: pytest.FixtureRequest, tmp_path: Path) -> Graph:
+    """Papers with features, where they are not degrees; authors without; two relations join them."""
+    folder, draw = tmp_path / "known", np.random.default_rng(0)
+    write(folder, "nodes/paper", "id,x,y", *(f"{paper},{paper % 3},{paper % 5}" for paper in range(12)))
+    for name in ("writes", "reads"):
+        pairs = {(author, paper) for author in range(6) for paper in draw.integers(0, 12, 4).tolist()}
+        rows = (f"a{author},{paper}" for author, paper in sorted(pairs))
+        write(folder, f"edges/author.{name}.paper", "author,paper", *rows)
+    write(folder, "edges/author.knows.author", "source,target", "a0,a1", "a1,a2", "a3,a4")
+    return read_graph(folder, features="degrees" if request.param == "degrees" else None)
+
+
+def test_made_features_of_several_types_are_made_as_for_attached_nodes(known: Graph, tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    write(folder, "edges/author.writes.paper", "author,paper", "new0,3", "new0,5", "new1,5")
+    write(folder, "edges/author.reads.paper", "author,paper", "new0,3", "new1,7", "new2,1")
+    write(folder, "edges/author.knows.author", "source,target", "new1,a0", "a3,new2")
+    grown = read_graph(folder, attach_to=known).target("author")
+    # the paths end at authors, too: their features are read
+    paths = ["author-[writes]-paper", "author-author", "author-[reads]-paper-[writes]-author-author"]
+    model = DGI(8, epochs=2, encoder=partial(PathMean, paths=paths)).fit(known.target("author"))
+    attached = model.transform(grown)
+    expected = np.stack([attached[f"new{new}"] for new in range(3)])
+    told: list[dict[str, Any]] = [
+        {"writes": [3, 5], "reads": [3]},
+        {"writes": [5], "reads": [7], "author": ["a0"]},
+        {"reads": [1], "knows": ["a3"]},
+    ]
+    assert made(known.target("author").feature_names)
+    np.testing.assert_allclose(model.vectors_of(None, told), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "words"),
+    [
+        (["a1"], "ids by type or relation: author, reads, writes, found"),
+        ({"paper": [3]}, 'one of author, reads, writes, found "paper", which is several'),
+        ({"wrties": [3]}, 'found "wrties". Did you mean "writes"'),
+        ({"writes": [99]}, 'writes: expected ids of the 12 known nodes of type paper, found "99"'),
+        ({"writes": 3}, "a list of ids"),
+        ({"author": ["a1"], "knows": ["a2"]}, "each relation once"),
+        ({"writes": {3: -1}}, "zero or more"),
+    ],
+)
+def test_mistakes_of_several_types_are_named(known: Graph, neighbours: Any, words: str) -> None:
+    model = DGI(4, epochs=1).fit(known.target("author"))
+    with pytest.raises(InputError, match=words):
+        model.vector(None, neighbours)
+
+
+def test_an_edge_of_weight_zero_is_none(known: Graph) -> None:
+    model = DGI(8, epochs=2).fit(known.target("author"))
+    expected = model.vectors_of(None, [{"writes": {3: 1}, "reads": {7: 2}}, {"writes": {5: 1}}])
+    found = model.vectors_of(None, [{"writes": {3: 1, 5: 0}, "reads": {7: 2}}, {"writes": {5: 1}, "reads": {1: 0}}])
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_mistakes_are_named() -> None:
+    model = DGI(dim=4, epochs=1).fit(world(False))
     row = np.zeros(12)
     for given, word in (
         ((row, ["n1", "nobody"]), "nobody"),
@@ -112,8 +195,8 @@ def test_mistakes_are_named():
         with pytest.raises(InputError, match=word):
             model.vector(*given)
     with pytest.raises(InputError, match="weights by id"):
-        DGI(dim=4, epochs=1).fit(world(weighted=True)).vector(row, ["n1"])
-    many = world().replace(groups=np.zeros(40, np.int64))
+        DGI(dim=4, epochs=1).fit(world(False, "weighted")).vector(row, ["n1"])
+    many = world(False, "sparse").replace(groups=np.zeros(40, np.int64))
     with pytest.raises(InputError, match="one graph"):
         DGI(dim=4, epochs=1, preset="whole-graph").fit(many).vector(row, ["n1"])
 

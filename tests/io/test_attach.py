@@ -16,7 +16,7 @@ from infomax import DGI, Graph, InputError, read_graph
 from infomax.io.folder import finish, write_arrays
 from infomax.io.npz import write_npz
 from infomax.parts.encoders import GCN, SkipMeanPool
-from infomax.training import embed
+from infomax.training import vectors as engine
 from infomax.views import NEIGHBOURS
 
 Apart = type("Apart", (SkipMeanPool,), {"rule": NEIGHBOURS})
@@ -136,7 +136,7 @@ def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(
     assert mine.ids.tolist() == theirs.ids.tolist()
     rows = np.flatnonzero(mine.splits["new"])
     for vectors, share in (("paper", 9), ("recipe", 9), ("recipe", 0)):  # by what is around them, or all
-        monkeypatch.setattr(embed, "SHARE", share)
+        monkeypatch.setattr(engine, "SHARE", share)
         expected = model.transform(theirs, vectors=vectors).part(theirs.splits["new"])
         found = model.transform(mine, vectors=vectors, rows=rows)
         assert found.ids.tolist() == expected.ids.tolist()

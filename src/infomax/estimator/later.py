@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,9 +24,9 @@ from infomax.io.changes import Changes, rows_before
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.training import runs
-from infomax.training.embed import vectors_near
 from infomax.training.loop import Training
 from infomax.training.places import received
+from infomax.training.vectors import embed_near
 from infomax.views.steps import walks
 
 if TYPE_CHECKING:
@@ -159,10 +159,11 @@ class Later(Fitted):
             later = self._known.with_nodes(features, neighbours)
             rows = np.arange(later.num_nodes - count, later.num_nodes)
             places = self._places.near(received(later, rows), count)[:, 1:] if self._places else None
-            found, _ = cast(Any, vectors_near(recipe, later, rows, backend, places))
+            found = embed_near(recipe, later, rows, backend, places)
+        assert found is not None  # noqa: S101  however many nodes are around them
         if not np.isfinite(found).all():
             raise InputError("features and weights", "numbers whose vectors float32 can hold", "larger ones")
-        return cast(NDArray[np.float32], found)
+        return found
 
 
 def updated(

@@ -14,8 +14,9 @@ from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
 from infomax.parts.vectors import PAPER
-from infomax.training.embed import Embedder, embedder
+from infomax.training.embed import Embedder
 from infomax.training.loop import run_together
+from infomax.training.vectors import embedder
 
 
 def fit_together(models: Sequence[DGI], graph: Graph) -> None:

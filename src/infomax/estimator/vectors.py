@@ -24,11 +24,11 @@ from infomax.kernels.device import choose_device
 from infomax.parts.methods import Model
 from infomax.parts.vectors import PAPER, check_vectors
 from infomax.presets import Preset
-from infomax.training.embed import embed
 from infomax.training.health import SAMPLE, health, spread
 from infomax.training.parameters import not_fitted
 from infomax.training.places import Places, fit_places
 from infomax.training.recipe import FITTED, LARGE, Recipe, balance, lengths, name_columns, own_projection, parts_for
+from infomax.training.vectors import embed
 from infomax.training.writing import write_embedding
 
 

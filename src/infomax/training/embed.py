@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cached_property, partial
@@ -19,19 +18,14 @@ from torch.nn.functional import normalize
 from infomax.arrays.table import MappedTable, Table
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.io import memory
 from infomax.io.atomic import replacing
 from infomax.io.folder import ArrayWriter
-from infomax.kernels import Backend, Place, room
-from infomax.kernels.device import choose_device
-from infomax.kernels.ranks import Ranks
+from infomax.kernels import Backend, Place
 from infomax.kernels.transfer import to_device, to_host
 from infomax.parts.encoders import Encoder
 from infomax.training.recipe import Recipe, project
 from infomax.views import WholeView
-from infomax.views.around import around
 from infomax.views.batch_view import BatchSource, Rows
-from infomax.views.steps import walks
 from infomax.views.stored import StoredTable, gather_rows
 from infomax.views.view import LayerView
 
@@ -39,9 +33,6 @@ BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Nodes per block of a graph in memory: few fit into a CPU's cache, many keep a GPU busy."""
 BLOCK_ON_DISK = {"cpu": 1 << 14, "cuda": 1 << 18}
 """Nodes per block of a graph folder."""
-SHARE, SOME = 0.25, 1 << 12
-"""Some nodes, so many at a time, are embedded by what is around them, up to this share of all nodes: then one pass over
-all nodes is faster."""
 
 
 class Embedder:
@@ -282,112 +273,6 @@ class OnDisk:
 
     def _path(self, name: str) -> Path:
         return self.work / f"{name}.npy"
-
-
-def embed(
-    recipe: Recipe,
-    graph: Graph,
-    device: str,
-    *,
-    rows: NDArray[np.int64] | None = None,
-    numbers: float | None = None,
-    places: NDArray[np.float32] | None = None,
-) -> NDArray[np.float32]:
-    """The vectors ``[N, d]`` of a graph, or those of some rows, ascending; the arguments are those of `embedder`."""
-    if rows is not None and (found := _by_surroundings(recipe, graph, device, rows, places)) is not None:
-        return found
-    engine = embedder(recipe, graph, device, rows=rows, numbers=numbers, places=places)
-    vectors = engine.all() if rows is None else engine.of(rows)
-    engine.close()
-    return vectors
-
-
-def vectors_near(
-    recipe: Recipe,
-    graph: Graph,
-    rows: NDArray[np.int64],
-    backend: Backend,
-    places: NDArray[np.float32] | None = None,
-    most: float = math.inf,
-) -> tuple[NDArray[np.float32], int] | None:
-    """The vectors ``[n, d]`` of some nodes, from the small graph `around` them, and how many nodes that has.
-
-    ``places`` are their positions ``[n, K]``. None is returned where the small graph has more than so many nodes.
-    """
-    encoder = recipe.encoder
-    small = around(graph, rows, *walks(graph, encoder.rule, encoder.depth + recipe.hops), most)
-    if small is None:
-        return None
-    scaled = small.scaled(recipe.scaler)
-    engine = Embedder(recipe, InMemory(WholeView.of(scaled, encoder.rule, backend), scaled.table, places))
-    vectors = engine.first(len(rows))
-    engine.close()
-    return vectors, sum(nodes.num_nodes for nodes in small.nodes.values())
-
-
-def _by_surroundings(
-    recipe: Recipe, graph: Graph, device: str, rows: NDArray[np.int64], places: NDArray[np.float32] | None
-) -> NDArray[np.float32] | None:
-    """The vectors of some rows, `SOME` at a time; None where a pass over all nodes is less work, or memory is short."""
-    if recipe.encoder.whole:
-        return None
-    each = max(nodes.table.to_read(1) for nodes in graph.nodes.values())
-    at_once, left = memory.BYTES // max(each, 1), SHARE * sum(nodes.num_nodes for nodes in graph.nodes.values())
-    backend = Backend.of_embedding(choose_device(device), len(rows) * recipe.encoder.out_dim)
-    out = np.empty((len(rows), recipe.width), np.float32)
-    for start in range(0, len(rows), SOME):
-        part = slice(start, start + SOME)
-        standing = None if places is None else places[rows[part]]
-        if len(rows) - start > left:
-            return None
-        found = vectors_near(recipe, graph, rows[part], backend, standing, min(left, at_once))
-        if found is None:
-            return None
-        out[part] = found[0]
-        left -= found[1]
-    return out
-
-
-def embedder(
-    recipe: Recipe,
-    graph: Graph,
-    device: str,
-    *,
-    rows: NDArray[np.int64] | None = None,
-    numbers: float | None = None,
-    places: NDArray[np.float32] | None = None,
-) -> Embedder:
-    """The embedder of a graph, in memory or on disk; refused where memory is short.
-
-    ``rows`` are the nodes that will be asked for, None: all; ``numbers``, how many numbers it will compute, None: once
-    all vectors. ``places`` are `Places.of_type` ``[N, K]``, where the vectors have such a part.
-    """
-    if graph.table.mapped:
-        n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
-        all_at_once = "Embed to a .parquet, an .npy or a folder, which takes less; or allow more memory."
-        remedy = all_at_once if rows is None else "Allow more memory."
-        room.require(memory.stored_bytes(graph) + 4 * n * recipe.width, cpu, remedy=remedy)
-        # Some rows are read by a CPU, which does not need the others.
-        place = cpu if rows is not None and not recipe.hops else device_for_folder(graph, device)
-        backend = Backend.of_embedding(place, numbers or n * recipe.width)
-        return Embedder(recipe, OnDisk(graph, recipe, backend, places=places))
-    where = choose_device(device)
-    room.require(memory.embedding_bytes(graph, recipe.width), where)
-    scaled = graph.scaled(recipe.scaler)
-    backend = Backend.of_embedding(where, numbers or graph.num_nodes * recipe.encoder.out_dim)
-    return Embedder(recipe, InMemory(WholeView.of(scaled, recipe.encoder.rule, backend), scaled.table, places))
-
-
-def device_for_folder(graph: Graph, name: str) -> torch.device:
-    """Choose the device to embed a graph folder on: ``auto`` is the GPU if there is one with room for the graph."""
-    device = choose_device(name)
-    if device.type == "cuda":
-        needed = memory.resident_bytes(graph) + 4 * graph.num_nodes * graph.num_features
-        if name != "auto" or needed < room.available_bytes(device):
-            room.require(needed, device)
-            return device
-    room.require(memory.stored_bytes(graph), torch.device("cpu"), Ranks.current().on_this_host)
-    return torch.device("cpu")
 
 
 def blocks(source: InMemory | OnDisk, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:

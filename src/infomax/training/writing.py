@@ -24,9 +24,10 @@ from infomax.io.vectors import write_blocks
 from infomax.kernels.ranks import Ranks
 from infomax.parts.vectors import PAPER
 from infomax.progress import Progress, silent
-from infomax.training.embed import Embedder, OnDisk, blocks, device_for_folder
+from infomax.training.embed import Embedder, OnDisk, blocks
 from infomax.training.fingerprints import graph_fingerprint
 from infomax.training.recipe import Recipe
+from infomax.training.vectors import device_for_folder
 
 PART = 1 << 20
 """Nodes per file in a folder of parts."""
