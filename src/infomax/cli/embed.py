@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,6 +58,20 @@ Parts = Annotated[
         help="Write only some of the run's parts, as own,positions; or paper, the encoder's own.  [default: all]",
     ),
 ]
+At = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Questions: a table of ids and times. One vector per row, in its order and with its other columns, each "
+        "from rows up to its own time only; --id and --time name its columns.",
+    ),
+]
+HalfLife = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIFE,...", help="With --at: half-lives of the weights of events.  [default: 60d,365d,forever]"
+    ),
+]
 
 
 @app.command(cls=Grouped)
@@ -77,6 +91,8 @@ def embed(
     half: Annotated[
         bool, typer.Option("--half", help="Vectors of a graph folder in half precision, half the bytes.")
     ] = False,
+    at: At = None,
+    half_life: HalfLife = None,
     device: Device = "auto",
     type: OfType = None,
     threads: options.Threads = None,
@@ -86,16 +102,28 @@ def embed(
     target: options.Target = None,
     weight: options.Weight = None,
     features: options.FeatureFile = None,
+    time: options.Time = None,
+    as_of: options.AsOf = None,
     context: typer.Context,
 ) -> None:
     """Write the vectors of a graph's nodes, with their ids."""
     from infomax.cli.torchrun import joined, started
     from infomax.io.vectors import check_extension
 
-    began, columns = time.monotonic(), options.given_columns(context)
-    if graph is None and (attach or columns):
-        option = "--attach" if attach else f"--{next(iter(columns))}"
+    began, columns = monotonic(), options.given_columns(context)
+    if at is not None:
+        if out is None or into is not None:
+            raise InputError(
+                "--at", "--out FILE, for the vectors of the questions", "none" if out is None else "--into"
+            )
+        _answer(run, graph, nodes, at, out, context)
+        return
+    tables = [name for name in columns if name != "as_of"]
+    if graph is None and (attach or tables):
+        option = "--attach" if attach else f"--{tables[0]}"
         raise InputError(option, "GRAPH, the tables that it is about", "none")
+    if half_life or "time" in columns:
+        raise InputError("--half-life" if half_life else "--time", "questions, which it is about: --at FILE", "none")
     if (out is None) == (into is None):
         raise InputError("embed", "--out FILE or --into ADDRESS:TABLE", "none" if out is None else "both")
     if out is None:
@@ -104,7 +132,7 @@ def embed(
         return
     if out.suffix:
         check_extension(out)
-    as_trained = graph is None and vectors is None and not half and device == "auto" and not started()
+    as_trained = graph is None and not columns and vectors is None and not half and device == "auto" and not started()
     if as_trained and out.suffix and _write_stored(run, out, began):
         return
     with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
@@ -145,11 +173,11 @@ def _write_into(
     from infomax.training.runs import check, vectors_of_run
 
     place, described = destination(into), check(run)["graph"]
-    found: Searched | None = vectors_of_run(run) if graph is None and vectors is None else None
+    found: Searched | None = vectors_of_run(run) if graph is None and not columns and vectors is None else None
     if found is None:
         model, whole = open_run(run, graph, columns, nodes=nodes, attach=attach)
         model.device = device
-        if whole.table.mapped and graph is None and vectors is None:
+        if whole.table.mapped and graph is None and not columns and vectors is None:
             found = written_once(model, run)
         else:
             rows = np.flatnonzero(whole.splits["new"]) if attach else None
@@ -157,6 +185,34 @@ def _write_into(
     key = primary_key(described.get("columns", {}), described.get("type", ""))
     write_into(place, found.ids, found.vectors, key)
     return f"table {place.table} ({number_of(len(found.ids), 'row')}: {key}, vector)"
+
+
+def _answer(
+    run: Path, graph: str | None, nodes: str | None, questions: Path, out: Path, context: typer.Context
+) -> None:
+    """Write one vector per question."""
+    from infomax.io.questions import check_answers
+
+    given, columns, began = context.params, options.given_columns(context), monotonic()
+    check_answers(out)
+    for option in ("attach", "vectors", "half"):
+        if given[option]:
+            raise InputError(f"--{option}", "no --at, which has vectors of its own", "both")
+    own, times = columns.pop("id", None), columns.pop("time", [])
+    if len(times) > 1:
+        raise InputError("--time", "one column of the questions", ", ".join(times))
+    model, source = open_run(run, graph, columns, nodes=nodes)
+    with show.Steps("embed", None) as steps:
+        steps.at(0, "answers")
+        found = model.at(
+            questions,
+            source,
+            half_life=given["half_life"],
+            id=own,
+            time=times[0] if times else None,
+        )
+        found.save(out)
+    show.wrote(f"{out} ({found!r})", began)
 
 
 def _write_stored(run: Path, out: Path, began: float) -> bool:
@@ -210,6 +266,10 @@ def open_run(
         raise InputError("--features", f"a file {' or '.join(MATRICES)}", file, remedy)
     model = DGI.load(run, moved_to=None if attach else graph)
     source = model.graph_
+    if "as_of" in columns and attach:
+        raise InputError("--as-of", "a whole graph", "--attach, new nodes alone")
+    if "as_of" in columns and graph is None:
+        source = source.as_of(columns["as_of"])
     if graph is not None and attach:
         source = read_graph(graph, nodes, attach_to=source, **columns)
     elif graph is not None:

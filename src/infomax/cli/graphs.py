@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -56,6 +56,8 @@ def info(
     node_type: options.NodeType = None,
     edges_as: options.EdgesAs = None,
     groups: options.Groups = None,
+    time: options.Time = None,
+    as_of: options.AsOf = None,
     context: typer.Context,
 ) -> None:
     """Describe a graph, and estimate the memory to train on it."""
@@ -265,12 +267,14 @@ def convert(
     node_type: options.NodeType = None,
     edges_as: options.EdgesAs = None,
     groups: options.Groups = None,
+    time: options.Time = None,
+    as_of: options.AsOf = None,
     context: typer.Context,
 ) -> None:
     """Write a graph in another format."""
     from infomax.io.writing import how_to_read
 
-    began = time.monotonic()
+    began = monotonic()
     found = open_graph(graph, labels, directed, options.given_columns(context), nodes=nodes)
     with show.Steps("convert", found.num_nodes) as steps:
         found.save(out, progress=steps.at)

@@ -124,6 +124,17 @@ EdgesAs = Annotated[
         help="Make every row of the edge table a node of this type, with the other columns as features.",
     ),
 ]
+Time = Annotated[
+    list[str] | None,
+    _in_columns(
+        help="The column that says since when a row is there; of several types TYPE.COLUMN, once for each. Of an edge "
+        "table, its rows become nodes.",
+    ),
+]
+AsOf = Annotated[
+    str | None,
+    _in_columns(metavar="DAY", help="Leave out rows of a later time, and their edges: 2010-01-01, or with the hour."),
+]
 Groups = Annotated[
     str | None, _in_columns(help="The column of the node table that names the graph of a node, of several.")
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import typer
@@ -49,6 +49,7 @@ def prepare(
     edge_type: options.EdgeType = None,
     node_type: options.NodeType = None,
     edges_as: options.EdgesAs = None,
+    time: options.Time = None,
     context: typer.Context,
 ) -> None:
     """Make a graph folder from tables that need not fit into memory.
@@ -60,7 +61,7 @@ def prepare(
     from infomax.io.prepare import prepare as write
     from infomax.training import runs
 
-    began, known = time.monotonic(), None
+    began, known = monotonic(), None
     if like is not None:
         run = runs.first_in(like)
         runs.check(run)

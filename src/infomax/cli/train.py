@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -90,6 +90,8 @@ def train(
     node_type: options.NodeType = None,
     edges_as: options.EdgesAs = None,
     groups: options.Groups = None,
+    time: options.Time = None,
+    as_of: options.AsOf = None,
     context: typer.Context,
 ) -> None:
     """Train on a graph; writes a run folder. Of several types of nodes, each is trained, into a folder of its own."""
@@ -179,7 +181,7 @@ def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
     """Train several encoders side by side on a GPU; write a run folder for each."""
     from infomax.estimator.together import fit_together
 
-    began = time.monotonic()
+    began = monotonic()
     for folder in models:
         _refuse(folder, 0, resume=False)
     with show.Steps("train", len(models)) as steps:
@@ -207,7 +209,7 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
     from infomax.training.resuming import refuse_other_run
     from infomax.training.verdict import words
 
-    began = time.monotonic()
+    began = monotonic()
     with ranks.together():
         preset, chosen = model.choose(graph, out)
         for told in chosen:

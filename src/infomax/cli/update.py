@@ -51,6 +51,7 @@ def update(
     target: options.Target = None,
     weight: options.Weight = None,
     features: options.FeatureFile = None,
+    as_of: options.AsOf = None,
     context: typer.Context,
 ) -> None:
     """Take a run to a later graph; compute only what has changed.

@@ -19,6 +19,7 @@ from infomax.errors import InputError, warn
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
 from infomax.io.columns import listed
+from infomax.io.questions import Answers
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.parts.methods import Model
@@ -96,6 +97,36 @@ class Fitted:
             raise InputError("singular_vectors", "a model whose vectors have positions", "one without")
         graph = self.graph_.target(kind)
         return Embeddings(self._places.singular(kind), graph.ids[:], graph.node_names, self.hash_)
+
+    def at(
+        self,
+        questions: Any,
+        graph: Graph | None = None,
+        *,
+        half_life: str | None = None,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> Answers:
+        """Compute one vector per question, each from rows up to its own time only.
+
+        >>> answers = model.at(frame)  # columns id and time; answers.vectors [Q, D], answers.names
+
+        A vector has the row's own columns, and for each half-life the means over its events up to the time; see
+        `infomax.training.history`. The encoder and positions belong to the day of the training and are left out.
+
+        Args:
+            questions: a frame, or the path of a table, with a column of ids and one of times.
+            graph: the graph to look into, read like the one of the training; None: that one.
+            half_life: half-lives of the weights of events, as ``"60d,365d,forever"``, which is the default.
+            id: the column of ids. None: called ``id``, or after the type, else the first.
+            time: the column of times. None: called time, date, timestamp, when or day.
+        """
+        from infomax.estimator.times import answer
+
+        self._check_fitted()
+        source = self.graph_ if graph is None else graph
+        self._check_features(source)
+        return answer(self, questions, source, half_life, id, time)
 
     def _recipe(self, vectors: str | None = None) -> Recipe:
         """What makes vectors: all parts of the model's, or some; they are fitted when they are first needed."""

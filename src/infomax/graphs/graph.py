@@ -196,7 +196,7 @@ class Graph(Record):
             features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
             attach_to: the graph to which the frames' nodes, which are new, are added, as in `infomax.read_graph`.
             like: an earlier graph, by which columns become features.
-            columns: labels, ignore, id, name, source, target, weight, groups, time, types, edge_type, node_type,
+            columns: labels, ignore, id, name, source, target, weight, groups, time, as_of, types, edge_type, node_type,
                 edges_as and columns, a mapping of names to kinds, as in `infomax.read_graph`.
         """
         known = {"attach_to": attach_to, "like": like}

@@ -32,6 +32,7 @@ def read_graph(
     edges_as: str | None = None,
     name: str | None = None,
     time: str | Sequence[str] = (),
+    as_of: str | None = None,
     columns: Mapping[str, str] | Sequence[str] = (),
     directed: bool | None = None,
     attach_to: Graph | None = None,
@@ -86,7 +87,9 @@ def read_graph(
         groups: the column of the node table that names the graph of each node, where there are several graphs.
         name: the column of the node table (GraphML: the attribute) that holds names, which are shown beside ids.
         time: the column of the node table that says since when a row is there; of several types ``TYPE.COLUMN``, once
-            for each. See `Graph.as_of`.
+            for each. Where only the edge table has it, its rows become nodes of the type ``event`` (see ``edges_as``).
+        as_of: leave out rows of a later time than this, with their edges, as `Graph.as_of` does; encodings are learnt
+            from the others.
         types: the types of the nodes where edges begin and where they end, as in ``"user,item"``.
         edge_type: the column of the edge table that names the relation of an edge: ``writes``, or with the types of its
             ends ``author.writes.paper``.
@@ -108,8 +111,8 @@ def read_graph(
             raise InputError(word, "the path of a file or a folder", type(table).__name__, remedy)
     chosen = Columns.of(
         labels, features, ignore, types, columns, id=id, source=source, target=target, weight=weight, groups=groups,
-        name=name, edge_type=edge_type, node_type=node_type, edges_as=edges_as,
-        time=time,
+        name=name, edge_type=edge_type, node_type=node_type, edges_as=edges_as, time=time,
+        as_of=as_of,
     )  # fmt: skip
     if like is not None:
         chosen = read_like(chosen, like)
@@ -127,6 +130,7 @@ def read_database(
     ignore: str | Sequence[str] = (),
     name: str | None = None,
     columns: Mapping[str, str] | Sequence[str] = (),
+    as_of: str | None = None,
     like: Graph | None = None,
 ) -> Graph:
     """Read tables with keys as a graph of several types of nodes.
@@ -151,13 +155,14 @@ def read_database(
         ignore: names of columns that are not read.
         name: columns of names that are shown beside ids, as ``"Track.Name"``.
         columns: what columns are, as in `read_graph`.
+        as_of: leave out rows of a later time, as in `read_graph`.
         like: an earlier graph, by which tables are read and columns become features.
     """
     key, table = (
         [f"{left}={right}" for left, right in said.items()] if isinstance(said, Mapping) else said
         for said in (keys, tables)
     )
-    chosen = Columns.of(labels, None, ignore, columns=columns, name=name, time=time, key=key, table=table)
+    chosen = Columns.of(labels, None, ignore, columns=columns, name=name, time=time, key=key, table=table, as_of=as_of)
     chosen = chosen if like is None else read_like(chosen, like)
     if not is_database(source):
         remedy = "Graphs in other forms: read_graph."

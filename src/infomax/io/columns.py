@@ -22,6 +22,8 @@ COUNT = "count"
 """In place of a column of weights: every row of an edge table counts, and the weight of an edge is their number."""
 MATRICES = (".npy", ".npz")
 """Files that hold features."""
+EVENT = "event"
+"""The type of the rows of an edge table that have times."""
 TYPES = ("types", "edge_type", "node_type", "edges_as")
 """Choices that make a graph of several types of nodes."""
 DATABASE = ("key", "table")
@@ -77,6 +79,8 @@ class Columns:
     name: str | None = None
     time: str | None = None
     """The column of the times since when rows are there."""
+    as_of: str | None = None
+    """Rows of a later time are left out, and nothing is learnt from them."""
     matrix: Path | None = None
     """A file that holds the features, in place of columns."""
     earlier: Mapping[str, str] = field(default_factory=dict)
@@ -213,6 +217,13 @@ class Columns:
         if "types" in found:
             found["types"] = tuple(found["types"].split(","))
         return self if self.typed else dataclasses.replace(self, **found)
+
+    def with_timed_rows(self, edges: Sequence[str], nodes: Sequence[str]) -> Self:
+        """The same, with the rows of the edge table as nodes where these, and no nodes, have the column of times."""
+        timed = self.time or self.earlier.get("time")
+        if self.typed or timed not in edges or timed in nodes:
+            return self
+        return dataclasses.replace(self, edges_as=EVENT)
 
     def refuse(self, words: Sequence[str], expected: str, found: str = "") -> None:
         """Refuse these choices where they were made; by default the message shows what was chosen."""

@@ -44,6 +44,8 @@ def read_frames(
     chosen = as_known(chosen, attach_to)
     if isinstance(edges, Mapping) and attach_to is not None and not attach_to.types:
         raise InputError("edges", "one frame, as the known graph has one type of nodes", "one for each relation")
+    if not isinstance(edges, Mapping):
+        chosen = chosen.with_timed_rows(list(getattr(edges, "columns", ())), list(getattr(nodes, "columns", ())))
     if isinstance(edges, Mapping) or chosen.typed or (attach_to is not None and attach_to.types):
         if matrix is not None:
             raise InputError("features", "names of columns, for several types of nodes", "an array")

@@ -97,6 +97,7 @@ def read_record(
     columns = as_known(columns, attach_to).as_before()
     edge_table = _source(edge_path, columns)
     node_table = None if node_path is None else _source(node_path, columns)
+    columns = columns.with_timed_rows(edge_table.names, [] if node_table is None else node_table.names)
     if attach_to is None:
         columns.refuse_other_types(edges, several=columns.typed)
     if columns.typed:
@@ -133,7 +134,8 @@ def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str
     if columns.learns and columns.features is not None and columns.made not in kinds - {None}:
         expected = f"tables or GraphML to choose features of, rather than {where}, which holds its own"
         raise InputError("features", expected, listed(columns.features))
-    return with_labels(check_directions(graph, directed, where), columns.labels, where)
+    graph = with_labels(check_directions(graph, directed, where), columns.labels, where)
+    return graph if columns.as_of is None else graph.as_of(columns.as_of)
 
 
 def check_directions(graph: AnyRecord, directed: bool | None, where: str) -> AnyRecord:

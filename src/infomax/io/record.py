@@ -265,7 +265,12 @@ class Record:
                 found = f"none; the first is of {told_time(int(times[:].min()))}"
                 raise InputError("as_of", f"rows of {kind or 'nodes'} up to {told_time(time)}", found)
             graph = graph if kept.all() else graph.target(kind).part(kept)
-        return dataclasses.replace(graph, kind=self.kind, kind_is_first=self.kind_is_first)
+        if graph is self:
+            return self
+        from infomax.io.unite import with_made_again
+
+        cut = dataclasses.replace(graph, kind=self.kind, kind_is_first=self.kind_is_first)
+        return with_made_again(cut)
 
     def scaler(self, scale: Scale = "auto") -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions and encoded

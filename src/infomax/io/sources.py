@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.parquet_columns import readable
+from infomax.arrays.times import parse_time
 from infomax.errors import InputError, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
@@ -248,8 +249,10 @@ class Source:
             with self.readable(block.path):
                 if "seen" in chosen.splits:
                     rows = np.flatnonzero(block.split(chosen.splits["seen"]))
+                if self.columns.as_of is not None and chosen.time is not None:
+                    rows = rows[block.times(chosen.time)[rows] <= parse_time(self.columns.as_of, "as_of")]
                 place = partial(_place_of, block, rows)
-                survey.add(block.arrow().take(rows) if "seen" in chosen.splits else block.arrow(), place)
+                survey.add(block.arrow().take(rows) if len(rows) < len(block.numbers) else block.arrow(), place)
             self.tell(LEARNING * share)
         return survey
 

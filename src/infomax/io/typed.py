@@ -256,6 +256,7 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
         among=columns.among,
         mixed=columns.mixed,
         learns=columns.learns,
+        as_of=columns.as_of,
     )
     return found.like(*columns.of_types[kind]) if kind in columns.of_types else found
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ Ends: TypeAlias = tuple[str, str, str]
 """A relation: the type of its sources, its name, the type of its targets."""
 Links: TypeAlias = tuple[NDArray[Any], NDArray[np.float32] | None]
 """Edges ``[2, E]``, rows of the sources and of the targets, and their weights ``[E]``."""
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 ENTRIES = 1 << 22
 """Entries of the union of all relations that are in memory at a time."""
 
@@ -97,6 +99,21 @@ def without_made(graph: Record) -> dict[str, Record]:
     _make(columns, bare, list(graph.relations), "positions")
     anew = [kind for kind in bare if np.allclose(types[kind].features, columns[kind]["features"], atol=1e-5)]
     return types | {kind: without_features(types[kind]) for kind in anew}
+
+
+def with_made_again(graph: AnyRecord) -> AnyRecord:
+    """The graph with those features that are made of the edges made again, as after some nodes were dropped."""
+    kinds = {kind: word for kind, one in graph.nodes.items() if (word := made(one.feature_names))}
+    if not graph.types:
+        new = {kind: make(word, graph.edges, graph.ids, graph.splits.get("seen")) for kind, word in kinds.items()}
+    else:
+        columns: dict[str, dict[str, Any]] = {
+            kind: {"ids": one.ids[:], "splits": one.splits} for kind, one in graph.nodes.items()
+        }
+        for word in set(kinds.values()):
+            _make(columns, [kind for kind in kinds if kinds[kind] == word], list(graph.relations), word)
+        new = {kind: columns[kind]["features"] for kind in kinds}
+    return graph.with_nodes(lambda kind, one: replace(one, table=Table(new[kind])) if kind in new else one)
 
 
 def without_features(graph: Record) -> Record:

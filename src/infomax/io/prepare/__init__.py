@@ -102,14 +102,16 @@ def _tables(edges: str | Path, nodes: str | Path | None, columns: Columns) -> Ta
             raise InputError(str(nodes), f"no node table beside {edges}, which holds its own", "one")
         return of_folder(Path(edges), columns.as_before("edges_as"))
     columns = columns.as_before()
+    columns.refuse(["as_of"], "a graph that is read into memory")
     pair = [file for stem in ("edges", "nodes") for file in sorted(Path(edges).glob(f"{stem}.*"))]
     if nodes is None and {file.stem for file in pair} == {"edges", "nodes"}:
         remedy = f"Name both: infomax prepare {pair[0]} {pair[-1]}."
         raise InputError(str(edges), "the files of an edge table", "a node table as well", remedy)
-    if nodes is None and not columns.typed:
-        columns.refuse_without_nodes(edges)
     edge_table = Source(_find_files(str(edges)), columns)
     node_table = None if nodes is None else Source(_find_files(str(nodes)), columns)
+    columns = columns.with_timed_rows(edge_table.names, [] if node_table is None else node_table.names)
+    if nodes is None and not columns.typed:
+        columns.refuse_without_nodes(edges)
     if columns.typed:
         return of_tables(edge_table, node_table, columns)
     return of_one_type(edge_table, node_table, columns)

@@ -28,9 +28,10 @@ def read_tables(tables: Tables, *, directed: bool, matrix: Any = None) -> Record
     """The graph of tables; ``matrix [N, F]`` are the features of the only node table, in place of its columns."""
     stages = InMemory(tables, Database(), directed=directed)
     try:
-        return stages.graph(matrix)
+        graph = stages.graph(matrix)
     finally:
         stages.database.close()
+    return graph if tables.columns.as_of is None else graph.as_of(tables.columns.as_of)
 
 
 def read_node_table(source: Source) -> dict[str, Any]:

@@ -1,0 +1,240 @@
+"""What was known of a row at a time: its own columns, and means over its events up to then, with weights that halve.
+
+Events of a type are rows that have times and edges to it: the results of a driver. Their columns are pooled, and those
+of the other rows that they refer to; and so are the events of the untimed row that the latest event refers to: all
+results of his latest constructor. Only rows up to the time count, so no later row changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.arrays.relations import Step, steps
+from infomax.arrays.times import DAY, UNKNOWN
+from infomax.io.record import Record
+
+Array = NDArray[np.float32]
+Rows = NDArray[np.int64]
+YEAR = 365.25
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """The events of the rows of a type along one step, those of a row after one another, by time.
+
+    Shapes:
+        starts: ``[R + 1]``
+        rows: ``[M]``, of the type of the events
+        times: ``[M]``, ascending within a row
+    """
+
+    step: Step
+    name: str
+    starts: Rows
+    rows: Rows
+    times: Rows
+
+    @classmethod
+    def along(cls, step: Step, graph: Record, name: str) -> Events:
+        """Those of the rows that receive along a step."""
+        times = _times(graph, step.sender)
+        by_time = np.argsort(times, kind="stable")
+        rank = np.empty(len(times), np.int64)
+        rank[by_time] = np.arange(len(times))
+        starts, indices, _ = step.senders
+        ranks = sparse.csr_array(
+            (np.ones(len(indices), bool), rank[indices], np.array(starts, np.int64)), (len(starts) - 1, len(times))
+        )
+        ranks.sort_indices()
+        rows = by_time[ranks.indices]
+        return cls(step, name, np.array(starts, np.int64), rows, times[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table whose rows are pooled over events: ``places [M]`` says which row an event has, -1 for none."""
+
+    table: Array
+    places: Rows
+    names: Sequence[str]
+
+
+Way = tuple[int, Events, Rows]
+"""The number of a kind of events, these, and the row ``[n]`` that each event refers to, -1 for none."""
+
+
+class History:
+    """The vectors of rows of a graph as of any time.
+
+    Args:
+        graph: the graph, whose rows have times.
+        tables: the columns ``[n, K]`` of each type, scaled and projected as those of a run; types whose features are
+            made of the edges have none, since later edges would change them.
+        names: the names of these columns.
+        half_lives: in days, by name.
+    """
+
+    def __init__(
+        self,
+        graph: Record,
+        tables: Mapping[str, Array],
+        names: Mapping[str, Sequence[str]],
+        half_lives: Mapping[str, float],
+    ) -> None:
+        self.graph, self.tables, self.column_names, self.half_lives = graph, tables, names, half_lives
+        self._events: dict[str, list[Events]] = {}
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the columns of a vector."""
+        kind = self.graph.kind
+        found = [*self.column_names[kind], *(f"age: {name}" for name, *_ in self._dates)]
+        found += self._pooled_names(kind)
+        for other in self._others:
+            found += [f"latest {other}: {name}" for name in self._pooled_names(other)]
+        return found
+
+    def at(self, rows: Rows, moments: Rows) -> Array:
+        """The vectors ``[Q, D]`` of rows of the graph's type as of times, microseconds ``[Q]`` each."""
+        kind = self.graph.kind
+        parts = [self.tables[kind][rows]]
+        for _, column, centre, deviation in self._dates:
+            days = self._raw(column)[rows] * deviation + centre
+            parts.append(((moments / DAY - 10_957 - days) / YEAR).astype(np.float32)[:, None])
+        found, latest = self._pooled(kind, rows, moments)
+        parts += found
+        for other, ways in self._others.items():
+            parts += self._pooled(other, _newest(ways, latest, len(rows)), moments)[0]
+        return np.concatenate(parts, axis=1)
+
+    def _pooled(self, kind: str, rows: Rows, moments: Rows) -> tuple[list[Array], list[Rows]]:
+        """The means over the events of rows of a type, and the logarithms of their weights, in the order of names.
+
+        And the latest event ``[Q]`` of each kind of events.
+        """
+        from infomax.kernels.cpu_events import pool_events
+
+        found, newest = list[Array](), list[Rows]()
+        for events in self._events_of(kind):
+            lives = self._lives(events)
+            for at, source in enumerate(self._sources(events)):
+                ask = (events.starts, events.times, source.places, source.table, (rows, moments))
+                means, weights, latest = pool_events(*ask, np.array(list(lives.values())))
+                if at == 0:
+                    newest.append(latest)
+                    found += [np.log1p(weights)] if self._timed(events.step.sender) else []
+                found.append(means.reshape(len(rows), -1))
+        return found, newest
+
+    def _pooled_names(self, kind: str) -> list[str]:
+        found: list[str] = []
+        for events in self._events_of(kind):
+            lives = self._lives(events)
+            for at, source in enumerate(self._sources(events)):
+                if at == 0 and self._timed(events.step.sender):
+                    found += [f"number of {events.name}, {life}" for life in lives]
+                found += [f"mean of {name} over {events.name}, {life}" for life in lives for name in source.names]
+        return found
+
+    def _lives(self, events: Events) -> Mapping[str, float]:
+        """Rows without times have plain means alone."""
+        return self.half_lives if self._timed(events.step.sender) else {"forever": np.inf}
+
+    def _timed(self, kind: str) -> bool:
+        return self.graph.nodes[kind].times is not None
+
+    def _events_of(self, kind: str) -> list[Events]:
+        """The events of a type, by each step to it; rows without times, if any, are always there."""
+        if kind not in self._events:
+            found, relations = list[Events](), self.graph.relations
+            for step in steps(relations, kind):
+                several = sum(other.sender == step.sender for other in steps(relations, kind)) > 1
+                name = f"{step.sender} ({step.relation.name})" if several else step.sender
+                found.append(Events.along(step, self.graph, name or "neighbours"))
+            self._events[kind] = found
+        return self._events[kind]
+
+    def _sources(self, events: Events) -> list[Source]:
+        """The columns of the events themselves, and of the other rows that each refers to."""
+        kind = events.step.sender
+        found = [Source(self.tables[kind], events.rows, self.column_names[kind])]
+        if not self._timed(kind):
+            return found
+        for step in steps(self.graph.relations, kind):
+            if step.relation is events.step.relation or not self.column_names[step.sender]:
+                continue
+            owners, table = self._owners(step)
+            names = [f"{step.sender}.{name}" for name in self.column_names[step.sender]]
+            found.append(Source(table, owners[events.rows], names))
+        return found
+
+    def _owners(self, step: Step) -> tuple[Rows, Array]:
+        """The row of a table ``[n, K]`` for each row that receives, -1 for none: of one neighbour, or of their mean.
+
+        Neighbours later than the row itself do not count: they were not there when it came.
+        """
+        (starts, indices, _), table = step.senders, self.tables[step.sender]
+        size = len(starts) - 1
+        receivers = np.repeat(np.arange(size), np.diff(starts))
+        kept = _times(self.graph, step.sender)[indices] <= _times(self.graph, step.kind)[receivers]
+        receivers, senders = receivers[kept], np.asarray(indices, np.int64)[kept]
+        owners, counts = np.full(size, -1), np.bincount(receivers, minlength=size)
+        if counts.max(initial=0) <= 1:
+            owners[receivers] = senders
+            return owners, table
+        shares = (1 / counts[receivers]).astype(np.float32)
+        means = sparse.csr_array((shares, (receivers, senders)), (size, len(table))) @ table
+        return np.where(counts > 0, np.arange(size), -1), np.asarray(means, np.float32)
+
+    @cached_property
+    def _others(self) -> dict[str, list[Way]]:
+        """The untimed types that events of the graph's type refer to, one each; and by which events."""
+        found: dict[str, list[Way]] = {}
+        for number, events in enumerate(self._events_of(self.graph.kind)):
+            for step in steps(self.graph.relations, events.step.sender) if self._timed(events.step.sender) else ():
+                if step.relation is events.step.relation or self._timed(step.sender) or step.sender == self.graph.kind:
+                    continue
+                if np.diff(step.senders.indptr).max(initial=0) <= 1:
+                    found.setdefault(step.sender, []).append((number, events, self._owners(step)[0]))
+        return found
+
+    @cached_property
+    def _dates(self) -> list[tuple[str, int, float, float]]:
+        """Own columns that are dates: the name, the feature, and the centre and deviation in days since 2000."""
+        own, found = self.graph.own, list[tuple[str, int, float, float]]()
+        for column in own.encoding.used if own.encoding else ():
+            if column.kind == "date" and "time" in column.learnt["parts"]:
+                learnt, at = column.learnt, own.feature_names.index(f"{column.name}: time")
+                spread = float(learnt["deviation"]) * len(learnt["parts"]) ** 0.5
+                found.append((column.name, at, float(learnt["centre"]), spread))
+        return found
+
+    def _raw(self, column: int) -> NDArray[np.float64]:
+        """A feature of all rows of the graph's type, as it is encoded."""
+        values = self.graph.features[:, [column]]
+        return np.asarray(values.toarray() if sparse.issparse(values) else values, np.float64)[:, 0]
+
+
+def _times(graph: Record, kind: str) -> Rows:
+    """The times ``[N]`` of the rows of a type; without any, all are unknown."""
+    times = graph.nodes[kind].times
+    return np.full(graph.nodes[kind].num_nodes, UNKNOWN) if times is None else np.asarray(times[:])
+
+
+def _newest(ways: Sequence[Way], latest: Sequence[Rows], count: int) -> Rows:
+    """The row ``[Q]`` that the latest of several kinds of events refers to, -1 for none."""
+    chosen, when = np.full(count, -1), np.full(count, UNKNOWN)
+    for number, events, owners in ways:
+        at = latest[number]
+        there = at >= 0
+        owner, time = np.full(count, -1), np.full(count, UNKNOWN)
+        owner[there], time[there] = owners[events.rows[at[there]]], events.times[at[there]]
+        newer = (owner >= 0) & ((chosen < 0) | (time > when))
+        chosen[newer], when[newer] = owner[newer], time[newer]
+    return chosen
