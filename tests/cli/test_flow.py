@@ -17,36 +17,33 @@ from shell import DIM, FEATURES, IDS, KINDS, infomax, refused, write_graph, writ
 from infomax import DGI, Embeddings, Graph, read_graph
 from infomax.io.npz import write_npz
 
-WIDTH = 34
-"""Of vectors with all their parts."""
 
-
-def read_parquet(path):
+def read_parquet(path, width):
     table = parquet.read_table(path)
     assert table.column_names == ["id", "vector"]
-    assert table.schema.field("vector").type == list_(float32(), WIDTH)
+    assert table.schema.field("vector").type == list_(float32(), width)
     return table["id"].to_pylist(), table["vector"].to_pylist()
 
 
-def read_npy(path):
+def read_npy(path, width):
     return IDS, np.load(path)
 
 
-def read_npz(path):
+def read_npz(path, width):
     arrays = np.load(path)
     return arrays["ids"].tolist(), arrays["vectors"]
 
 
-def read_table(path):
+def read_table(path, width):
     with path.open(encoding="utf-8", newline="") as file:
         names, *rows = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
-    assert names == ["id", *(f"d{column}" for column in range(WIDTH))]
+    assert names == ["id", *(f"d{column}" for column in range(width))]
     return [row[0] for row in rows], [list(map(float, row[1:])) for row in rows]
 
 
-def read_kv(path):
+def read_kv(path, width):
     head, *lines = path.read_text(encoding="utf-8").splitlines()
-    assert head == f"{len(IDS)} {WIDTH}"
+    assert head == f"{len(IDS)} {width}"
     rows = [line.split(" ") for line in lines]
     return [row[0] for row in rows], [list(map(float, row[1:])) for row in rows]
 
@@ -66,7 +63,7 @@ def test_embed_writes_each_format_with_ids_unchanged_and_in_order(run, vectors, 
     path = tmp_path / f"vectors.{extension}"
     outcome = infomax("embed", run, "--out", path)
     assert outcome.code == 0, outcome.err
-    ids, found = read(path)
+    ids, found = read(path, vectors.shape[1])
     assert ids == IDS
     np.testing.assert_array_equal(np.array(found, dtype=np.float32), vectors)
     assert list(tmp_path.iterdir()) == [path]
@@ -158,7 +155,7 @@ def test_what_is_seldom_set_is_what_is_trained(folder, tmp_path):
 def test_an_encoder_is_named(folder, tmp_path):
     common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--encoder", "two-hops", "--out")
     assert infomax(*common, tmp_path / "run").code == 0
-    assert np.load(tmp_path / "run" / "vectors.npy").shape[1] == 38
+    assert DGI.load(tmp_path / "run").model_.encoder.out_dim == 3 * 4
     wrong = infomax(*common, tmp_path / "other", "--layers", 2)
     refused(wrong, "--layers: expected none with --encoder two-hops, found 2")
 

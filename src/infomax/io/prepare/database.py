@@ -182,9 +182,11 @@ class Database:
         self.connection.register("batches", pa.RecordBatchReader.from_batches(schema, read()))
         try:
             self.execute(f"CREATE TABLE {table} AS SELECT * FROM batches {condition}")  # noqa: S608  names of our own
-        except self.failure:
+        except self.failure as error:
             if raised:
                 raise raised[0] from None  # DuckDB's error only quotes it
+            if "unicode" in str(error).lower():
+                raise UnicodeError(str(error)) from None
             raise
         self.connection.unregister("batches")
         return rows

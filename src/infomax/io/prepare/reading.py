@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from infomax.arrays import folder as layout
+from infomax.errors import InputError
 from infomax.io.blocks import are_integers
 from infomax.io.prepare.database import Database, text_column
 from infomax.io.refusals import no_edges, no_nodes
@@ -34,7 +35,7 @@ def read_edges(database: Database, table: str, source: Source, *, alone: bool) -
             others |= {} if rows.relations is None else {"relation": text_column(rows.relations)}
             yield {"number": rows.numbers, "source": first, "target": last, **others}
 
-    count = database.create(table, batches())
+    count = _create(database, table, source, batches())
     source.columns.warn_unused(source.path, source.names)
     if not count:
         if alone:
@@ -42,6 +43,14 @@ def read_edges(database: Database, table: str, source: Source, *, alone: bool) -
         database.execute(f"CREATE OR REPLACE TABLE {table} (number BIGINT, source BIGINT, target BIGINT)")
     named = count > 0 and source.columns.edge_type is not None
     return {"count": count, "weighted": weighted, "integers": integers, "ends": source.ends, "named": named}
+
+
+def _create(database: Database, table: str, source: Source, batches: Iterator[dict[str, Any]]) -> int:
+    """Create a table, see `Database.create`; refuse text that is not UTF-8, which parquet files may hold."""
+    try:
+        return database.create(table, batches)
+    except UnicodeError:
+        raise InputError(str(source.path), "text in UTF-8", "other bytes", "Write the file again, in UTF-8.") from None
 
 
 class NodeKeeper(AbstractContextManager[Any]):
@@ -68,7 +77,7 @@ def read_nodes(database: Database, table: str, source: Source, keeper: NodeKeepe
                 integers = integers and (source.columns.numbered or are_integers(rows.ids, lines=source.lines))
                 yield {"node": at, "number": rows.numbers, "id": ids, **cells}
 
-        if not database.create(table, batches()):
+        if not _create(database, table, source, batches()):
             raise no_nodes(source)
     source.warn_of_nodes(sample)
     names, chosen = [] if sample is None else source.feature_names, source.chosen
