@@ -22,7 +22,8 @@ import torch
 from benchmarks.large import measured
 from infomax.arrays import folder as layout
 from infomax.arrays.scaling import Statistics
-from infomax.io.folder import GROUP, ArrayWriter, finish
+from infomax.io.array_files import GROUP, ArrayWriter
+from infomax.io.folder import finish
 
 FEATURES, CENTRES, RANGES = 128, 50, 64
 ROWS = 1 << 20

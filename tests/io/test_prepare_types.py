@@ -19,8 +19,8 @@ from infomax import Graph, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
 from infomax.io import unite
+from infomax.io.folder import check_folder
 from infomax.io.prepare import prepare
-from infomax.io.type_folder import check_graph_folder
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -89,7 +89,7 @@ def test_a_folder_of_tables_makes_the_same_graph_on_disk(data: st.DataObject) ->
             return
         prepare(folder / "t", out=folder / "g.graph", memory=10**8, **chosen)
         same(Graph.open(folder / "g.graph"), graph)
-        check_graph_folder(folder / "g.graph")
+        check_folder(folder / "g.graph")
         assert sorted(path.name for path in folder.iterdir()) == ["g.graph", "t"]
 
 

@@ -19,10 +19,9 @@ from infomax.arrays.made import made
 from infomax.arrays.positions import positions
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputWarning
-from infomax.io.folder import describe
+from infomax.io.folder import check_folder, describe
 from infomax.io.npz import read_npz, write_npz
 from infomax.io.prepare import prepare
-from infomax.io.type_folder import check_graph_folder
 from infomax.io.writing import how_to_read
 from infomax.training.fingerprints import graph_fingerprint
 
@@ -469,7 +468,7 @@ def test_a_graph_folder_maps_the_graph(graph: Graph, tmp_path: Path) -> None:
         assert isinstance(one.to_source.indices, np.memmap)
         assert one.loaded().directed == one.directed
     assert read_graph(tmp_path / "g.graph").types == graph.types
-    check_graph_folder(tmp_path / "g.graph")
+    check_folder(tmp_path / "g.graph")
 
 
 def read_npz_again(graph: Graph, folder: Path) -> Graph:

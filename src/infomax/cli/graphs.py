@@ -62,14 +62,14 @@ def info(
 ) -> None:
     """Describe a graph, and estimate the memory to train on it."""
     from infomax.arrays.folder import is_folder
-    from infomax.io.type_folder import check_graph_folder
+    from infomax.io.folder import check_folder
     from infomax.training import runs
 
     if check:
         if not is_folder(Path(graph)):
             remedy = "Other graphs are checked when they are read."
             raise InputError(graph, "a graph folder, for --check", "none", remedy)
-        check_graph_folder(Path(graph))
+        check_folder(Path(graph))
     run = runs.first_in(Path(graph))
     trained = (run / runs.CONFIG).exists()  # a run has its graph without what was dropped
     if trained:

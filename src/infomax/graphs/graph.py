@@ -21,9 +21,9 @@ from infomax.errors import InputError, meant, number_of, whole
 from infomax.io import pyg
 from infomax.io.attributes import from_attributes
 from infomax.io.columns import Columns
+from infomax.io.folder import open_folder
 from infomax.io.frames import read_frames, write_frames
 from infomax.io.record import Record
-from infomax.io.type_folder import open_graph_folder
 from infomax.io.writing import write_graph
 from infomax.progress import Progress, silent
 
@@ -94,7 +94,7 @@ class Graph(Record):
 
         What trains and embeds in batches reads the rows that it needs; `loaded` reads all of it into memory.
         """
-        return cls.of(open_graph_folder(Path(folder)))
+        return cls.of(open_folder(Path(folder)))
 
     def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
         """The graph without a random share of its edges, which become ``held_out``.

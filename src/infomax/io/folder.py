@@ -1,121 +1,105 @@
-"""Write graph folders; see `infomax.arrays.folder`."""
+"""Graph folders: a graph of one type as `infomax.arrays.folder` says; one of several types in folders below.
+
+graph.json                            format 2; the hash of each type's own graph.json; of each relation, its files
+nodes/TYPE/                           the folder of a type, without edges
+edges/TYPE.RELATION.TYPE/to_target/   indptr.npy, indices.npy and weights.npy: who sends to each node of the target
+edges/TYPE.RELATION.TYPE/to_source/   the same for each node of the source; missing where both are one
+"""
 
 from __future__ import annotations
 
 import hashlib
-import io
-import os
-from contextlib import ExitStack
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from infomax.arrays import folder as layout
-from infomax.arrays.adjacency import MappedAdjacency, Senders, transposed
+from infomax.arrays.adjacency import Adjacency, MappedAdjacency, Senders, transposed
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.hashes import file_hash
-from infomax.arrays.integrity import check_once, sample_hash
+from infomax.arrays.integrity import AGAIN, check_once, sample_hash
+from infomax.arrays.relations import Relation
 from infomax.arrays.scaling import Statistics
-from infomax.arrays.sparsity import dense, mostly_zero
 from infomax.arrays.table import MappedTable
 from infomax.errors import InputError
+from infomax.io.array_files import GROUP, FeatureWriter, write_senders
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.json import to_json
 from infomax.io.nodes import Nodes
 from infomax.io.parquet import arrow_column
 from infomax.io.record import Record
+from infomax.io.unite import Ends, check_names
 from infomax.version import __version__
 
-_HEADER = 128
-GROUP = 1 << 18
-"""Rows per row group of nodes.parquet."""
+FORMAT = 2
+SIDES = ("to_target", "to_source")
+"""The directions of a relation; edges without directions within one type have the first alone."""
+_BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
-class ArrayWriter:
-    """An .npy file that is written row by row; its header comes last, when the number of rows is known."""
-
-    def __init__(self, path: Path, dtype: DTypeLike, width: int | None = None) -> None:
-        self.dtype, self.width, self.rows = np.dtype(dtype), width, 0
-        self.file = path.open("wb")
-        self.file.write(bytes(_HEADER))
-
-    def append(self, block: NDArray[Any]) -> None:
-        """Add rows ``[n]`` or ``[n, width]``."""
-        self.file.write(np.ascontiguousarray(block, self.dtype).data)
-        self.rows += len(block)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            shape = (self.rows,) if self.width is None else (self.rows, self.width)
-            header = io.BytesIO()
-            described = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(header, described)
-            # The header is text that ends in spaces and a line feed: more spaces make it as long as the gap.
-            text = header.getvalue()[10:].rstrip().ljust(_HEADER - 11) + b"\n"
-            self.file.seek(0)
-            self.file.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
-            self.file.flush()
-            os.fsync(self.file.fileno())
-        self.file.close()
+def write_folder(graph: Record, folder: Path) -> None:
+    """Write the files of a graph in memory into an existing folder."""
+    if not graph.types:
+        finish(folder, write_arrays(graph, folder))
+        return
+    for kind, nodes in graph.nodes.items():
+        own = folder / "nodes" / kind
+        own.mkdir(parents=True)
+        none = Adjacency(sparse.csr_array((nodes.num_nodes, nodes.num_nodes), dtype=np.float32))
+        finish(own, write_arrays(Record.of_one_type(nodes, none), own))
+    for relation in graph.relations:
+        for side in SIDES[: 2 if relation.edges.directed else 1]:
+            path = place(folder, relation.ends, side)
+            path.mkdir(parents=True)
+            write_senders(path, getattr(relation, side))
+    finish_types(folder, graph.types, [one.ends for one in graph.relations])
 
 
-class FeatureWriter(ExitStack):
-    """The files of the features ``[N, width]`` of a graph folder, in half precision where asked; ``where`` they are.
-
-    They are stored sparse where the first rows are `mostly_zero`.
-    """
-
-    def __init__(self, folder: Path, width: int, where: str, *, halved: bool) -> None:
-        super().__init__()
-        self.folder, self.width, self.where, self.halved, self.rows = folder, width, where, halved, 0
-        self.files: list[ArrayWriter] = []
-        for name in (layout.FEATURES, layout.FEATURE_COLUMNS, layout.FEATURE_STARTS):
-            (folder / name).unlink(missing_ok=True)  # of an attempt before, which may have stored them otherwise
-
-    def append(self, block: Any) -> None:
-        """Add rows ``[n, width]``, dense or CSR."""
-        if not self.files:
-            kind = np.float16 if self.halved else np.float32
-            if mostly_zero([block]):
-                self._open(layout.FEATURES, kind)
-                self._open(layout.FEATURE_COLUMNS, np.int32)
-                self._open(layout.FEATURE_STARTS, np.int64)
-                self.files[2].append(np.zeros(1))
-            else:
-                self._open(layout.FEATURES, kind, self.width)
-        if self.halved:
-            _refuse_too_large(block, self.where, self.rows)
-        if len(self.files) == 1:
-            for part in row_blocks(block):
-                self.files[0].append(dense(part))
-        else:
-            rows, (entries, columns, starts) = sparse.csr_array(block), self.files
-            starts.append(entries.rows + rows.indptr[1:].astype(np.int64))
-            entries.append(rows.data)
-            columns.append(rows.indices)
-        self.rows += block.shape[0]
-
-    def _open(self, name: str, kind: DTypeLike, width: int | None = None) -> None:
-        self.files.append(self.enter_context(ArrayWriter(self.folder / name, kind, width)))
+def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:
+    """Write the files of a graph that is in memory into an existing folder; returns what `finish` is to say."""
+    if graph.groups is not None:
+        raise InputError("graph", "one graph", "several (it has groups)", "A graph folder holds one graph.")
+    received = transposed(graph.adjacency) if graph.directed else graph.adjacency
+    received.sort_indices()
+    write_senders(folder, Senders.of_matrix(received))
+    with FeatureWriter(folder, graph.num_features, "features", halved=False) as writer:
+        for block in [graph.features] if graph.table.sparse else row_blocks(graph.features):
+            writer.append(block)
+    write_nodes(folder / layout.NODES, graph)
+    return {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "directed": graph.directed,
+        "weighted": graph.weighted,
+        "feature_names": list(graph.feature_names),
+        "labels": list(graph.labels),
+        "splits": list(graph.splits),
+        "dropped": dict(graph.dropped),
+        "edge_columns": graph.edge_columns,
+        "table_columns": dict(graph.table_columns),
+        **({} if graph.encoding is None else {"encoding": graph.encoding.to_json()}),
+    }
 
 
-def _refuse_too_large(block: Any, where: str, first: int) -> None:
-    """Refuse features ``[n, F]`` that are too large for half precision; ``first`` is their first row."""
-    values = block.data if sparse.issparse(block) else block
-    with np.errstate(over="ignore"):
-        if np.isfinite(values.astype(np.float16)).all():
-            return
-        wrong = ~np.isfinite(dense(block).astype(np.float16))
-    row, column = divmod(int(np.argmax(wrong)), block.shape[1])
-    place = f"{where}, row {first + row + 1}, feature {column + 1}"
-    expected, remedy = "a number that half precision can hold, up to 65,504", "Leave out --half."
-    raise InputError(place, expected, str(dense(block)[row, column]), remedy)
+def write_nodes(path: Path, graph: Record) -> None:
+    """Write nodes.parquet of a graph in memory."""
+    import pyarrow
+    from pyarrow import parquet
+
+    columns = {"id": pyarrow.array(graph.ids)}
+    if graph.node_names is not None:
+        columns[layout.NAME] = pyarrow.array(graph.node_names, pyarrow.string())
+    if graph.own.times is not None:
+        columns[layout.TIME] = pyarrow.array(graph.own.times, pyarrow.int64())
+    for prefix, group in ((layout.LABEL, graph.labels), (layout.SPLIT, graph.splits)):
+        for name, values in group.items():
+            column = arrow_column(values)
+            columns[prefix + name] = column.dictionary_encode() if values.dtype == object else column
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=GROUP, write_page_checksum=True)
 
 
 def finish(folder: Path, about: dict[str, Any]) -> None:
@@ -149,16 +133,32 @@ def describe(path: Path) -> dict[str, Any]:
     return told
 
 
+def finish_types(folder: Path, kinds: Sequence[str], relations: Sequence[Ends]) -> None:
+    """Write graph.json, which makes folders of types and of relations a graph folder."""
+    about: list[dict[str, Any]] = []
+    for ends in sorted(relations):
+        there = [side for side in SIDES if place(folder, ends, side).exists()]
+        files = {
+            side: {file.name: describe(file) for file in sorted(place(folder, ends, side).iterdir())} for side in there
+        }
+        about.append({"source": ends[0], "name": ends[1], "target": ends[2], "files": files})
+    types = {kind: layout.folder_hash(folder / "nodes" / kind) for kind in sorted(kinds)}
+    described = {"format": FORMAT, "infomax": __version__, "types": types, "relations": about}
+    (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
+
+
 def open_folder(path: Path) -> Record:
     """The graph of a folder, its arrays mapped."""
     if not layout.is_folder(path):
         found = "no graph.json in it" if path.is_dir() else "nothing of that name"
         raise InputError(str(path), "a graph folder", found, "Make one: infomax prepare EDGES NODES --out FOLDER.")
-    nodes, edges, about = map_nodes(path)
+    if _has_types(path):
+        return _open_types(path)
+    nodes, edges, about = _map_nodes(path)
     return Record.of_one_type(nodes, edges, **about)
 
 
-def map_nodes(path: Path) -> tuple[Nodes, MappedAdjacency, dict[str, Any]]:
+def _map_nodes(path: Path) -> tuple[Nodes, MappedAdjacency, dict[str, Any]]:
     """The nodes in a folder, its edges, and what else it says."""
     fields, edges, about = layout.map_folder(path)
     if fields["encoding"] is not None:
@@ -166,53 +166,79 @@ def map_nodes(path: Path) -> tuple[Nodes, MappedAdjacency, dict[str, Any]]:
     return Nodes(**fields), edges, about
 
 
-def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:
-    """Write the files of a graph that is in memory into an existing folder; returns what `finish` is to say."""
-    if graph.groups is not None:
-        raise InputError("graph", "one graph", "several (it has groups)", "A graph folder holds one graph.")
-    received = transposed(graph.adjacency) if graph.directed else graph.adjacency
-    received.sort_indices()
-    write_senders(folder, Senders.of_matrix(received))
-    with FeatureWriter(folder, graph.num_features, "features", halved=False) as writer:
-        for block in [graph.features] if graph.table.sparse else row_blocks(graph.features):
-            writer.append(block)
-    write_nodes(folder / layout.NODES, graph)
-    return {
-        "nodes": graph.num_nodes,
-        "edges": graph.num_edges,
-        "directed": graph.directed,
-        "weighted": graph.weighted,
-        "feature_names": list(graph.feature_names),
-        "labels": list(graph.labels),
-        "splits": list(graph.splits),
-        "dropped": dict(graph.dropped),
-        "edge_columns": graph.edge_columns,
-        "table_columns": dict(graph.table_columns),
-        **({} if graph.encoding is None else {"encoding": graph.encoding.to_json()}),
-    }
+def _open_types(path: Path) -> Record:
+    """The graph of a folder of several types, its arrays mapped."""
+    about = _read(path)
+    folders = {kind: _map_nodes(path / "nodes" / kind) for kind in about["types"]}
+    nodes = {kind: one for kind, (one, _, _) in folders.items()}
+    described, found = layout.folder_hash(path), []
+    for one in about["relations"]:
+        ends, sides = (one["source"], one["name"], one["target"]), dict[str, Senders]()
+        sizes = {"to_target": (ends[2], ends[0]), "to_source": (ends[0], ends[2])}
+        for side, files in one["files"].items():
+            there, (n, width) = place(path, ends, side), (nodes[kind].num_nodes for kind in sizes[side])
+            entries = int(files[layout.NEIGHBOURS]["shape"][0])
+            arrays = layout.map_files(there, files, layout.sides(n, entries))
+            check_once(there, files, described, [(arrays, width)])
+            sides[side] = Senders(arrays[layout.STARTS], arrays[layout.NEIGHBOURS], arrays.get(layout.WEIGHTS))
+        edges = MappedAdjacency(sides["to_target"], len(sides) == 2, sides.get("to_source"))
+        found.append(Relation(*ends, edges))
+    first = min(nodes)
+    return Record(nodes, tuple(found), first, **folders[first][2] | {"folder": path.resolve(), "kind_is_first": True})
 
 
-def write_senders(folder: Path, senders: Senders) -> None:
-    """Write who sends to each node; there is no file of weights where all are 1."""
-    names = ((layout.STARTS, np.int64), (layout.NEIGHBOURS, np.int32), (layout.WEIGHTS, np.float32))
-    for (name, dtype), array in zip(names, senders, strict=True):
-        if array is not None:
-            with ArrayWriter(folder / name, dtype) as writer:
-                writer.append(array)
+def check_folder(path: Path) -> None:
+    """Refuse a folder in which any file has another SHA-256 than graph.json says; all of it is read."""
+    if not _has_types(path):
+        layout.check_hashes(path)
+        return
+    about = _read(path)
+    for kind in about["types"]:
+        layout.check_hashes(path / "nodes" / kind)
+    for side, files in _sides(path, about):
+        layout.compare_hashes(side, files)
 
 
-def write_nodes(path: Path, graph: Record) -> None:
-    """Write nodes.parquet of a graph in memory."""
-    import pyarrow
-    from pyarrow import parquet
+def _has_types(path: Path) -> bool:
+    """Whether a graph folder says that it holds several types of nodes."""
+    try:
+        return "types" in json.loads((path / layout.ABOUT).read_text(encoding="utf-8"))
+    except _BROKEN:
+        return False
 
-    columns = {"id": pyarrow.array(graph.ids)}
-    if graph.node_names is not None:
-        columns[layout.NAME] = pyarrow.array(graph.node_names, pyarrow.string())
-    if graph.own.times is not None:
-        columns[layout.TIME] = pyarrow.array(graph.own.times, pyarrow.int64())
-    for prefix, group in ((layout.LABEL, graph.labels), (layout.SPLIT, graph.splits)):
-        for name, values in group.items():
-            column = arrow_column(values)
-            columns[prefix + name] = column.dictionary_encode() if values.dtype == object else column
-    parquet.write_table(pyarrow.table(columns), path, row_group_size=GROUP, write_page_checksum=True)
+
+def _read(path: Path) -> dict[str, Any]:
+    """What graph.json says, refused where the files are others."""
+    file = path / layout.ABOUT
+    try:
+        about = json.loads(file.read_text(encoding="utf-8"))
+        if about["format"] != FORMAT:
+            raise ValueError(f"format {about['format']}")
+        for one in about["relations"]:
+            ends = (one["source"], one["name"], one["target"])
+            check_names(str(file), ends)
+            wanted = {"to_target"} | ({"to_source"} if ends[0] != ends[2] or len(one["files"]) > 1 else set())
+            if set(one["files"]) != wanted or not {ends[0], ends[2]} <= set(about["types"]):
+                raise ValueError(f"other files or types for {'.'.join(ends)}")
+        for kind in about["types"]:
+            check_names(str(file), (kind, "to", kind))
+        for side, files in _sides(path, about):
+            layout.check_sizes(side, files, {layout.STARTS, layout.NEIGHBOURS})
+    except _BROKEN as error:
+        raise InputError(str(file), "the description of a graph folder", str(error), AGAIN) from None
+    for kind, told in about["types"].items():
+        if not layout.is_folder(path / "nodes" / kind) or layout.folder_hash(path / "nodes" / kind) != told:
+            raise InputError(str(path / "nodes" / kind / layout.ABOUT), f"the file that {file} tells", "another", AGAIN)
+    return about  # type: ignore[no-any-return]
+
+
+def _sides(path: Path, about: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The folder of each direction of each relation, and what graph.json says of its files."""
+    for one in about["relations"]:
+        for side, files in one["files"].items():
+            yield place(path, (one["source"], one["name"], one["target"]), side), files
+
+
+def place(path: Path, ends: Ends, side: str) -> Path:
+    """The folder of the arrays of a relation in one direction."""
+    return path / "edges" / ".".join(ends) / side

@@ -20,6 +20,7 @@ from infomax.io.attach import attach
 from infomax.io.columns import DATABASE, MATRICES, TYPES, Columns, listed
 from infomax.io.database import is_database, of_database
 from infomax.io.features import existing
+from infomax.io.folder import open_folder
 from infomax.io.known import as_known
 from infomax.io.many import join
 from infomax.io.nodes import Nodes
@@ -28,7 +29,6 @@ from infomax.io.other_tables import by_pandas
 from infomax.io.prepare.in_memory import read_node_table, read_tables
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
-from infomax.io.type_folder import open_graph_folder
 from infomax.io.typed import Tables, is_typed, of_folder, of_one_type, of_tables
 from infomax.progress import Progress, silent
 
@@ -56,7 +56,7 @@ def read_record(
     """Read a graph as `infomax.read_graph` does, with these columns; ``progress`` is told how far tables are read."""
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
-        return _as_asked(open_graph_folder(Path(edges)), columns, directed, str(edges))
+        return _as_asked(open_folder(Path(edges)), columns, directed, str(edges))
     if nodes is None and is_typed(Path(edges)):
         if attach_to is not None and not attach_to.types:
             raise InputError(str(edges), "tables of one type of nodes, as the known graph has", "several types")

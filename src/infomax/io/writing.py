@@ -18,6 +18,7 @@ from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, refuse_existing, replacing, writable
 from infomax.io.columns import GROUPS, NAME, TIME
 from infomax.io.features import matrix_names
+from infomax.io.folder import write_folder
 from infomax.io.graphml import write_graphml
 from infomax.io.npz import write_npz
 from infomax.io.record import Record
@@ -33,7 +34,6 @@ from infomax.io.rows import (
     without_usual,
 )
 from infomax.io.sources import EXTENSIONS
-from infomax.io.type_folder import write_graph_folder
 from infomax.io.unite import without_features, without_made
 from infomax.progress import Progress, followed, silent
 
@@ -68,7 +68,7 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
         if suffix == ".npz":
             write_npz(graph, place)
         elif suffix == ".graph":
-            _write_whole(place, lambda work: write_graph_folder(graph, work))
+            _write_whole(place, lambda work: write_folder(graph, work))
         else:
             write_graphml(graph, place, progress)
     elif suffix in EXTENSIONS:

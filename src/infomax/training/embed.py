@@ -18,8 +18,8 @@ from torch.nn.functional import normalize
 from infomax.arrays.table import MappedTable, Table
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
+from infomax.io.array_files import ArrayWriter
 from infomax.io.atomic import replacing
-from infomax.io.folder import ArrayWriter
 from infomax.kernels import Backend, Place
 from infomax.kernels.transfer import to_device, to_host
 from infomax.parts.encoders import Encoder

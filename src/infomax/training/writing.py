@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, warn
 from infomax.graphs.graph import Graph
+from infomax.io.array_files import ArrayWriter
 from infomax.io.atomic import locked, make_folder, remove_leftovers, replacing
-from infomax.io.folder import ArrayWriter
 from infomax.io.json import json_hash, write_json
 from infomax.io.parts import ABOUT, Note, damage, expected_parts, refuse_other_parts
 from infomax.io.vectors import write_blocks

@@ -19,11 +19,11 @@ from infomax.arrays.parquet_columns import StoredColumns, StoredIds
 from infomax.arrays.positions import WIDTH, fill_positions
 from infomax.arrays.relations import Relation
 from infomax.arrays.sparsity import dense
+from infomax.io.array_files import GROUP, FeatureWriter
 from infomax.io.features import check_rows, finite, matrix_names, read_matrix
-from infomax.io.folder import GROUP, FeatureWriter
+from infomax.io.folder import SIDES, place
 from infomax.io.prepare.merging import Entries
 from infomax.io.prepare.writing import open_senders, write_entries
-from infomax.io.type_folder import SIDES, place
 from infomax.io.unite import Ends, TypedIds, union_rows
 
 

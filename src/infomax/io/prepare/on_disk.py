@@ -15,7 +15,8 @@ from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency
 from infomax.arrays.checks import check_sums
 from infomax.arrays.made import usual
-from infomax.io.folder import FeatureWriter, finish
+from infomax.io.array_files import FeatureWriter
+from infomax.io.folder import finish, finish_types
 from infomax.io.prepare.checks import refuse_unstorable
 from infomax.io.prepare.database import Database, text_column
 from infomax.io.prepare.features import MadeFeatures, copy_features
@@ -23,7 +24,6 @@ from infomax.io.prepare.reading import NodeKeeper
 from infomax.io.prepare.stages import Link, Stages
 from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
 from infomax.io.sources import NodeTable
-from infomax.io.type_folder import finish_types
 from infomax.io.typed import Tables
 from infomax.progress import Progress
 

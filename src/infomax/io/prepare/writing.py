@@ -11,10 +11,10 @@ import numpy as np
 
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders
-from infomax.io.folder import GROUP, ArrayWriter
+from infomax.io.array_files import GROUP, ArrayWriter
+from infomax.io.folder import SIDES, place
 from infomax.io.prepare.database import Database
 from infomax.io.prepare.merging import Entries, Keys, merge
-from infomax.io.type_folder import SIDES, place
 from infomax.io.unite import Ends
 
 
