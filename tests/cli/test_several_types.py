@@ -107,14 +107,30 @@ def test_labels_of_a_table_are_those_of_the_type_that_is_said(run, folder, quick
     assert "expected the labels subject of one type of nodes or more, found none" in said(outcome)
 
 
-def test_what_needs_edges_of_one_type_is_refused(run, folder, tmp_path):
-    for command in (["evaluate", run / "author"], ["evaluate", run, "--edges"]):
-        assert "labels, in a graph of several types of nodes" in said(infomax(*command))
-    held_out = infomax("train", folder, "--hold-out-edges", "0.1", "--out", tmp_path / "held-out")
-    assert "edges to hold out: expected a graph of one type of nodes, found 3 types" in said(held_out)
-    assert infomax("train", folder, "--dim", 4, "--epochs", 1, "--out", tmp_path / "run").code == 0
-    assert "run: expected labels of one type of nodes or more, found none" in said(
-        infomax("evaluate", tmp_path / "run")
+def test_edges_of_several_types_are_held_out_and_scored_by_positions(run, folder, tmp_path):
+    out = tmp_path / "run"
+    told = infomax("train", folder, "--hold-out-edges", "0.2", "--dim", 4, "--epochs", 1, "--out", out)
+    counts = re.search(r"held out (\d+) of (\d+) edges", said(told))
+    assert "held out from training" in said(infomax("evaluate", out, "--edges", "--json", tmp_path / "scores.json"))
+    found = json.loads((tmp_path / "scores.author.json").read_text())
+    assert [(row["method"], row["score"]) for row in found["rows"]] == [
+        ("Positions", "cosine"),
+        ("Positions", "regression"),
+        ("Degrees", "product"),
+    ]
+    graph = DGI.load(out / "paper").graph_
+    whole = DGI.load(run / "paper").graph_
+    assert (graph.held_out.shape[1], whole.num_edges) == (int(counts[1]), int(counts[2]))
+    assert graph.num_edges + graph.held_out.shape[1] == whole.num_edges
+    types = np.repeat(graph.types, [graph.nodes[kind].num_nodes for kind in graph.types])
+    assert {tuple(sorted(pair)) for pair in types[graph.held_out].T.tolist()} <= {
+        ("author", "paper"),
+        ("paper", "venue"),
+    }
+    assert "seen in training" in said(infomax("evaluate", run / "author"))  # which has no labels
+    assert infomax("train", folder, "--dim", 4, "--epochs", 1, "--out", tmp_path / "bare").code == 0
+    assert "bare: expected labels of one type of nodes or more, found none" in said(
+        infomax("evaluate", tmp_path / "bare")
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
@@ -10,14 +12,10 @@ from infomax.arrays.checks import check_array
 from infomax.errors import InputError, number_of
 
 
-def split_edges(adjacency: sparse.csr_array, share: float, seed: int) -> tuple[sparse.csr_array, NDArray[np.int64]]:
-    """An adjacency matrix without a random share of its edges, and those edges ``[2, H]``.
-
-    Two directed edges between the same nodes go together, since one would give away the other.
-    """
+def draw_edges(adjacency: sparse.csr_array, share: float, seed: int) -> NDArray[np.int64]:
+    """A random share of the edges of an adjacency matrix ``[N, N]``: pairs of rows ``[2, H]``, the lower one first."""
     links, n = adjacency.tocoo(), adjacency.shape[0]
-    low, high = np.sort(np.stack(links.coords).astype(np.int64), axis=0)
-    pairs = np.unique(low * n + high)
+    pairs = np.unique(_keys(np.stack(links.coords), n))
     if len(pairs) < 2:
         found, remedy = number_of(len(pairs), "edge"), "Train without holding edges out."
         raise InputError("edges to hold out", "a graph of two edges or more", found, remedy)
@@ -25,10 +23,26 @@ def split_edges(adjacency: sparse.csr_array, share: float, seed: int) -> tuple[s
     if not 0 < count < len(pairs):
         expected = f"a share between 0 and 1 that divides the {number_of(len(pairs), 'pair')} of joined nodes in two"
         raise InputError("share of edges to hold out", expected, str(share), "Use 0.1, for example.")
-    chosen = np.sort(np.random.default_rng(seed).choice(pairs, count, replace=False))
-    keep = ~np.isin(low * n + high, chosen)
-    left = sparse.csr_array((links.data[keep], (links.row[keep], links.col[keep])), shape=links.shape)
-    return left, np.stack(np.divmod(chosen, n))
+    return np.stack(np.divmod(np.sort(np.random.default_rng(seed).choice(pairs, count, replace=False)), n))
+
+
+def without_edges(
+    matrix: sparse.csr_array, held_out: NDArray[np.int64], first: tuple[int, int], n: int
+) -> sparse.csr_array:
+    """A matrix without edges ``[2, H]`` of N nodes, in either direction, since one would give away the other.
+
+    Its rows and columns are the nodes from ``first`` on.
+    """
+    links = matrix.tocoo()
+    keys = _keys(np.stack(links.coords).astype(np.int64) + np.array(first)[:, None], n)
+    keep = ~np.isin(keys, _keys(held_out, n))
+    return sparse.csr_array((links.data[keep], (links.row[keep], links.col[keep])), shape=links.shape)
+
+
+def _keys(ends: NDArray[Any], n: int) -> NDArray[np.int64]:
+    """One number per pair of rows ``[2, E]``, whatever their order."""
+    low, high = np.sort(ends.astype(np.int64), axis=0)
+    return np.asarray(low * n + high)
 
 
 def check_held_out(held_out: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:

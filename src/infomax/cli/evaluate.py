@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
     """Whether a type of nodes has the labels that are asked for; a table does not say of which type it is."""
+    if options["edges"]:
+        return True
     wanted = options["labels"] or []
     for label in wanted:
         if label not in described["labels"] and source_column(label, None):

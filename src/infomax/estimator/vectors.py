@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.nn.functional import normalize
 
 from infomax.arrays.checks import check_feature_names
 from infomax.arrays.made import made
@@ -84,19 +86,36 @@ class Fitted:
         names = None if graph.node_names is None else graph.node_names[some]
         return Embeddings(found, graph.ids[some], names, recipe.hash, recipe.parts)
 
-    def singular_vectors(self, kind: str = "") -> Embeddings:
-        """The singular vectors ``[n, K]`` that positions are made of, the leading first, at the nodes of any type.
-
-        Nodes of all types stand in one space: a user likes items with a large inner product, see recipes/recommend.py.
+    def positions(self, kind: str = "") -> Embeddings:
+        """The positions ``[n, K]`` of the nodes of any type, centred, in the space that all types share.
 
         Args:
             kind: the type of the nodes, where the graph has several.
         """
+        found = normalize(torch.from_numpy(np.array(self._placed(kind).of_type(kind)))).numpy()
+        return self._at_nodes(kind, found - found.mean(axis=0))
+
+    def singular_vectors(self, kind: str = "") -> Embeddings:
+        """The singular vectors ``[n, K]`` that positions are made of, the leading first, at the nodes of any type.
+
+        A user likes items with a large inner product, see recipes/recommend.py.
+
+        Args:
+            kind: the type of the nodes, where the graph has several.
+        """
+        return self._at_nodes(kind, self._placed(kind).singular(kind))
+
+    def _placed(self, kind: str) -> Places:
+        """Where nodes stand; refused where vectors have no positions, or there is no such type."""
         self._check_fitted()
+        self.graph_.target(kind)
         if "positions" not in self._recipe().parts or self._places is None:
-            raise InputError("singular_vectors", "a model whose vectors have positions", "one without")
+            raise InputError("positions", "a model whose vectors have them", "one without", "Leave out vectors=.")
+        return self._places
+
+    def _at_nodes(self, kind: str, vectors: NDArray[np.float32]) -> Embeddings:
         graph = self.graph_.target(kind)
-        return Embeddings(self._places.singular(kind), graph.ids[:], graph.node_names, self.hash_)
+        return Embeddings(vectors, graph.ids[:], graph.node_names, self.hash_)
 
     def at(
         self,

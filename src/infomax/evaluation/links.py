@@ -56,6 +56,7 @@ def draw_pairs(
     held_out: NDArray[np.int64] | None = None,
     groups: NDArray[np.int64] | None = None,
     *,
+    types: NDArray[np.int64] | None = None,
     seed: int = 0,
 ) -> Pairs:
     """At most `MOST_PAIRS` edges, drawn at random, and as many pairs of nodes that no edge joins, in either direction.
@@ -64,6 +65,7 @@ def draw_pairs(
         adjacency: ``[N, N]``, the known edges.
         held_out: ``[2, H]``; where given, the edges are drawn from these instead of the known ones.
         groups: ``[N]``; where given, both nodes of a pair are of one group, as those of an edge are.
+        types: ``[N]``; where given, the nodes of a pair are of the types of the nodes of some edge.
         seed: decides what is drawn.
     """
     rng, n = np.random.default_rng(seed), adjacency.shape[0]
@@ -76,7 +78,8 @@ def draw_pairs(
         edges = _keys(held_out, n)
     hidden = edges if held_out is not None else edges[:0]
     edges = rng.permutation(edges)[:MOST_PAIRS]
-    others = _other_pairs(adjacency, hidden, groups, len(edges), rng)
+    like = None if types is None else np.stack(np.divmod(edges, n))
+    others = _other_pairs(adjacency, hidden, groups if types is None else types, like, len(edges), rng)
     count = min(len(edges), len(others))
     if count < LEAST_PAIRS:
         expected = f"at least {LEAST_PAIRS} edges, and as many pairs of nodes without one"
@@ -96,7 +99,12 @@ def score(pairs: Pairs, values: NDArray[Any]) -> dict[str, float]:
 
 
 def cosines(vectors: Vectors, pairs: Pairs) -> NDArray[np.float32]:
-    """The cosine ``[P]`` of the two vectors of each pair; 0 where one is a vector of zeros."""
+    """The cosine ``[P]`` of the two vectors of each pair, less their mean unless sparse; 0 where one is of zeros.
+
+    Without that, vectors that have most of their length in common would all be near each other.
+    """
+    if not sparse.issparse(vectors):
+        vectors = vectors - vectors.mean(axis=0)
     return np.concatenate([_products(vectors, ends).sum(axis=1) for ends in _blocks(pairs, _width(vectors))])
 
 
@@ -129,6 +137,25 @@ def common_neighbours(adjacency: sparse.csr_array, pairs: Pairs, *, directed: bo
     return np.concatenate(counts)
 
 
+def hits(
+    vectors: NDArray[np.float32], adjacency: sparse.csr_array, edges: NDArray[np.int64], types: NDArray[np.int64]
+) -> float:
+    """The share of edges ``[2, E]`` whose second node is among the ten nearest to the first, known neighbours left out.
+
+    By centred cosines of ``vectors [N, d]``, among the nodes of its own of the types ``[N]``.
+    """
+    from sklearn.preprocessing import normalize
+
+    units, found = normalize(vectors - vectors.mean(axis=0)), 0
+    for first in range(0, edges.shape[1], 256):
+        near, far = edges[:, first : first + 256]
+        similar = units[near] @ units.T
+        similar[(types[far][:, None] != types) | (adjacency[near].toarray() != 0)] = -np.inf
+        similar[np.arange(len(near)), near] = -np.inf
+        found += int(((similar > (units[near] * units[far]).sum(axis=1, keepdims=True)).sum(axis=1) < 10).sum())
+    return float(found / edges.shape[1])
+
+
 def _products(vectors: Vectors, ends: NDArray[np.int64]) -> Any:
     """The elementwise products ``[P, d]`` of the vectors of pairs ``[2, P]``, scaled to length 1 before."""
     from sklearn.preprocessing import normalize
@@ -152,12 +179,14 @@ def _other_pairs(
     adjacency: sparse.csr_array,
     hidden: NDArray[np.int64],
     groups: NDArray[np.int64] | None,
+    like: NDArray[np.int64] | None,
     count: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """About ``count`` different pairs of nodes that are no edges, as keys in random order; fewer where there are few.
 
-    ``hidden`` are the keys of edges that are not in the adjacency.
+    ``hidden`` are the keys of edges that are not in the adjacency. Both nodes of a pair are of one group, or of the two
+    groups of some edge of ``like [2, E]``.
     """
     n = adjacency.shape[0]
     groups = np.zeros(n, dtype=np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
@@ -166,8 +195,11 @@ def _other_pairs(
     first = np.cumsum(sizes) - sizes
     found = np.zeros(0, dtype=np.int64)
     for _ in range(20):  # in a graph where nearly all nodes are joined, draws are mostly edges
-        u = rng.integers(n, size=2 * count)
-        v = members[first[groups[u]] + rng.integers(sizes[groups[u]])]
+        near = rng.integers(n, size=2 * count)
+        far = near
+        if like is not None:
+            near, far = like[:, rng.integers(like.shape[1], size=2 * count)]
+        u, v = (members[first[groups[one]] + rng.integers(sizes[groups[one]])] for one in (near, far))
         drawn = np.stack([u, v])
         keys = _keys(drawn[:, ~are_joined(adjacency, drawn)], n)
         found = np.union1d(found, np.setdiff1d(keys, hidden))

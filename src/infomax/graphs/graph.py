@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
-from infomax.arrays.held_out import split_edges
-from infomax.arrays.made import made, make
-from infomax.arrays.relations import find_paths, named_path, steps
-from infomax.arrays.table import Table
+from infomax.arrays.held_out import draw_edges, without_edges
+from infomax.arrays.made import made
+from infomax.arrays.relations import Relation, find_paths, named_path, steps
 from infomax.errors import InputError, meant, number_of, whole
 from infomax.io import pyg
 from infomax.io.attributes import from_attributes
@@ -24,6 +22,7 @@ from infomax.io.columns import Columns
 from infomax.io.folder import open_folder
 from infomax.io.frames import read_frames, write_frames
 from infomax.io.record import Record
+from infomax.io.unite import whole_adjacency, with_made_again
 from infomax.io.writing import write_graph
 from infomax.progress import Progress, silent
 
@@ -97,7 +96,7 @@ class Graph(Record):
         return cls.of(open_folder(Path(folder)))
 
     def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
-        """The graph without a random share of its edges, which become ``held_out``.
+        """The graph without a random share of its edges, of all relations together, which become ``held_out``.
 
         Positions and degree features are made anew. Nodes may become isolated. A graph folder is read into memory.
 
@@ -107,17 +106,18 @@ class Graph(Record):
         """
         if self.held_out is not None:
             raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
-        if self.kind:
-            raise InputError("edges to hold out", "a graph of one type of nodes", f"{len(self.types)} types")
         remedy = "Take edges out of the table before infomax prepare, and score them with your own tools."
         use = "read all of it and hold out edges"
-        require_room(self.table.to_read() + 6 * self.edges.to_read(), use, remedy)
+        edges = sum(relation.edges.to_read() for relation in self.relations)
+        require_room(sum(nodes.table.to_read() for nodes in self.nodes.values()) + 6 * edges, use, remedy)
         graph = self.loaded()
-        adjacency, held_out = split_edges(graph.adjacency, share, seed)
-        edges, table = Adjacency(adjacency, graph.directed), graph.table
-        if kind := made(graph.feature_names):
-            table = Table(make(kind, edges, graph.ids, graph.splits.get("seen")))
-        return graph.replace(edges=edges, table=table, held_out=held_out)
+        first, n = graph.first_rows, sum(nodes.num_nodes for nodes in graph.nodes.values())
+        held_out = draw_edges(whole_adjacency(graph), share, seed)
+        left = []
+        for one in graph.relations:
+            matrix = without_edges(one.edges.matrix(), held_out, (first[one.source], first[one.target]), n)
+            left.append(Relation.of(*one.ends, matrix, one.directed))
+        return with_made_again(dataclasses.replace(graph, relations=tuple(left), held_out=held_out))
 
     @classmethod
     def from_networkx(

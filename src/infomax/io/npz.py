@@ -34,6 +34,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.checks import MOST_FEATURES, check_ends, count_nodes
+from infomax.arrays.held_out import check_held_out
 from infomax.arrays.table import Features
 from infomax.errors import InputError, within
 from infomax.io.archive import Arrays, read_arrays, write_arrays
 from infomax.io.atomic import replacing
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.record import Record
-from infomax.io.unite import unite
+from infomax.io.unite import unite, whole_adjacency
 
 _ROWS, _ENTRIES = 1 << 15, 1 << 20
 """Rows of a matrix whose edges a thread lists at once, and entries that it looks at."""
@@ -96,11 +98,14 @@ def read_npz(path: str | Path, made: str | None = None) -> Record:
     for key in list(columns):
         if found := _OWNED.fullmatch(key):
             owned[found[1]][found[2]] = columns.pop(key)
-    if ("edges" not in columns and not owned) or (columns and owned):
+    if ("edges" not in columns and not owned) or (columns.keys() - {"held_out"} and owned):
         raise InputError(str(path), 'a key "edges"', f"only {', '.join(arrays) or 'an empty file'}")
     with within(path):
         if owned:
-            return _read_typed(path, owned, made)
+            typed = _read_typed(path, owned, made)
+            if "held_out" not in columns:
+                return typed
+            return replace(typed, held_out=check_held_out(columns["held_out"], whole_adjacency(typed)))
         features = _read_features(path, columns)
         return Record.from_arrays(
             columns["edges"],
@@ -165,8 +170,8 @@ def _to_arrays(graph: Record) -> Arrays:
             del of_edges["directed"]
         arrays |= {f"edges/{'.'.join(relation.ends)}/{key}": values for key, values in of_edges.items()}
     for kind in graph.types:
-        arrays |= _node_arrays(graph.target(kind), f"nodes/{kind}/")
-    return arrays
+        arrays |= _node_arrays(replace(graph.target(kind), held_out=None), f"nodes/{kind}/")
+    return arrays | ({} if graph.held_out is None else {"held_out": _narrow(graph.held_out)})
 
 
 def _edge_arrays(matrix: sparse.csr_array, directed: bool) -> Arrays:

@@ -38,7 +38,8 @@ class Record:
         nodes: by type.
         relations: no self-loops (an encoder adds its own), no zero weights, no duplicates.
         kind: the type that it is seen from.
-        held_out: ``[2, H]`` rows, the edges that `hold_out_edges` took out. None: there are none.
+        held_out: ``[2, H]`` rows, the edges that `hold_out_edges` took out. None: there are none. Of several types, the
+            rows are counted over all of them, see `first_rows`.
     """
 
     nodes: Mapping[str, Nodes]
@@ -168,6 +169,12 @@ class Record:
         """The types of nodes, in alphabetical order; empty where the only one has no name."""
         return tuple(sorted(self.nodes)) if self.kind else ()
 
+    @property
+    def first_rows(self) -> dict[str, int]:
+        """The row of the first node of each type, where those of all types are counted, in alphabetical order."""
+        starts = np.cumsum([0, *(self.nodes[kind].num_nodes for kind in sorted(self.nodes))]).tolist()
+        return dict(zip(sorted(self.nodes), starts, strict=False))
+
     def target(self, kind: str) -> Self:
         """The same graph, seen from the nodes of another type."""
         if kind not in self.nodes:
@@ -231,7 +238,9 @@ class Record:
         require_room(self.table.to_read(len(rows)) + needed, use, remedy)
         held_out = self.held_out
         if held_out is not None:
-            held_out = np.searchsorted(rows, held_out[:, mask[held_out].all(axis=0)])
+            masks = {kind: np.ones(nodes.num_nodes, bool) for kind, nodes in self.nodes.items()} | {self.kind: mask}
+            kept = np.concatenate([masks[kind] for kind in self.first_rows])
+            held_out = np.searchsorted(np.flatnonzero(kept), held_out[:, kept[held_out].all(axis=0)])
         return dataclasses.replace(
             self,
             nodes={**self.nodes, self.kind: self.own.part(rows)},

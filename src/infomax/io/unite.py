@@ -101,6 +101,11 @@ def without_made(graph: Record) -> dict[str, Record]:
     return types | {kind: without_features(types[kind]) for kind in anew}
 
 
+def whole_adjacency(graph: Record) -> sparse.csr_array:
+    """The edges of all relations among the nodes of all types, see `union`."""
+    return union(graph.relations, {kind: graph.nodes[kind].num_nodes for kind in sorted(graph.nodes)})
+
+
 def with_made_again(graph: AnyRecord) -> AnyRecord:
     """The graph with those features that are made of the edges made again, as after some nodes were dropped."""
     kinds = {kind: word for kind, one in graph.nodes.items() if (word := made(one.feature_names))}

@@ -20,6 +20,7 @@ from infomax.evaluation.probes import Probe, Score, score_splits
 from infomax.evaluation.results import Printed, Row, score_text, summarise
 from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
 from infomax.graphs.graph import Graph
+from infomax.io.unite import whole_adjacency
 from infomax.kernels.device import choose_device
 from infomax.parts.vectors import PAPER
 from infomax.progress import Progress, part, silent
@@ -65,25 +66,45 @@ def compare_links(model: DGI, *, progress: Progress = silent) -> tuple[list[dict
 
     The edges are those that its graph holds out; where it holds out none they are drawn from all, which training has
     seen. Half of the pairs fit the regression, and all scores are of the other half. It stands beside what `compare`
-    sets beside it, and beside the number of common neighbours.
+    sets beside it, and beside the number of common neighbours. Of several types, edges at nodes of the model's type are
+    scored by what nodes of all types have: positions, beside the product of degrees.
     """
-    graph, rows = model.graph_, []
-    if graph.kind:
-        remedy = "Train with --labels COLUMN, or score labels of a file: --labels nodes.csv:COLUMN."
-        raise InputError("evaluate", "labels, in a graph of several types of nodes", "edges alone", remedy)
-    pairs = links.draw_pairs(graph.adjacency, graph.held_out, graph.groups)
+    graph, rows = model.graph_, list[dict[str, Any]]()
+    pairs, adjacency = _drawn(graph)
 
     def add(method: str, by: str, values: NDArray[Any]) -> None:
         rows.append({"method": method, "score": by, **links.score(pairs, values)})
 
     progress(0, "vectors", 3)
-    raw = [("Raw features", graph.scaler(model.preset_.scale).transform(graph.features))]
-    for done, (method, vectors) in enumerate(chain(encoders(model), raw)):
+    if graph.kind:
+        found = iter([("Positions", np.concatenate([model.positions(kind).vectors for kind in graph.types]))])
+    else:
+        raw = [("Raw features", graph.scaler(model.preset_.scale).transform(graph.features))]
+        found = chain(encoders(model), raw)
+    for done, (method, vectors) in enumerate(found):
         progress(done, method, 3)
         add(method, "cosine", links.cosines(vectors, pairs))
         add(method, "regression", links.regression(vectors, pairs))
-    add("Common neighbours", "count", links.common_neighbours(graph.adjacency, pairs, directed=graph.directed))
+    if graph.kind:
+        add("Degrees", "product", np.diff(adjacency.indptr)[pairs.ends].prod(axis=0))
+    else:
+        add("Common neighbours", "count", links.common_neighbours(adjacency, pairs, directed=graph.directed))
     return rows, int((pairs.joined & ~pairs.fitted).sum())
+
+
+def _drawn(graph: Graph) -> tuple[links.Pairs, Any]:
+    """The pairs to score, and the adjacency that they are drawn from; of several types, at nodes of the one in view."""
+    if not graph.kind:
+        return links.draw_pairs(graph.adjacency, graph.held_out, graph.groups), graph.adjacency
+    types = np.repeat(list(graph.types), [graph.nodes[kind].num_nodes for kind in graph.types])
+    near = dataclasses.replace(
+        graph, relations=tuple(one for one in graph.relations if graph.kind in (one.source, one.target))
+    )
+    held_out = graph.held_out
+    if held_out is not None:
+        held_out = held_out[:, (types[held_out] == graph.kind).any(axis=0)]
+    adjacency = whole_adjacency(near)
+    return links.draw_pairs(adjacency, held_out, types=np.unique(types, return_inverse=True)[1]), adjacency
 
 
 def untrained(model: DGI) -> DGI:
