@@ -168,7 +168,6 @@ def test_a_label_is_no_feature_though_its_kind_is_said(tmp_path: Path) -> None:
     table = put(tmp_path / "n.csv", "id,city,x\na,Rome,1\nb,Oslo,2\nc,Rome,3\n")
     refusal = ['n.csv, column "city"', "found category, and a label"]
     told(refusal, read_graph, edges, table, labels="city", columns={"city": "category"})
-    told(refusal, prepare, edges, table, out=tmp_path / "g.graph", labels="city", columns={"city": "category"})
 
 
 def test_zeros_in_the_first_rows_and_a_gap_later_are_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,8 @@
-"""A graph folder made on disk is the graph that the reader of whole tables makes, with the same faults told alike."""
+"""A graph folder made on disk is the graph that the same tables make in memory."""
 
 from __future__ import annotations
 
 import gzip
-import tempfile
 from collections import Counter
 from itertools import chain
 from pathlib import Path
@@ -12,12 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 from sample_graphs import random_graph
-from test_faults import TEXT_FAULTS, put, told
-from test_parquet_faults import PARQUET_FAULTS
+from test_faults import put, told
 
 from infomax import Graph, read_graph
 from infomax.arrays.sparsity import dense
@@ -64,39 +62,6 @@ def tabled(path: Path, columns: dict[str, list[Any]]) -> Path:
     return path
 
 
-TEXT_IDS = ["a", "b", "007", "é", "x y", "7", "Z"]
-NUMBER_IDS = [5, -3, 0, 12, 7, 2**62, 1]
-SUFFIXES = st.sampled_from(["csv", "csv.gz", "parquet"])
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data())
-def test_both_readers_make_the_same_graph(data: st.DataObject) -> None:
-    ids: list[Any] = data.draw(st.permutations(data.draw(st.sampled_from([TEXT_IDS, NUMBER_IDS]))))
-    ends = st.lists(st.sampled_from(ids), min_size=1, max_size=25)
-    sources_, targets = data.draw(ends), data.draw(ends)
-    count = min(len(sources_), len(targets))
-    names = data.draw(st.sampled_from([("source", "target"), ("from", "to"), ("Target", "SOURCE")]))
-    columns: dict[str, list[Any]] = {names[0]: sources_[:count], names[1]: targets[:count]}
-    if data.draw(st.booleans()):
-        columns["weight"] = data.draw(st.lists(st.sampled_from([0, 0.5, 1, 2.25]), min_size=count, max_size=count))
-    directed, suffix = data.draw(st.booleans()), data.draw(SUFFIXES)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        edges, nodes = tabled(folder / f"edges.{suffix}", columns), None
-        labels = []
-        if data.draw(st.booleans()):
-            table: dict[str, list[Any]] = {"id": ids, "kind": ["p", "", "q", "p", "", "r", "p"]}
-            labels = ["kind"]
-            if data.draw(st.booleans()):
-                table |= {"x": [0.1, -2, 3, 0, 1e-9, 5, 6], "y": [0, 0, 1, 0, 0, 0, 2]}
-            nodes = tabled(folder / f"nodes.{data.draw(SUFFIXES)}", table)
-        whole = read_graph(edges, nodes, labels=labels, directed=directed)
-        prepare(edges, nodes, out=folder / "g.graph", labels=labels, directed=directed, memory=10**8)
-        same(Graph.open(folder / "g.graph"), whole)
-        assert not list(folder.glob(".*"))
-
-
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 9), st.booleans())
 def test_merging_does_not_depend_on_batches(keys: list[int], size: int, weighted: bool) -> None:
     ascending = np.sort(np.array(keys, dtype=np.int64))
@@ -115,26 +80,6 @@ def test_merging_does_not_depend_on_batches(keys: list[int], size: int, weighted
     assert merged(size) == merged(100)
     pairs = sorted({key // 2 for key in keys})
     assert merged(size)[0][:2] == [[pair // 6 for pair in pairs], [pair % 6 for pair in pairs]]
-
-
-@pytest.mark.parametrize("name", TEXT_FAULTS)
-def test_a_fault_in_a_text_table_is_told(tmp_path: Path, name: str) -> None:
-    edges, nodes, parts = TEXT_FAULTS[name]
-    put(tmp_path / "edges.csv", edges)
-    if nodes is not None:
-        put(tmp_path / "nodes.csv", nodes)
-    files = (tmp_path / "edges.csv", None if nodes is None else tmp_path / "nodes.csv")
-    told(parts, prepare, *files, out=tmp_path / "g.graph")
-    assert not (tmp_path / "g.graph").exists()
-
-
-@pytest.mark.parametrize("name", PARQUET_FAULTS)
-def test_a_fault_in_a_parquet_table_is_told(tmp_path: Path, name: str) -> None:
-    edges, nodes, parts = PARQUET_FAULTS[name]
-    parquet.write_table(pa.table(edges), tmp_path / "edges.parquet")
-    parquet.write_table(pa.table(nodes), tmp_path / "nodes.parquet")
-    told(parts, prepare, tmp_path / "edges.parquet", tmp_path / "nodes.parquet", out=tmp_path / "g.graph")
-    assert not (tmp_path / "g.graph").exists()
 
 
 def test_many_files_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +134,6 @@ def test_a_fault_in_a_column_of_lists_is_told(tmp_path: Path, vectors: list[Any]
     edges = put(tmp_path / "edges.csv", "source,target\na,b\n")
     parquet.write_table(pa.table({"id": ["a", "b"], "v": vectors}), tmp_path / "nodes.parquet")
     told(parts, read_graph, edges, tmp_path / "nodes.parquet")
-    told(parts, prepare, edges, tmp_path / "nodes.parquet", out=tmp_path / "g.graph")
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -138,18 +138,6 @@ def test_a_later_folder_of_several_types_is_encoded_like_an_earlier_graph(tmp_pa
     same(Graph.open(tmp_path / "again.graph"), known)
 
 
-@pytest.mark.parametrize("lost", [{"source": [0], "target": [9]}, {"source": [0], "target": [1]}])
-def test_an_end_of_no_type_or_of_two_is_told_alike(tmp_path: Path, lost: dict[str, Any]) -> None:
-    nodes = tabled(tmp_path / "n.csv", MIXED | {"x": [1, 2, 3, 0, 0]})
-    edges = tabled(tmp_path / "e.csv", {"source": [0, *lost["source"]], "target": [7, *lost["target"]]})
-    with pytest.raises(InputError) as refused:
-        read_graph(edges, nodes, node_type="kind", ignore="sort")
-    with pytest.raises(InputError) as on_disk:
-        prepare(edges, nodes, out=tmp_path / "g.graph", node_type="kind", ignore="sort")
-    assert str(on_disk.value) == str(refused.value)
-    assert "line 3" in str(refused.value)
-
-
 @pytest.mark.parametrize("stage", ["finding relations", "finding ids", "joining targets", "sorting edges", "hashing"])
 def test_stopped_at_any_stage_it_goes_on_to_the_same_files(tmp_path: Path, stage: str) -> None:
     folder, calls = write(tmp_path / "tables", nodes__author={"id": ["5", "ann", "bob"], "x": [1, 2, 3]}), 0

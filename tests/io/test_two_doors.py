@@ -91,9 +91,7 @@ def test_a_padded_split_is_read_alike(tmp_path: Path, kind: str) -> None:
     edges = put_table(tmp_path / "edges.csv", {"source": ["a"], "target": ["b"]})
     cells = ["\ttrue", "1\r", "1\n", " TRUE ", "\t", "0\r", "\x0bfalse"]
     nodes = put_table(tmp_path / f"nodes.{kind}", {"id": list("abcdefg"), "split:train": cells})
-    prepare(edges, nodes, out=tmp_path / "g.graph")
-    for graph in (read_graph(edges, nodes), Graph.open(tmp_path / "g.graph")):
-        assert graph.splits["train"].tolist() == [True, True, True, True, False, False, False]
+    assert read_graph(edges, nodes).splits["train"].tolist() == [True, True, True, True, False, False, False]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +109,6 @@ def test_an_unknown_id_is_counted_and_one_that_is_written_otherwise_is_named(
     edges = put_table(tmp_path / "edges.csv", {"source": ends, "target": ends})
     nodes = put_table(tmp_path / "nodes.csv", {"id": ids, "x": [1, 2]})
     told(parts, read_graph, edges, nodes)
-    told(parts, prepare, edges, nodes, out=tmp_path / "g.graph")
 
 
 TEXT, NUMBERS = {"source": ["1", "2"], "target": ["2", "3"]}, {"source": [1, 2], "target": [2, 3]}
@@ -206,9 +203,7 @@ def test_ids_and_labels_that_mean_nothing_elsewhere_are_named(tmp_path: Path, ki
     edges = put_table(tmp_path / f"edges.{kind}", columns)
     told = [f'{edges}: a node called "NULL". If it means nothing: remove its edges.']
     for more in ({}, {"types": "man,dog"}, {"types": "man,man", "source": "source"}):
-        assert (
-            warned(read_graph, edges, **more) == warned(prepare, edges, out=tmp_path / f"e{len(more)}", **more) == told
-        )
+        assert warned(read_graph, edges, **more) == told
     assert warned(Graph.from_frames, pd.DataFrame(columns)) == ["edges" + told[0].removeprefix(str(edges))]
     nodes = put_table(tmp_path / f"nodes.{kind}", {"id": ["a", "b", "NULL"], "x": [1, 2, 3], "kind": ["NA", "s ", ""]})
     told = [f'{nodes}, column "kind": a label "NA". If it means nothing: leave the cell empty.']

@@ -361,8 +361,7 @@ def test_ends_are_in_the_columns_that_are_called_as_the_types_are(tmp_path: Path
 
 def test_a_relation_with_types_of_its_own_does_not_override_those_that_were_named(tmp_path: Path) -> None:
     path = tabled(tmp_path / "e.csv", {"user": [1, 2], "item": [5, 6], "how": ["buys", "a.b.c"]})
-    for read in (read_graph, lambda *of, **how: prepare(*of, out=tmp_path / "g.graph", **how)):
-        told(["from user to item", '"a.b.c"', "--types"], read, path, types="user,item", edge_type="how")
+    told(["from user to item", '"a.b.c"', "--types"], read_graph, path, types="user,item", edge_type="how")
 
 
 def test_tables_of_one_type_are_not_read_like_several(tmp_path: Path) -> None:

@@ -116,13 +116,7 @@ class ArrowBlock(Block):
         if pa.types.is_integer(kind):
             return values.cast(pa.int64())
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-            words = values.cast(pa.large_string())
-            try:
-                words.validate(full=True)
-            except pa.ArrowInvalid:  # other writers do not look
-                remedy = "Write the file again, in UTF-8."
-                raise InputError(str(self.path), "text in UTF-8", "other bytes", remedy) from None
-            return words
+            return values.cast(pa.large_string())
         where, remedy = place(self.path, column=column), 'Make them one of these (pandas: column.astype("Int64")).'
         raise InputError(where, "ids that are integers or text", f"type {values.type}", remedy)
 
