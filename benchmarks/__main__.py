@@ -53,6 +53,7 @@ TOYS = {
     "benchmarks.compared": Toy(
         "--graph communities:300 --method infomax --method infomax-paper --json FOLDER/rows.json", device=False
     ),
+    "benchmarks.measured": Toy("--machine toy --work batches --toy --json FOLDER/rows.json"),
     "benchmarks.types": Toy("--dim 8 --repeats 1 --peers=pyg", "heco"),
     "benchmarks.epoch": Toy("--dataset generated:60 --dim 8 --repeats 1"),
     "benchmarks.memory": Toy("--dataset generated:60 --dim 8 --peers=plain"),

@@ -100,8 +100,10 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_the_commands_of_a_document_exist(path):
     text = path.read_text(encoding="utf-8")
+    inline = (" ".join(command.split()) for command in re.findall(r"`(infomax\s[^`]+)`", text))
+    inline = [command for command in inline if not re.search(r"infomax -|COMMAND|DATASET", command)]  # as in usage
     shown = "\n".join(
-        [*(code for _, code in FENCED.findall(text)), *re.findall(r"^    infomax .*", text, re.MULTILINE)]
+        [*(code for _, code in FENCED.findall(text)), *re.findall(r"^    infomax .*", text, re.MULTILINE), *inline]
     )
     group = get_command(app)
     for words in commands(shown):
