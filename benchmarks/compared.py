@@ -100,7 +100,10 @@ def measure(method: str, name: str, settings: argparse.Namespace) -> dict[str, A
 def run(python: str, method: str, source: Path, out: Path, settings: argparse.Namespace) -> dict[str, Any]:
     """Run a method in a process of its own: seconds and memory, or why it failed."""
     environment = os.environ | {f"{name}_NUM_THREADS": "1" for name in THREADS} | {"CUDA_VISIBLE_DEVICES": ""}
-    environment["PYTHONPATH"] = str(HERE.parent)
+    # Ours is the code of this checkout, whatever is installed; the commit of the row is that of it.
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(HERE.parent), *([str(HERE.parent / "src")] if method in OURS else [])]
+    )
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (settings.seconds, settings.seconds + 5))
@@ -163,7 +166,15 @@ def _place(names: Sequence[str], name: str) -> int:
 
 def _about(machine: str) -> dict[str, Any]:
     """Where and when a row is measured: machine, commit, load."""
-    words = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
+    words = [
+        "git",
+        "-C",
+        str(HERE),
+        "describe",
+        "--always",
+        "--dirty",
+        "--exclude=*",
+    ]  # dirty: files have changed since
     commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
     day = datetime.now(UTC).date().isoformat()
     load = round(os.getloadavg()[0], 1)
