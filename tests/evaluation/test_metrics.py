@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from infomax.evaluation.metrics import accuracy, dead_dimensions, effective_rank, micro_f1, silhouette
+from infomax.evaluation.metrics import accuracy, auc, dead_dimensions, effective_rank, macro_f1, micro_f1, silhouette
 
 
 def test_accuracy_of_several_predictions_at_once():
@@ -50,3 +50,16 @@ def test_dead_dimensions_hardly_vary():
     assert dead_dimensions(vectors * [1, 1e-9, 1, 1e-3]) == 1
     assert dead_dimensions(vectors * [1, 0, 1, 0] + np.float32(0.1)) == 2
     assert dead_dimensions(np.full((100, 4), 0.3, dtype=np.float32)) == 4
+
+
+def test_rare_classes_count_like_others_in_macro_f1_and_auc():
+    from sklearn.metrics import f1_score, roc_auc_score
+
+    rng = np.random.default_rng(0)
+    actual = rng.choice(4, 300, p=[0.8, 0.1, 0.06, 0.04])
+    logits = rng.normal(size=(300, 4)) + 1.5 * np.eye(4)[actual] * (rng.random((300, 1)) < 0.7)
+    predicted = logits.argmax(axis=1)
+    assert macro_f1(predicted, actual) == pytest.approx(f1_score(actual, predicted, average="macro"))
+    share = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert auc(logits, np.arange(4), actual) == pytest.approx(roc_auc_score(actual, share, multi_class="ovr"))
+    assert auc(np.zeros((300, 4)), np.arange(4), actual) == 0.5

@@ -27,6 +27,13 @@ def test_what_scores_higher_is_told(method, told):
     assert advice([Row("DGI", "accuracy", 32, 0, 1, None, 0), other]) == []
 
 
+def test_what_is_no_better_than_the_majority_is_told():
+    guess = Row("Majority class", "accuracy", 97.04, 0, 1, None, 0)
+    (told,) = advice([Row("DGI", "accuracy", 97.02, 0, 1, None, 0, beside={"AUC": 0.81}), guess])
+    assert told == "DGI is no better than the majority: 97.0 against 97.0. Its AUC is 0.81, where guessing has 0.50."
+    assert advice([Row("DGI", "accuracy", 97.2, 0, 1, None, 0), guess]) == []
+
+
 def test_a_difference_that_is_not_shown_is_not_told():
     means = (("DGI", 0.4281), ("Random-Init", 0.4283))
     assert advice([Row(method, "micro-F1", mean, 0, 1, None, 0) for method, mean in means]) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy import sparse
 from infomax import DGI, Graph
 from infomax.arrays.relations import Relation
 from infomax.io.nodes import Nodes
+from infomax.parts.encoders import PathMean
 from infomax.training.verdict import judge, words
 
 N = 120
@@ -48,6 +50,12 @@ WRONG = {
         np.random.default_rng(2).normal(size=(4000, 16)),
         {},
         "The graph falls",
+    ),
+    "nodes and classes": (
+        np.stack([np.arange(N), N + np.arange(N) % 9]),
+        None,
+        {},
+        "Every edge has an end that has no",
     ),
     "nodes as edges": (np.stack([np.arange(N), N + np.arange(N)]), None, {}, "There are no features, and the degrees"),
 }
@@ -178,6 +186,14 @@ def test_isolated_nodes_of_a_type_have_one_vector_and_that_is_told():
     assert np.ptp(model.transform(few).vectors[alone], axis=0).max() == 0
     told = model.health_["verdict"]["causes"][-1]
     assert told == f"{len(alone)} of 40 nodes of type paper are isolated: the encoder gives all of them one vector."
+
+
+def test_columns_that_no_part_holds_are_told():
+    by = {"epochs": 2, "encoder": partial(PathMean, paths=("paper-author",))}
+    told = "No part of the vectors holds the 7 features of the nodes of type paper: no path leads back to them."
+    for vectors, lost in (("paper", True), ("encoder,positions", True), ("recipe", False)):
+        causes = DGI(8, vectors=vectors, **by).fit(typed_graph()).health_["verdict"]["causes"]
+        assert (told in causes) == lost
 
 
 def test_pairs_of_two_types_are_no_graph():

@@ -84,9 +84,9 @@ def evaluate(
 ) -> list[Any]:
     """Score vectors by a linear probe on labels, or by edges.
 
-    With labels the score is accuracy, or micro-F1 where a node may have several labels. Without labels it is how well
-    the vectors separate edges from random pairs of nodes. A run is scored beside the same encoder untrained
-    (Random-Init) and beside its raw features.
+    With labels the score is accuracy, or micro-F1 where a node may have several labels; beside accuracy stand macro-F1
+    and AUC, in which rare classes count like others. Without labels it is how well the vectors separate edges from
+    random pairs of nodes. A run is scored beside the same encoder untrained (Random-Init) and beside its raw features.
     """
     began = time.monotonic()
     scored, model = _opened(source)
@@ -97,8 +97,8 @@ def evaluate(
         _evaluate_edges(source, model, json, began)
         return []
     task = _task(source, scored, labels or [], dataset, id)
-    if model is not None:
-        _warn_of_features(model, task.columns, own="own" in model._recipe().parts)
+    if model is not None and list(parts := model._recipe().parts) != ["positions"]:
+        _warn_of_features(model, task.columns, own="own" in parts)
     probe = probe or ("validated" if task.codes.ndim == 1 else "paper")
     rows = _rows(source, task, probe, raw=raw)
     advised = _show(source, model, task, rows, probe)
@@ -187,10 +187,9 @@ def _show(source: Path, model: DGI | None, task: _Task, rows: list[Row], probe: 
     count = number_of(int(known(task.codes).sum()), "labelled node")
     title = f"{', '.join(task.labels)}: {probe} probe, {task.split}, {count}"
     show.scores(title, [row.to_dict() for row in rows])
-    if model is None:
-        return []
     unit = "accuracy in %" if rows[0].metric == "accuracy" else rows[0].metric
-    add_scores(source, f"{title}, {unit}", {row.method: row.mean for row in rows})
+    if model is not None:
+        add_scores(source, f"{title}, {unit}", {row.method: row.mean for row in rows})
     return advice(rows)
 
 

@@ -169,6 +169,7 @@ def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
         "method": [row["method"] for row in rows],
         "metric": metrics if len(set(metrics)) > 1 else [],
         heading: [score_text(row["mean"], row["split_std" if several else "std"], row["metric"]) for row in rows],
+        **{name: [_beside(row, name) for row in rows] for name in ("macro-F1", "AUC")},
         "paper": [score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
         "runs": [] if several else [row["runs"] for row in rows],
         "splits": [row["splits"] if several else "" for row in rows],
@@ -180,6 +181,11 @@ def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
     edges = [row["method"] for row in rows if {COSTS[0], COSTS[-1]} & set(row.get("costs", ()))]
     if edges:
         log.print(f"The regularisation C of {', '.join(edges)} is at the end of its range: the score may be too low.")
+
+
+def _beside(row: dict[str, Any], name: str) -> str:
+    found = row.get("beside", {}).get(name)
+    return "" if found is None else f"{found:.3f}"
 
 
 def _range(costs: Sequence[float]) -> str:

@@ -229,8 +229,11 @@ class Fitted:
         """The report on the training, from the graph that it saw; it is about what the encoder gives."""
         learnt = self.transform(seen, vectors=PAPER, rows=spread(seen.num_nodes)).vectors
         told: dict[str, Any] = {}
-        if parts := self._recipe().parts:
+        recipe = self._recipe()
+        if parts := recipe.parts:
             told["parts"] = {name: len(columns) for name, columns in parts.items()}
+        if "own" not in parts and seen.kind not in recipe.ends and not made(seen.feature_names):
+            told["columns_lost"] = seen.num_features
         if not seen.kind and not made(seen.feature_names):  # positions are made of the edges, so they are always alike
             told["resemblance"] = self._resemblance(self.graph_, self.scaler_)
         return health({**(self._course or {}), **told}, learnt, seen)

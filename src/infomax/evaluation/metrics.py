@@ -23,6 +23,35 @@ def micro_f1(predicted: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.float6
     return np.asarray(2 * hits / np.maximum(claims, 1))
 
 
+def macro_f1(predicted: NDArray[Any], actual: NDArray[Any]) -> float:
+    """The mean over classes of F1, each class counting the same: codes ``[..., N]`` against ``[N]``."""
+    actual = np.broadcast_to(actual, predicted.shape)
+    count = int(max(predicted.max(initial=0), actual.max(initial=0))) + 1
+    hits, claims, there = (
+        np.bincount(one.ravel(), minlength=count) for one in (actual[predicted == actual], predicted, actual)
+    )
+    known = claims + there > 0
+    return float((2 * hits[known] / (claims + there)[known]).mean())
+
+
+def auc(logits: NDArray[Any], classes: NDArray[Any], actual: NDArray[Any]) -> float:
+    """The mean over classes of the AUC of each against the others; logits ``[N, K]`` of classes ``[K]``, codes ``[N]``.
+
+    Guessing has 0.5. Classes that no node has, or all nodes have, are left out.
+    """
+    from scipy.special import log_softmax
+    from scipy.stats import rankdata
+
+    found, shares = [], log_softmax(logits.astype(np.float64), axis=1)
+    for column, code in enumerate(classes):
+        here = actual == code
+        count = int(here.sum())
+        if 0 < count < len(here):
+            ranks = rankdata(shares[:, column])[here].sum() - count * (count + 1) / 2
+            found.append(ranks / (count * (len(here) - count)))
+    return float(np.mean(found)) if found else 0.5
+
+
 def silhouette(vectors: NDArray[Any], codes: NDArray[Any]) -> float:
     """Mean silhouette of ``[N, d]`` vectors grouped by ``[N]`` codes, from -1 to 1; nodes of code -1 are left out."""
     from sklearn.metrics import silhouette_score

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from infomax.errors import InputError
 from infomax.evaluation.logistic import Regression, logistic_path, logistic_paths
-from infomax.evaluation.metrics import accuracy, micro_f1
+from infomax.evaluation.metrics import accuracy, auc, macro_f1, micro_f1
 from infomax.evaluation.splits import PARTS, Splits, known
 from infomax.kernels import Adam
 from infomax.kernels.initialisation import glorot
@@ -61,13 +61,16 @@ class Score:
     """What validation chose, by name."""
     validation: float | None = None
     """The score on the validation nodes, where these have chosen something."""
+    beside: dict[str, float] = field(default_factory=dict)
+    """Of one label: "macro-F1", and where a probe ranks nodes "AUC", see `infomax.evaluation.metrics`."""
 
     @classmethod
     def of(cls, predictions: NDArray[Any], codes: NDArray[Any]) -> Score:
         """The accuracy of predictions ``[R, T]`` for codes ``[T]``, or the micro-F1 of ``[R, T, C]`` for ``[T, C]``."""
         if codes.ndim == 2:
             return cls("micro-F1", micro_f1(predictions, codes), predictions)
-        return cls("accuracy", accuracy(predictions, codes), predictions)
+        beside = {"macro-F1": macro_f1(predictions, codes)}
+        return cls("accuracy", accuracy(predictions, codes), predictions, beside=beside)
 
     @property
     def value(self) -> float:
@@ -262,9 +265,16 @@ def _validated(
     scores = []
     for (_, _, test), found in zip(parts, tried, strict=True):
         right, cost, model = max(found, key=better)
-        predictions = np.concatenate([model.predict(_some(vectors, rows)) for rows in _blocks(test)])[None]
-        scores.append(Score("accuracy", accuracy(predictions, codes[test]), predictions, {"C": cost}, right))
+        logits = np.concatenate([_to_host(model.logits(_some(vectors, rows))) for rows in _blocks(test)])
+        predictions = model.classes[logits.argmax(axis=1)][None]
+        beside = {"macro-F1": macro_f1(predictions, codes[test]), "AUC": auc(logits, model.classes, codes[test])}
+        correct = accuracy(predictions, codes[test])
+        scores.append(Score("accuracy", correct, predictions, {"C": cost}, right, beside))
     return scores
+
+
+def _to_host(values: Any) -> NDArray[Any]:
+    return np.asarray(torch.as_tensor(values).cpu())
 
 
 PROBES: dict[str, Probe] = {"paper": paper_probe, "converged": converged_probe, "validated": validated_probe}

@@ -6,7 +6,7 @@ Accuracy is in percent (82.3), micro-F1 a fraction of 1 (0.638).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,14 +35,15 @@ class Row:
     """The distinct values of the regularisation C that were chosen on validation nodes."""
     validation: float | None = None
     """The score on validation nodes, of vectors among which these nodes choose."""
+    beside: dict[str, float] = field(default_factory=dict)
+    """Other scores of the same predictions, fractions of 1, by name; see `Score`."""
 
     def to_dict(self) -> dict[str, Any]:
         """The row as ``--json`` writes it."""
         paper = None if self.paper is None else {"mean": self.paper[0], "std": self.paper[1]}
         values = {**asdict(self), "paper": paper, "costs": list(self.costs)}
-        if self.validation is None:
-            del values["validation"]
-        return values
+        absent = [name for name in ("validation", "beside") if not values[name]]
+        return {name: value for name, value in values.items() if name not in absent}
 
 
 def summarise(

@@ -25,6 +25,7 @@ from infomax.kernels.device import choose_device
 from infomax.parts.vectors import PAPER
 from infomax.progress import Progress, part, silent
 
+GUESS = "Majority class"
 ROW = 100
 """Steps of the progress that a row of the comparison is."""
 
@@ -114,8 +115,13 @@ def untrained(model: DGI) -> DGI:
 
 
 def advice(rows: Sequence[Row]) -> list[str]:
-    """What the rows of `compare` say to a user: whether less than DGI scores higher."""
+    """What the rows of `compare` say to a user: whether less than DGI scores higher, or guessing as high."""
     lines, ours = [], rows[0]
+    for guess in [row for row in rows if row.method == GUESS]:
+        mine, theirs = (score_text(one.mean, None, one.metric) for one in (ours, guess))
+        if ours.mean <= guess.mean or mine == theirs:
+            ranked = f" Its AUC is {ours.beside['AUC']:.2f}, where guessing has 0.50." if "AUC" in ours.beside else ""
+            lines.append(f"{ours.method} is no better than the majority: {mine} against {theirs}.{ranked}")
     for row in rows:
         theirs, own = (score_text(one.mean, None, one.metric) for one in (row, ours))
         if row.method in ("Random-Init", "Raw features") and row.mean > ours.mean and theirs != own:
@@ -169,7 +175,7 @@ def raw_features(
     return _row("Raw features", scores, began, np.mean([score.values for score in scores], axis=0), metric, paper)
 
 
-def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = "Majority class") -> Row:
+def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = GUESS) -> Row:
     """Score one guess for all nodes: the most frequent class, or all labels that more than half of the nodes have.
 
     It is counted on training and validation nodes, since classes are often equally frequent among training nodes.
@@ -182,7 +188,8 @@ def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = "Major
             answer = np.broadcast_to(counted.mean(0) > 0.5, test.shape)
         else:
             answer = np.full(len(test), np.bincount(counted).argmax())
-        scores.append(Score.of(answer[None], test))
+        score = Score.of(answer[None], test)
+        scores.append(dataclasses.replace(score, beside=score.beside | {"AUC": 0.5}) if codes.ndim == 1 else score)
     return _row(method, scores, began, [mean_over(scores)], scores[0].metric)
 
 
@@ -207,7 +214,8 @@ def _row(
     """The row of values, one per run, with the deviation of the scores over splits and the chosen values of C."""
     row = summarise(method, values, time.perf_counter() - began, paper, metric)
     over = summarise(method, [score.value for score in scores], 0, None, metric)
-    return dataclasses.replace(row, splits=len(scores), split_std=over.std, costs=chosen_costs(scores))
+    beside = {name: float(np.mean([score.beside[name] for score in scores])) for name in scores[0].beside}
+    return dataclasses.replace(row, splits=len(scores), split_std=over.std, costs=chosen_costs(scores), beside=beside)
 
 
 def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:

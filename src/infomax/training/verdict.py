@@ -76,6 +76,9 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     isolated = 0 if graph.table.mapped else int((graph.degrees() == 0).sum())  # of a folder, all edges would be read
     told = ISOLATED * graph.num_nodes <= isolated < graph.num_nodes
     notes = [_isolated(graph, isolated)] if isolated and told else []
+    if lost := report.get("columns_lost"):
+        named = f"No part of the vectors holds the {number_of(lost, 'feature')} of the nodes of type {graph.kind}"
+        notes.append((f"{named}: no path leads back to them.", "Keep them: leave out --vectors."))
     if dead == dimensions or (fall < NO_FALL and (accuracy or 0.0) < COIN):
         verdict = NOTHING
     elif facts or fall < LITTLE_FALL or rank < LINE or 2 * dead > dimensions or 2 * isolated > graph.num_nodes:
@@ -135,6 +138,11 @@ def _facts(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
                 f"{share:.0f} % of the edges are at node {graph.ids[hub]}: two tables may have been joined wrongly.",
                 "Name the columns of the edges: --source, --target.",
             )
+        elif not graph.kind and graph.groups is None and _are_stars(graph):
+            yield (
+                "Every edge has an end that has no other edge, as where a table of nodes is read as edges.",
+                "See how it was read: infomax info GRAPH. Name the columns of edges: --source, --target.",
+            )
 
 
 def _separate_parts(graph: Graph) -> str:
@@ -146,6 +154,12 @@ def _separate_parts(graph: Graph) -> str:
         return "No node has two edges, so the graph is separate pairs." if pairs else ""
     largest = int(np.bincount(connected_components(graph.adjacency, directed=False)[1]).max())
     return "" if largest >= FEW else f"The graph falls into parts of at most {number_of(largest, 'node')}."
+
+
+def _are_stars(graph: Graph) -> bool:
+    """Whether every edge has an end of degree 1."""
+    links, degrees = graph.adjacency.tocoo(), graph.degrees()
+    return bool((np.minimum(degrees[links.row], degrees[links.col]) <= 1).all())
 
 
 def _isolated(graph: Graph, count: int) -> Finding:
