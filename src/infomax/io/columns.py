@@ -138,6 +138,7 @@ class Columns:
             "numbered",
             "kinds",
             "encoding",
+            "gaps",
             "among",
             "mixed",
             "learns",

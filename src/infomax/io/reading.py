@@ -32,8 +32,8 @@ from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.typed import Tables, is_typed, of_folder, of_one_type, of_tables
 from infomax.progress import Progress, silent
 
-MEMORY_PER_BYTE = 3
-"""Bytes of memory per byte of tables, about: 2.6 and 3.1 were measured, of text and parquet with 64 features."""
+MEMORY_PER_BYTE = {True: 3, False: 6}
+"""Bytes of memory per byte of tables of text, and of others: 2.8 and 6.6 were measured, with 64 features."""
 SMALL = 1 << 24
 """Bytes of tables that are read without asking how much memory is free."""
 READING = 0.7
@@ -151,7 +151,7 @@ def _follow(sources: Sequence[Source], progress: Progress) -> None:
     """Let tables tell how far the work with all of them is, in percent of their bytes; warn of too many bytes."""
     sizes = [_bytes(source) for source in sources]
     whole = max(1, sum(sizes))
-    needed = MEMORY_PER_BYTE * whole
+    needed = sum(MEMORY_PER_BYTE[source.lines] * size for source, size in zip(sources, sizes, strict=True))
     if whole > SMALL and needed > (free := machine.free_bytes()):
         where, used = sources[0].path.parent, f"take about {machine.size(needed)} of memory"
         message = f"{where}: tables of {machine.size(whole)} {used}, and {machine.size(free)} are free"

@@ -104,8 +104,11 @@ class Database:
     def close(self) -> None:
         """Close the file, or free the memory."""
         if self.folder is None:
-            self.connection.execute("USE memory")
-            self.connection.execute(f"DETACH {self.name}")
+            try:
+                self.connection.execute("USE memory")
+                self.connection.execute(f"DETACH {self.name}")
+            except self.failure:  # it has ended by an error: the next table is read by another
+                _instance.cache_clear()
         self.connection.close()
         self.thread.shutdown()
 
