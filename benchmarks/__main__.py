@@ -50,6 +50,7 @@ TOYS = {
     "benchmarks.ratings": Toy(
         "--users 500 --items 50 --ratings 2e3 --folder FOLDER --dim 8 --steps 2", device=False, library="duckdb"
     ),
+    "benchmarks.shop": Toy("--customers 500 --products 50 --lines 2e3 --folder FOLDER --dim 8 --steps 2", device=False),
     "benchmarks.compared": Toy(
         "--graph communities:300 --method infomax --method infomax-paper --json FOLDER/rows.json", device=False
     ),

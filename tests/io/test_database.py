@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sample_shop import TABLES, duckdb_file, folder, sqlite_file
 
@@ -120,6 +121,19 @@ def test_undeclared_keys_are_found_by_name_and_values(tmp_path: Path, name: str,
     path = folder(tmp_path / "f", "csv", {**tables, "x": {"id": [1], "z": [2.5]}, "y": {"x_id": [1], "q": [1.5]}})
     plan, _ = planned(path, Columns())
     assert [key.table for key in plan.tables["results"].keys] == ([table] if found else [])
+
+
+def test_frames_with_keys_are_a_database(tmp_path: Path) -> None:
+    frames = {name: pa.table(columns) for name, columns in TABLES.items()}
+    there, here = read_database(shop(tmp_path, "parquet")), Graph.from_frames(nodes=frames)
+    assert [(one.ends, one.edges.count) for one in there.relations] == [
+        (one.ends, one.edges.count) for one in here.relations
+    ]
+    frames["lines"] = frames["lines"].rename_columns(["order_id", "line", "what", "amount"])
+    keyed = Graph.from_frames(nodes=frames, keys={"lines.what": "products"})
+    assert ("lines", "what", "products") in [one.ends for one in keyed.relations]
+    with pytest.raises(InputError, match="an edge frame"):
+        Graph.from_frames(keys={"a.b": "c"})
 
 
 def test_times_are_found_and_inherited(tmp_path: Path) -> None:

@@ -171,9 +171,10 @@ class Graph(Record):
     @classmethod
     def from_frames(
         cls,
-        edges: Any,
+        edges: Any = None,
         nodes: Any = None,
         *,
+        keys: Mapping[str, str] | Sequence[str] | None = None,
         directed: bool | None = None,
         features: Any = None,
         attach_to: Graph | None = None,
@@ -188,10 +189,13 @@ class Graph(Record):
         ids are the index of pandas, if it has a name or holds text, or if the first column cannot hold ids.
 
         >>> Graph.from_frames({("author", "writes", "paper"): edges}, {"paper": papers})  # several types of nodes
+        >>> Graph.from_frames(nodes={"races": races, "results": results}, keys={"results.race": "races"})  # with keys
 
         Args:
             edges: the edge frame, or one for each relation.
-            nodes: the node frame, or one for each type.
+            nodes: the node frame, or one for each type. Without edges these are tables with keys, which are read as by
+                `infomax.read_database`.
+            keys: of such tables, the keys that are not found, as in `infomax.read_database`.
             directed: keep the directions. None: as in ``like``, else not.
             features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
             attach_to: the graph to which the frames' nodes, which are new, are added, as in `infomax.read_graph`.
@@ -200,7 +204,7 @@ class Graph(Record):
                 edges_as and columns, a mapping of names to kinds, as in `infomax.read_graph`.
         """
         known = {"attach_to": attach_to, "like": like}
-        return cls.of(read_frames(edges, nodes, directed=directed, features=features, **known, **columns))
+        return cls.of(read_frames(edges, nodes, directed=directed, features=features, keys=keys, **known, **columns))
 
     def to_frames(self, kind: str = "pandas") -> tuple[Any, Any]:
         """The edges and the nodes as two frames of "pandas", "polars" or "arrow", which `from_frames` reads back.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.io.columns import Columns
+from infomax.io.columns import Columns, as_said
 from infomax.io.database import is_database
 from infomax.io.known import read_like
 from infomax.io.reading import read_record
@@ -158,11 +158,8 @@ def read_database(
         as_of: leave out rows of a later time, as in `read_graph`.
         like: an earlier graph, by which tables are read and columns become features.
     """
-    key, table = (
-        [f"{left}={right}" for left, right in said.items()] if isinstance(said, Mapping) else said
-        for said in (keys, tables)
-    )
-    chosen = Columns.of(labels, None, ignore, columns=columns, name=name, time=time, key=key, table=table, as_of=as_of)
+    said = {"key": as_said(keys), "table": as_said(tables)}
+    chosen = Columns.of(labels, None, ignore, columns=columns, name=name, time=time, as_of=as_of, **said)
     chosen = chosen if like is None else read_like(chosen, like)
     if not is_database(source):
         remedy = "Graphs in other forms: read_graph."

@@ -368,6 +368,13 @@ class Columns:
         return {*(self.features or ())}
 
 
+def as_said(choices: Mapping[str, str] | Sequence[str]) -> list[str]:
+    """Choices as a person says them, such as results.driverId=drivers."""
+    if isinstance(choices, Mapping):
+        return [f"{left}={right}" for left, right in choices.items()]
+    return list(_several(choices))
+
+
 def apart(word: str) -> list[str]:
     """The columns of ids, or of names, in one word; of several types it is such as ``paper.title,author.name``."""
     words = word.split(",")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from infomax.arrays.parquet_columns import readable
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, shorten
 from infomax.io.attach import attach
-from infomax.io.columns import Columns
+from infomax.io.columns import Columns, as_said
+from infomax.io.database import of_frames
 from infomax.io.known import as_known, read_like
 from infomax.io.prepare.in_memory import read_tables
 from infomax.io.record import Record
@@ -33,9 +34,18 @@ def read_frames(
     features: Any,
     attach_to: Record | None = None,
     like: Record | None = None,
+    keys: Mapping[str, str] | Sequence[str] | None = None,
     **columns: Any,
 ) -> Record:
     """What `Graph.from_frames` returns."""
+    if edges is None and isinstance(nodes, Mapping) and attach_to is None:
+        chosen = Columns.of(features=features, key=as_said(keys or ()), **columns)
+        chosen = chosen if like is None else read_like(chosen, like)
+        tables = {str(name): frame_source(frame, f"nodes[{name}]").frame for name, frame in nodes.items()}
+        return read_tables(of_frames(tables, chosen), directed=False)
+    if keys is not None or edges is None:
+        found_edges = "none" if edges is None else "edges"
+        raise InputError("edges", "an edge frame, or frames of nodes by name, with keys, and no edges", found_edges)
     matrix = features if hasattr(features, "shape") else None
     chosen = Columns.of(features=None if matrix is not None else features, **columns)
     if like is not None:
