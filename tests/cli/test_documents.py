@@ -17,6 +17,7 @@ from pathlib import Path
 from shutil import copy
 
 import pytest
+from sample_shop import sqlite_file
 from shell import infomax
 from typer.main import get_command
 
@@ -56,6 +57,11 @@ def prepare(monkeypatch, tmp_path: Path) -> None:
         folder.mkdir(exist_ok=True)
         (folder / "nodes.csv").write_text("\n".join(["id,x,y,section", *nodes]))
         (folder / "edges.csv").write_text("\n".join(["source,target", *edges]))
+    tables = {
+        "Artist": {"ArtistId": [1, 2, 3], "Name": ["Metallica", "Os Mutantes", "Motörhead"]},
+        "Track": {"TrackId": list(range(30)), "ArtistId": [1 + row % 3 for row in range(30)], "Seconds": [*range(30)]},
+    }
+    sqlite_file(Path("chinook.sqlite"), tables=tables, keys={})
     Path("tomorrow").mkdir()
     Path("tomorrow/nodes.csv").write_text("id,x,y\nnano,1,0\n")
     Path("tomorrow/edges.csv").write_text("source,target\nnano,vim\n")
