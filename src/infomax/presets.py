@@ -89,7 +89,8 @@ class Preset:
     def build_encoder(self, in_dim: int, generator: torch.Generator) -> Any:
         """Build the encoder; raise InputError for one of your own that lacks something."""
         encoder = self.encoder(in_dim, self.dim, generator=generator)
-        where, kind = f"encoder {type(encoder).__name__}", type(encoder)
+        where = f"encoder {type(encoder).__name__}"
+        kind = type(encoder)
         if not isinstance(encoder, Encoder):
             raise InputError(where, "a subclass of infomax.parts.encoders.Encoder", "another class")
         missing = [name for name in ("rule", "depth", "out_dim") if not hasattr(encoder, name)]
@@ -169,7 +170,8 @@ class Preset:
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
             raise InputError("lr", "a number above 0", repr(lr))
-        fitting, corruption = self.regime.corruptions, partial(self.corruption).func
+        fitting = self.regime.corruptions
+        corruption = partial(self.corruption).func
         if fitting and corruption in PARTS.values() and corruption.__name__ not in fitting:
             expected = f"{' or '.join(fitting)}, for {self.regime.__name__}"
             raise InputError("corruption", expected, corruption.__name__)

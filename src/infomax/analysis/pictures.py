@@ -182,7 +182,8 @@ def write_names(
     from matplotlib.transforms import Bbox
 
     axes.figure.draw_without_rendering()  # lays the figure out, so that positions on the page are known
-    page, pixel = axes.get_window_extent(), 72 / axes.figure.dpi  # in points, so that the layout does not depend on dpi
+    page = axes.get_window_extent()
+    pixel = 72 / axes.figure.dpi  # in points, so that the layout does not depend on dpi
     spots = axes.transData.transform([place for _, place, _ in names])
     # A place whose name is above it must not be covered by another name.
     taken = [Bbox.from_bounds(x, y, 0, 0).padded(lift / 2 / pixel) for x, y in spots] if lift else []

@@ -45,7 +45,9 @@ def descend(
             step then takes twice as long.
     """
     n = len(start)
-    places, speed, gain = 1e-4 * np.ascontiguousarray(start), np.zeros_like(start), np.ones_like(start)
+    places = 1e-4 * np.ascontiguousarray(start)
+    speed = np.zeros_like(start)
+    gain = np.ones_like(start)
     # Numbers without a sign, since numba lets those below zero count from the end, which takes longer.
     forces = edges.indptr.astype(np.uint32), edges.indices.astype(np.uint32), edges.data
     for step in range(early + late):

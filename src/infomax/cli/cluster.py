@@ -61,7 +61,8 @@ def cluster(
     from infomax.io.result_files import write_result
     from infomax.training.runs import types_of
 
-    began, types = time.monotonic(), types_of(run)
+    began = time.monotonic()
+    types = types_of(run)
     found = {}
     for kind in types or [""]:
         if kind:
@@ -71,11 +72,11 @@ def cluster(
         _show(graph, *found[kind])
     if out is not None:
         write_result(out, _columns(found))
-        told = (
+        counts = (
             f"{number_of(len(nodes), 'node')}{' of ' + kind if kind else ''}, {clusters.max() + 1} clusters"
             for kind, (nodes, clusters) in found.items()
         )
-        show.wrote(f"{out} ({'; '.join(told)})", began)
+        show.wrote(f"{out} ({'; '.join(counts)})", began)
 
 
 def _clustered(embeddings: Embeddings | StoredEmbeddings, k: str, seed: int) -> NDArray[Any]:
@@ -124,12 +125,12 @@ def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
     """What sets each cluster apart: ``perl, module, less of python``."""
     from infomax.evaluation.clustering import distinctive
 
-    def told(feature: int, apart: float) -> str:
+    def named(feature: int, apart: float) -> str:
         if graph.encoding is not None:
             return graph.encoding.told(feature, apart > 0)
         return graph.feature_names[feature] if apart > 0 else f"less of {graph.feature_names[feature]}"
 
-    return [", ".join(told(*one) for one in columns) for columns in distinctive(graph.table, clusters, top=NAMED)]
+    return [", ".join(named(*one) for one in columns) for columns in distinctive(graph.table, clusters, top=NAMED)]
 
 
 def _central(graph: Graph, embeddings: Embeddings | StoredEmbeddings, rows: NDArray[Any]) -> str:
@@ -152,16 +153,17 @@ def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDA
     for name, column in graph.labels.items():
         with suppress(InputError):  # one class, or several labels per node: nothing to compare with
             labels[name] = encode_labels(column)
-    rows, told = [], _features(graph, clusters)
+    rows = []
+    features = _features(graph, clusters)
     for number, size in enumerate(np.bincount(clusters)):
-        said = [f"set apart by {told[number]}"] if told[number] else []
+        holds = [f"set apart by {features[number]}"] if features[number] else []
         for label, (codes, names) in labels.items():
             counts = np.bincount(codes[(clusters == number) & (codes >= 0)], minlength=len(names))
             if counts.any():
-                said.append(f"mostly, by {label}: {names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)")
+                holds.append(f"mostly, by {label}: {names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)")
         if graph.node_names is not None:
-            said.append(f"in its middle: {_central(graph, embeddings, np.flatnonzero(clusters == number))}")
-        rows.append((number, f"{size:,}", "\n".join(said)))
+            holds.append(f"in its middle: {_central(graph, embeddings, np.flatnonzero(clusters == number))}")
+        rows.append((number, f"{size:,}", "\n".join(holds)))
     show.table("Clusters", ("cluster", "nodes", "what it holds"), rows)
     if labels:
         scores = [(name, agreement(clusters, codes)) for name, (codes, _) in labels.items()]

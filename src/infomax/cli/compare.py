@@ -29,7 +29,8 @@ def compare(
     """
     from infomax.reports.side_by_side import compare_runs
 
-    began, by_type = time.monotonic(), _by_type(runs)
+    began = time.monotonic()
+    by_type = _by_type(runs)
     of_types: dict[str, Any] = {kind: compare_runs(folders) for kind, folders in by_type.items()}
     for kind, found in of_types.items():
         heads = ("", *_short(by_type[kind]))

@@ -82,7 +82,8 @@ def _draw(graph: Graph, embeddings: Embeddings, out: Path) -> None:
     from infomax.analysis.pictures import sample_rows, scatter
     from infomax.evaluation.clustering import cluster
 
-    columns, title = node_columns(graph, cluster(embeddings.vectors, COMMUNITIES, seed=0)), "Debian's source packages"
+    columns = node_columns(graph, cluster(embeddings.vectors, COMMUNITIES, seed=0))
+    title = "Debian's source packages"
     with show.Steps("map", None) as steps:
         places = write_map(out / "map.html", embeddings, columns, title=title, progress=steps.at)
     section = graph.labels["section"]

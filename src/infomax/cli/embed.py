@@ -110,7 +110,8 @@ def embed(
     from infomax.cli.torchrun import joined, started
     from infomax.io.vectors import check_extension
 
-    began, columns = monotonic(), options.given_columns(context)
+    began = monotonic()
+    columns = options.given_columns(context)
     if at is not None:
         if out is None or into is not None:
             raise InputError(
@@ -285,8 +286,8 @@ def open_run(
         if made(model.feature_names_) == "positions":
             show.log.print("Positions in this graph resemble those in the training graph as far as both share ids.")
         if model.graph_.weighted and not source.weighted:
-            told = "The edges of the training graph have weights, these have none: each counts as 1."
-            show.log.print(f"{told} Where a column holds them: --weight COLUMN.")
+            unweighted = "The edges of the training graph have weights, these have none: each counts as 1."
+            show.log.print(f"{unweighted} Where a column holds them: --weight COLUMN.")
     return model, source
 
 

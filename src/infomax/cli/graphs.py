@@ -86,7 +86,7 @@ def info(
     else:
         rows = {"files": "all as they were written" if check else "", **_described(found, trained, dim)}
         show.table(graph, ("", ""), ((name, text) for name, text in rows.items() if text))
-        _tell_columns(found)
+        _show_columns(found)
 
 
 def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
@@ -98,7 +98,8 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
     from infomax.io.memory import training_bytes
     from infomax.machine import size
 
-    degree, made = graph.degrees(), told(graph.feature_names)
+    degree = graph.degrees()
+    generated = told(graph.feature_names)
     rows = {}
     if graph.groups is not None:
         sizes = np.unique(graph.groups, return_counts=True)[1]
@@ -108,9 +109,10 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
     rows["edges"] = f"{graph.num_edges:,}{kind}"
     rows["edges held out"] = "" if graph.held_out is None else f"{graph.held_out.shape[1]:,}"
     rows["edges run from, to"] = ", ".join(graph.edge_columns or ())
-    rows["features"] = made
-    if not made:
-        stored, filled = "sparse" if graph.table.sparse else "dense", graph.table.statistics.filled
+    rows["features"] = generated
+    if not generated:
+        stored = "sparse" if graph.table.sparse else "dense"
+        filled = graph.table.statistics.filled
         rows["features"] = f"{graph.num_features:,}, {stored}, {filled / graph.num_nodes:.1f} non-zero per node"
         rows["features of neighbours"] = in_words(resemblance(graph.table, graph.edges, graph.scaler()))
     rows["degree: mean, median, highest"] = f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"
@@ -125,7 +127,7 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
     return rows
 
 
-def _tell_columns(source: Record) -> None:
+def _show_columns(source: Record) -> None:
     """Print what the columns of a node table are and become; nothing of a wide table of numbers."""
     from infomax.arrays.made import made
     from infomax.errors import place
@@ -139,15 +141,16 @@ def _tell_columns(source: Record) -> None:
         from infomax.arrays.sparsity import dense
         from infomax.io.encoding.survey import Survey
 
-        survey, block = Survey(source.feature_names, {}, list(source.labels)), dense(source.table[:_MOST_ROWS])
+        survey = Survey(source.feature_names, {}, list(source.labels))
+        block = dense(source.table[:_MOST_ROWS])
         survey.add(dict(zip(source.feature_names, map(pa.array, block.T), strict=True)), lambda row, name: name)
         encoding = survey.finish()[0]
-    rows = [_told(column, encoding.called) for column in encoding.columns]
+    rows = [_column_row(column, encoding.called) for column in encoding.columns]
     show.table("Columns" + (f" of {source.kind}" if source.kind else ""), _HEADINGS, rows)
     for column in encoding.columns:
-        told = f"{place('', column=column.name)}: {column.note}."
-        if column.note and not show.has_warned(told):
-            show.out.print(f"warning{told}")
+        warning = f"{place('', column=column.name)}: {column.note}."
+        if column.note and not show.has_warned(warning):
+            show.out.print(f"warning{warning}")
 
 
 _MOST_COLUMNS, _MOST_ROWS = 50, 1 << 17
@@ -157,9 +160,11 @@ _MOST_TYPES, _MOST_RELATIONS = 3, 14
 _HEADINGS = ("column", "kind", "distinct", "missing", "becomes")
 
 
-def _told(column: Column, called: str | None) -> tuple[str, ...]:
+def _column_row(column: Column, called: str | None) -> tuple[str, ...]:
     """A row of the table of columns; ``called`` is the one of names."""
-    count, learnt, becomes = len(column.features), column.learnt, []
+    count = len(column.features)
+    learnt = column.learnt
+    becomes = []
     if count:
         parts = ["hashed words" if column.kind in ("text", "tokens") else "value"]
         if column.kind == "category":
@@ -167,8 +172,8 @@ def _told(column: Column, called: str | None) -> tuple[str, ...]:
             parts = [number_of(values, "value"), *(["the rest"] if learnt["rest"] else [])]
         elif column.kind == "date":
             parts = learnt["parts"]
-        told = ", ".join([*parts, *(["missing"] if column.missing else [])])
-        becomes.append(f"{number_of(count, 'feature')}: {told}")
+        described = ", ".join([*parts, *(["missing"] if column.missing else [])])
+        becomes.append(f"{number_of(count, 'feature')}: {described}")
     if column.name == called:
         becomes.append("the names of nodes")
     distinct = "many" if column.distinct is None else f"{column.distinct:,}"
@@ -178,8 +183,8 @@ def _told(column: Column, called: str | None) -> tuple[str, ...]:
 def _duplicates(graph: Record) -> str:
     """How many rows of edge tables repeat an edge, and what that does."""
     count = graph.dropped["duplicates"]
-    told = "their weights add up" if graph.weighted else "--weight count would count them"
-    return f"{count:,} ({told})" if count else "0"
+    effect = "their weights add up" if graph.weighted else "--weight count would count them"
+    return f"{count:,} ({effect})" if count else "0"
 
 
 def _is_database(name: str, columns: dict[str, Any]) -> bool:
@@ -203,10 +208,13 @@ def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) 
     """Print the types of nodes of a graph and the relations between them; paths and columns of a few types."""
     from infomax.arrays.made import made
 
-    types, rows, lines = graph.by_type(), [], []
+    types = graph.by_type()
+    rows = []
+    lines = []
     described = {kind: graph.target(kind) for kind in chosen} or (types if len(types) <= _MOST_TYPES else {})
     for kind, one in types.items():
-        degree, labels = one.degrees(), (f"{name} ({_classes(column)})" for name, column in one.labels.items())
+        degree = one.degrees()
+        labels = (f"{name} ({_classes(column)})" for name, column in one.labels.items())
         features = made(one.feature_names) or f"{one.num_features:,}"
         isolated = f"{int((degree == 0).sum()):,}"
         rows.append((kind, f"{one.num_nodes:,}", features, ", ".join(labels), f"{degree.mean():.2f}", isolated))
@@ -226,13 +234,13 @@ def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) 
     shown = [row for one, row in zip(graph.relations, drawn, strict=True) if one in most]
     left = [(f"{len(drawn) - len(shown)} more", "")] if len(shown) < len(drawn) else []
     show.table("", ("relation", "edges"), [*shown, *left])
-    told = {name: f"{count:,} {name.replace('_', ' ')}" for name, count in graph.dropped.items() if count}
-    if "duplicates" in told:
-        told["duplicates"] = _duplicates(graph).replace(" ", " duplicates ", 1)
-    for line in (*lines, *([] if trained else [f"edges dropped: {', '.join(told.values()) or 'none'}"])):
+    dropped = {name: f"{count:,} {name.replace('_', ' ')}" for name, count in graph.dropped.items() if count}
+    if "duplicates" in dropped:
+        dropped["duplicates"] = _duplicates(graph).replace(" ", " duplicates ", 1)
+    for line in (*lines, *([] if trained else [f"edges dropped: {', '.join(dropped.values()) or 'none'}"])):
         show.out.print(line)
     for one in described.values():
-        _tell_columns(one)
+        _show_columns(one)
     if not described:
         show.out.print("The columns of a type, and the paths from it: --type NAME")
 
@@ -299,11 +307,11 @@ def _classes(column: NDArray[Any]) -> str:
 def choose(context: typer.Context) -> None:
     """List the data sets if no command is given."""
     if context.invoked_subcommand is None:
-        listed()
+        list_datasets()
 
 
 @datasets.command("list")
-def listed() -> None:
+def list_datasets() -> None:
     """List the data sets."""
     from infomax.datasets import DATASETS
 

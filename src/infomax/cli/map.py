@@ -65,7 +65,8 @@ def draw_map(
     from infomax.kernels.device import choose_device
     from infomax.training.runs import types_of
 
-    began, types = time.monotonic(), types_of(run)
+    began = time.monotonic()
+    types = types_of(run)
     with show.Steps("map", None) as steps:
         parts = {kind: _part(run / kind, types, color, seed, device, steps) for kind in types or [""]}
         drawn = "; ".join(f"{kind}: {part.drawn}" if kind else part.drawn for kind, part in parts.items())

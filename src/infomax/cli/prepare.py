@@ -61,7 +61,8 @@ def prepare(
     from infomax.io.prepare import prepare as write
     from infomax.training import runs
 
-    began, known = monotonic(), None
+    began = monotonic()
+    known = None
     if like is not None:
         run = runs.first_in(like)
         runs.check(run)

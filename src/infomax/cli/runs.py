@@ -91,7 +91,9 @@ def per_run(
         from infomax.cli import show
         from infomax.training import runs
 
-        folder, names, began = given[first], runs.runs_in(given[first]), time.monotonic()
+        folder = given[first]
+        names = runs.runs_in(given[first])
+        began = time.monotonic()
         if not names:
             command(**given)
         scored: dict[Path, list[Any]] = {}  # by type

@@ -69,9 +69,9 @@ def hush(quiet: bool) -> None:
 
 def warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any, **more: Any) -> None:
     """Print a warning to the user as one line; where another library warns, say where."""
-    place = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
+    where = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
     _warned.append(str(message))
-    log.print(f"warning: {place}{visible(str(message))}")
+    log.print(f"warning: {where}{visible(str(message))}")
 
 
 def has_warned(words: str) -> bool:
@@ -101,7 +101,7 @@ class Steps(Bar):
     def __init__(self, title: str, total: int | None, resume: str = "") -> None:
         super().__init__(title, total, log.console)
         self.resume = resume
-        self.said = time.monotonic()
+        self.logged = time.monotonic()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         super().__exit__(kind)
@@ -111,8 +111,8 @@ class Steps(Bar):
     def at(self, done: int, note: str = "", total: int | None = None) -> None:
         """Show that ``done`` things are done; a ``total`` that was not known before may be given here."""
         super().at(done, note, total)
-        if not self.console.is_terminal and time.monotonic() - self.said > LOG_SECONDS:
-            self.said = time.monotonic()
+        if not self.console.is_terminal and time.monotonic() - self.logged > LOG_SECONDS:
+            self.logged = time.monotonic()
             total = self.total if total is None else total
             log.print(f"{self.title}: {done}" + (f" of {total}" if total else "") + (f", {note}" if note else ""))
 

@@ -112,7 +112,8 @@ def train(
 
 def _targets(graph: str, nodes: str | None, out: Path, context: typer.Context, ranks: Ranks) -> dict[str, Graph]:
     """The graph as seen from each type to train, or by "" the graph of one type; refuse options that do not fit it."""
-    given, columns = context.params, options.given_columns(context)
+    given = context.params
+    columns = options.given_columns(context)
     chosen = given["type"] or ()
     settings.build_model(given)  # refuses what is out of range, before a graph is read
     for folder in [out, *(out / kind for kind in chosen)]:
@@ -157,8 +158,8 @@ def _announced(graph: Graph, out: Path, given: Mapping[str, Any]) -> Graph:
         show.log.print(f"{graph.kind and f'{graph.kind}: '}{features}")
     if given["hold_out_edges"] is not None:
         before, graph = graph.num_edges, graph.hold_out_edges(given["hold_out_edges"], given["seed"])
-        told = f"held out {before - graph.num_edges:,} of {before:,} edges"
-        show.log.print(f"{told}; to score on them: infomax evaluate {out} --edges")
+        held_out = f"held out {before - graph.num_edges:,} of {before:,} edges"
+        show.log.print(f"{held_out}; to score on them: infomax evaluate {out} --edges")
     if given["preset"] == "auto" and (option := settings.means_batches(given)):
         preset = settings.build_model(given, graph.kind).preset
         show.log.print(f"preset {preset}: {option} was given")
@@ -212,8 +213,8 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
     began = monotonic()
     with ranks.together():
         preset, chosen = model.choose(graph, out)
-        for told in chosen:
-            show.log.print(f"{graph.kind}, {told}" if graph.kind else told)
+        for line in chosen:
+            show.log.print(f"{graph.kind}, {line}" if graph.kind else line)
         model.preset = preset
         if preset.paths:
             show.log.print(f"paths: {', '.join(preset.paths)}")

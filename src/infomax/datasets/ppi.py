@@ -30,7 +30,10 @@ def _read_rebuilt(path: Path) -> Graph:
     per column among them is. Each of these nodes gets the mean, so that every column keeps its mean.
     """
     arrays = read_arrays(path)
-    tissue, split, names, unknown = arrays["tissue"], arrays["split"], arrays["tissue_names"], ~arrays["feat_known"]
+    tissue = arrays["tissue"]
+    split = arrays["split"]
+    names = arrays["tissue_names"]
+    unknown = ~arrays["feat_known"]
     features = np.unpackbits(arrays["feats"], axis=1, count=FEATURES).astype(np.float32)
     missing = arrays["train_feature_ones_total"] - features[split == 0].sum(axis=0)
     features[unknown] = missing / max(np.count_nonzero(unknown), 1)

@@ -131,7 +131,8 @@ class DGI(Later, Parameters):
         if len(graph.types) > 1 and graph.kind_is_first:
             remedy = f"Choose the type to train: graph.target({graph.kind!r})."
             raise InputError("graph", "nodes of one type", f"types {', '.join(graph.types)}", remedy)
-        ranks, folder = Ranks.current(), None if run is None else Path(run)
+        ranks = Ranks.current()
+        folder = None if run is None else Path(run)
         shown = progress if callable(progress) else progress and ranks.rank == 0
         whole("seed", self.seed, 0)
         with following(shown) as follow, seeded(self.seed, choose_device(self.device)), ExitStack() as held:
@@ -144,7 +145,8 @@ class DGI(Later, Parameters):
         fingerprint: dict[str, str] = {}
         with ranks.together() as same:
             training, preset, scaler = self.prepare(graph, folder, ranks, start)
-            settings, resumed = preset.describe(), False
+            settings = preset.describe()
+            resumed = False
             if folder is not None or ranks.count > 1:
                 fingerprint = identify(graph, settings, self.seed, training.device.type)
                 fingerprint |= {"weights to start from": start.model.hash_[:12]} if start else {}
@@ -173,9 +175,14 @@ class DGI(Later, Parameters):
 
     def take(self, training: Training, graph: Graph, preset: Preset, scaler: Scaler) -> None:
         """Take over what a finished training has made of a graph."""
-        self.model_, self.preset_, self.scaler_ = training.model.eval(), preset, scaler
-        self._course, self._health = training.course(), None
-        self.seed_, self.graph_, self.feature_names_ = self.seed, graph, graph.feature_names
+        self.model_ = training.model.eval()
+        self.preset_ = preset
+        self.scaler_ = scaler
+        self._course = training.course()
+        self._health = None
+        self.seed_ = self.seed
+        self.graph_ = graph
+        self.feature_names_ = graph.feature_names
         self._parts, self._places, self._kept, self._trained_on = None, None, None, None
 
     def prepare(
@@ -187,7 +194,8 @@ class DGI(Later, Parameters):
         device = choose_device(self.device)
         preset = self.choose(graph, folder)[0]
         many = math.inf if self.one_of_many else None
-        reported, scaler = folder is not None, None if start is None else start.model.scaler_
+        reported = folder is not None
+        scaler = None if start is None else start.model.scaler_
         training, scaler = assemble(
             graph, preset, self.seed, device, ranks, reported=reported, numbers=many, scaler=scaler
         )
@@ -217,7 +225,8 @@ class DGI(Later, Parameters):
             if not overwrite:
                 runs.refuse_model(path)
             self.health_  # noqa: B018  computed before the old model is removed, since it may fail
-            settings, vectors = self.preset_.describe(), self._to_keep()
+            settings = self.preset_.describe()
+            vectors = self._to_keep()
             runs.clear(path, settings)
             with ThreadPoolExecutor(1) as pool:  # both files may be large
                 kept = pool.submit(model_file.keep_vectors, path, vectors)
@@ -237,9 +246,11 @@ class DGI(Later, Parameters):
         path = Path(folder)
         try:
             run = model_file.read(path)
-            preset, features = restore(run.config["settings"], own), len(run.feature_names)
+            preset = restore(run.config["settings"], own)
+            features = len(run.feature_names)
             model = cls(preset=preset, seed=run.config["seed"], device=device)
-            model.model_, model.seed_ = build(preset, features, torch.Generator()).eval(), model.seed
+            model.model_ = build(preset, features, torch.Generator()).eval()
+            model.seed_ = model.seed
             moved = None if moved_to is None else Path(moved_to)
             model.graph_ = runs.read_training_graph(path, moved)
             model._parts, model._places = model_file.take_recipe(run, model.model_.encoder, model.graph_)
@@ -249,7 +260,9 @@ class DGI(Later, Parameters):
             if own:
                 where, remedy = f"DGI.load(run, {'=..., '.join(own)}=...)", "Pass what it was trained with."
             raise InputError(where, "the settings of the model in the run", in_words(error), remedy) from error
-        model.preset_, model.scaler_, model.feature_names_ = preset, run.scaler, run.feature_names
+        model.preset_ = preset
+        model.scaler_ = run.scaler
+        model.feature_names_ = run.feature_names
         model._health = run.health
         model._trained_on = run.config.get("trained_on")
         return model
@@ -282,9 +295,10 @@ class DGI(Later, Parameters):
     def choose(self, graph: Graph, run: Path | None = None) -> tuple[Preset, list[str]]:
         """The settings to train a graph with, and what "auto" has chosen, in words."""
         name, reason = self.choose_preset(graph, choose_device(self.device), run)
-        settings, told = self.settings(name), [f"preset {name}: {reason}"] if self.preset == "auto" else []
-        told += parts_for(graph, settings.vectors)[1]
-        return settings.fitted_to(graph), told
+        settings = self.settings(name)
+        notes = [f"preset {name}: {reason}"] if self.preset == "auto" else []
+        notes += parts_for(graph, settings.vectors)[1]
+        return settings.fitted_to(graph), notes
 
     def settings(self, preset: str | Preset | None = None) -> Preset:
         """Fill the estimator's arguments into a preset; by default its own preset, whole-graph for "auto"."""

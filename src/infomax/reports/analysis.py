@@ -54,9 +54,9 @@ def write_analysis(
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )
     # All chapters are made before the first is written, so that an interruption leaves no half of a report.
-    made = list(chapters)
-    write_report(folder, title, lead, followed(made, progress, "drawing", len(made), every=1))
-    return {chapter.name: chapter.numbers for chapter in made}
+    drawn_chapters = list(chapters)
+    write_report(folder, title, lead, followed(drawn_chapters, progress, "drawing", len(drawn_chapters), every=1))
+    return {chapter.name: chapter.numbers for chapter in drawn_chapters}
 
 
 def analyse(
@@ -84,7 +84,9 @@ def analyse(
         seed: of the projection, of the sample of nodes and of the negative sample.
         progress: called with what is done, the name of the next step and the total; a projection counts `PROJECTION`.
     """
-    graph, codes, groups = model.graph_, None, None
+    graph = model.graph_
+    codes = None
+    groups = None
     if labels is not None:
         codes, groups = named_groups(labels)
     probes = 0 if codes is None else 2 * len(removed(model.model_.encoder.out_dim)) + 1
@@ -94,17 +96,18 @@ def analyse(
     learnt = model.transform(graph, vectors="paper", rows=rows).vectors
     some: Any = slice(None) if rows is None else rows
     # The map shows the vectors that are scored: those of the graph that training has seen, sampled where it sampled.
-    method, place = ("UMAP", umap) if projection == "umap" else ("t-SNE", tsne)
-    points = place(pairs.positives, seed=seed, progress=part_of(progress, 0, PROJECTION, f"{method} of DGI", total))
+    method, project = ("UMAP", umap) if projection == "umap" else ("t-SNE", tsne)
+    points = project(pairs.positives, seed=seed, progress=part_of(progress, 0, PROJECTION, f"{method} of DGI", total))
     here = part_of(progress, PROJECTION, PROJECTION, f"{method} of the negative sample", total)
-    negative_points = place(pairs.negatives, seed=seed, progress=here)
+    negative_points = project(pairs.negatives, seed=seed, progress=here)
     yield projections({"DGI": points}, None if groups is None else groups[pairs.nodes], method=method)
     called = None if graph.node_names is None else graph.called(some)
     yield scores(pairs, points, negative_points, graph.ids[some], graph.degrees()[some], groups, called)
     if codes is None:
         yield dimensions(pairs)
     else:
-        probed, device = itertools.count(total - probes), choose_device(model.device)
+        probed = itertools.count(total - probes)
+        device = choose_device(model.device)
 
         def measure(vectors: NDArray[Any]) -> float:
             progress(next(probed), "probes without some of the dimensions", total)
@@ -130,7 +133,9 @@ def draw_pairs(model: DGI, *, seed: int = 0, rows: NDArray[np.int64] | None = No
     dimension only if the discriminator is linear in h, as the bilinear one is; others are refused. With ``rows`` of a
     graph folder these nodes are the batch, and the pairs name the places of nodes among them.
     """
-    graph, preset, device = model.graph_.seen(), model.preset_, choose_device(model.device)
+    graph = model.graph_.seen()
+    preset = model.preset_
+    device = choose_device(model.device)
     if preset.method is not None:
         raise InputError("analysis", "a model of Deep Graph Infomax, which scores vectors", "another method")
     parts = model.model_.to(device)

@@ -20,7 +20,7 @@ def compare_runs(folders: Sequence[Path]) -> dict[str, dict[str, list[Any]]]:
         {f"graph.{name}": value[:12] if name == "hash" else value for name, value in config["graph"].items()}
         for config in configs
     ]
-    made = [
+    trained = [
         {"seed": config["seed"], **flat(config["settings"]), **graph}
         for config, graph in zip(configs, graphs, strict=True)
     ]
@@ -32,7 +32,7 @@ def compare_runs(folders: Sequence[Path]) -> dict[str, dict[str, list[Any]]]:
         {f"{title}: {method}": score for title, rows in read_scores(folder).items() for method, score in rows.items()}
         for folder in folders
     ]
-    settings = {name: values for name, values in _joined(made).items() if any(one != values[0] for one in values)}
+    settings = {name: values for name, values in _joined(trained).items() if any(one != values[0] for one in values)}
     return {"settings": settings, "health": _joined(health), "scores": _joined(scores)}
 
 

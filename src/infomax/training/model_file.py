@@ -54,7 +54,8 @@ def keep_vectors(folder: Path, kept: Embeddings | EmbeddingParts | None) -> dict
 
 def _write_array(path: Path, table: Any) -> Any:
     """Write rows ``[N, d]`` as an npy, some at a time; returns a checksum."""
-    (n, width), head = table.shape, BytesIO()
+    (n, width) = table.shape
+    head = BytesIO()
     np.lib.format.write_array_header_1_0(head, {"descr": "<f4", "fortran_order": False, "shape": (n, width)})
     step = max(1, _BYTES // (4 * width))
     rows = (np.ascontiguousarray(table[first : first + step], "<f4") for first in range(0, n, step))
@@ -67,7 +68,8 @@ def finish(run: Run, kept: dict[str, Any], recipe: Recipe, places: Places | None
 
     ``kept`` is what `keep_vectors` told of the vectors.
     """
-    folder, tensors = run.folder, run.tensors | recipe.tensors()
+    folder = run.folder
+    tensors = run.tensors | recipe.tensors()
     parts = {name: list(columns) for name, columns in recipe.parts.items()}
     kept = kept | {"recipe": {"parts": parts, "smooth": recipe.smooth}}
     if places is not None:
@@ -89,7 +91,8 @@ def finish(run: Run, kept: dict[str, Any], recipe: Recipe, places: Places | None
 
 def read(folder: Path) -> Run:
     """Read a finished run folder; raise InputError if its files do not belong together."""
-    config, path = runs.check(folder), folder / runs.MODEL
+    config = runs.check(folder)
+    path = folder / runs.MODEL
     tensors, values = checkpoints.load(path)
     if values.get("config") != runs.config_hash(config):
         raise InputError(
@@ -104,7 +107,8 @@ def read(folder: Path) -> Run:
 
 def take_recipe(run: Run, encoder: Encoder, graph: Graph) -> tuple[Recipe | None, Places | None]:
     """What vectors are made with, taken out of the tensors, and the positions of the nodes of a run."""
-    described, taken = run.values["recipe"], _taken(run.tensors, "recipe.")
+    described = run.values["recipe"]
+    taken = _taken(run.tensors, "recipe.")
     parts = {name: tuple(map(str, columns)) for name, columns in described["parts"].items()}
     recipe = Recipe(encoder, run.scaler, parts, bool(described["smooth"]), kind=graph.kind, turn=taken.get("turn"))
     if not parts:

@@ -52,7 +52,8 @@ def preset_begun(folder: Path) -> str:
 
 def refuse_other_run(folder: Path, graph: Graph, settings: dict[str, Any], seed: int) -> None:
     """Raise InputError for a finished run of another graph or of other settings; the device may differ."""
-    config, known = model_file.read(folder).config, runs.read_training_graph(folder, graph.folder)
+    config = model_file.read(folder).config
+    known = runs.read_training_graph(folder, graph.folder)
     found = identify(known, config["settings"], config["seed"], "")
     expected = identify(graph, settings, seed, "")
     refuse_other(graph, folder, found, expected, "a finished run")

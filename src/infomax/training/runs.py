@@ -83,10 +83,10 @@ def clear(folder: Path, settings: dict[str, Any]) -> None:
 
 def describe(graph: Graph) -> dict[str, Any]:
     """What config.json says of a graph, but for its hash."""
-    told: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
-    told |= {"directed": graph.directed, "labels": list(graph.labels), "columns": dict(graph.table_columns)}
-    told |= {"kinds": {one.name: one.kind for one in graph.encoding.used}} if graph.encoding else {}
-    return told | ({"type": graph.kind} if graph.kind else {})
+    described: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
+    described |= {"directed": graph.directed, "labels": list(graph.labels), "columns": dict(graph.table_columns)}
+    described |= {"kinds": {one.name: one.kind for one in graph.encoding.used}} if graph.encoding else {}
+    return described | ({"type": graph.kind} if graph.kind else {})
 
 
 def begin(
@@ -105,9 +105,9 @@ def begin(
 
     if graph.folder is None:
         write_npz(graph, folder / GRAPH)
-        place, content = {}, contents_hash(folder / GRAPH)
+        elsewhere, content = {}, contents_hash(folder / GRAPH)
     else:
-        place, content = {"graph_folder": str(graph.folder)}, folder_hash(graph.folder)
+        elsewhere, content = {"graph_folder": str(graph.folder)}, folder_hash(graph.folder)
     config = {
         "format": FORMAT,
         "versions": {
@@ -121,7 +121,7 @@ def begin(
         "settings": settings,
         "graph": describe(graph) | {"hash": content},
         **({"trained_on": trained_on} if trained_on else {}),
-        **place,
+        **elsewhere,
     }
     write_json(folder / CONFIG, config)
     return config
@@ -160,10 +160,10 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
     config = read_json(folder / CONFIG)
     described = config["graph"]
     if "graph_folder" in config:
-        place = Path(config["graph_folder"])
-        if moved_to and not is_folder(place) and is_folder(moved_to) and folder_hash(moved_to) == described["hash"]:
-            place = moved_to
-        return _open_graph_folder(folder / CONFIG, place, described)
+        path = Path(config["graph_folder"])
+        if moved_to and not is_folder(path) and is_folder(moved_to) and folder_hash(moved_to) == described["hash"]:
+            path = moved_to
+        return _open_graph_folder(folder / CONFIG, path, described)
     path = folder / GRAPH
     if not path.is_file():
         raise InputError(str(path), "the graph of the run", "no such file", RESTORE)

@@ -61,7 +61,7 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     ``verdict`` is one of the four above, ``reason`` what it rests on; ``causes`` and ``next`` belong together.
     """
     if not report["epochs"]:
-        return _told(NOT_TRAINED, "The encoder has its first weights (Random-Init).", [])
+        return _verdict(NOT_TRAINED, "The encoder has its first weights (Random-Init).", [])
     loss, accuracy = report["loss"], report.get("discriminator_accuracy")
     guessing = report.get("guessing_loss", report["curve"]["loss"][0])  # a method of your own begins somewhere
     rank, dead, dimensions = report["effective_rank"], report["dead_dimensions"], report["dimensions"]
@@ -74,8 +74,8 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     reason = f"The loss is {loss:.4g}, {course}the vectors use {rank:.1f} of {dimensions} dimensions."
     facts = list(_facts(report, graph))
     isolated = 0 if graph.table.mapped else int((graph.degrees() == 0).sum())  # of a folder, all edges would be read
-    told = ISOLATED * graph.num_nodes <= isolated < graph.num_nodes
-    notes = [_isolated(graph, isolated)] if isolated and told else []
+    many = ISOLATED * graph.num_nodes <= isolated < graph.num_nodes
+    notes = [_isolated(graph, isolated)] if isolated and many else []
     if lost := report.get("columns_lost"):
         named = f"No part of the vectors holds the {number_of(lost, 'feature')} of the nodes of type {graph.kind}"
         notes.append((f"{named}: no path leads back to them.", "Keep them: leave out --vectors."))
@@ -84,8 +84,8 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     elif facts or fall < LITTLE_FALL or rank < LINE or 2 * dead > dimensions or 2 * isolated > graph.num_nodes:
         verdict = WEAK
     else:
-        return _told(GOOD, reason, notes)
-    return _told(verdict, reason, (facts or list(_guesses(report, graph)) or ([] if notes else [_UNKNOWN])) + notes)
+        return _verdict(GOOD, reason, notes)
+    return _verdict(verdict, reason, (facts or list(_guesses(report, graph)) or ([] if notes else [_UNKNOWN])) + notes)
 
 
 def words(verdict: dict[str, Any]) -> str:
@@ -101,7 +101,7 @@ _UNKNOWN = (
 )
 
 
-def _told(verdict: str, reason: str, findings: list[Finding]) -> dict[str, Any]:
+def _verdict(verdict: str, reason: str, findings: list[Finding]) -> dict[str, Any]:
     causes, then = [cause for cause, _ in findings], [remedy for _, remedy in findings]
     return {"verdict": verdict, "reason": reason, "causes": causes, "next": then}
 
@@ -167,8 +167,8 @@ def _isolated(graph: Graph, count: int) -> Finding:
     of_type, vectors = "", "their vectors are of their own features alone"
     if graph.kind:
         of_type, vectors = f" of type {graph.kind}", "the encoder gives all of them one vector"
-    told = f"{count:,} of {number_of(graph.num_nodes, 'node')}{of_type} are isolated: {vectors}."
-    return told, "Give them edges, or leave them out of what you compare."
+    cause = f"{count:,} of {number_of(graph.num_nodes, 'node')}{of_type} are isolated: {vectors}."
+    return cause, "Give them edges, or leave them out of what you compare."
 
 
 def _are_alike(graph: Graph) -> bool:
@@ -184,17 +184,17 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
     if lr > FAST:
         yield f"The learning rate of {lr:g} is large.", "Leave it out, or take --lr 0.001."
     if hardly:
-        told = f"The weights have hardly changed, in {number_of(steps, 'step')} with a learning rate of {lr:g}."
+        cause = f"The weights have hardly changed, in {number_of(steps, 'step')} with a learning rate of {lr:g}."
         faster = ", or faster: --lr 0.001" if lr < 0.001 else ""
-        yield told, f"{longer}{faster}."
+        yield cause, f"{longer}{faster}."
     if curve[0] > FAR * report.get("guessing_loss", np.inf):
         yield f"The features are large: the loss begins at {curve[0]:.4g}.", "Scale them: --scale columns."
     rows = np.sort(_rows(graph), axis=0)
     # Larger numbers than these are whole in float32, whatever they were.
     whole = (rows % 1 == 0).all(axis=0) & (abs(rows[[0, -1]]).max(axis=0) < 2**24)
     if ids := [graph.feature_names[at] for at in np.flatnonzero(whole & np.diff(rows, axis=0).all(axis=0))]:
-        told, remedy = ", ".join(ids[:3]), " ".join(f"--ignore {name}" for name in ids[:3])
-        yield f"A feature is another whole number at every node, as ids are: {told}.", f"Leave it out: {remedy}."
+        names, remedy = ", ".join(ids[:3]), " ".join(f"--ignore {name}" for name in ids[:3])
+        yield f"A feature is another whole number at every node, as ids are: {names}.", f"Leave it out: {remedy}."
     if (alike := report.get("resemblance")) is not None and alike < DIFFERENT and "own" not in report.get("parts", {}):
         yield (
             f"The features of neighbours do not resemble each other ({alike:.3f}).",

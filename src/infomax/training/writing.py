@@ -54,7 +54,9 @@ def write_embedding(
     processes of a process group share the parts. A GPU must have room for the whole graph. With ``check`` existing
     parts are read in whole; else those of a finished folder are checked by their footers.
     """
-    n, ranks, place = graph.num_nodes, Ranks.current(), device_for_folder(graph, device)
+    n = graph.num_nodes
+    ranks = Ranks.current()
+    torch_device = device_for_folder(graph, device)
     described: dict[str, Any] = {"model": recipe.hash, "graph": graph_fingerprint(graph)["graph"]}
     described |= {"vectors": ",".join(recipe.parts) or PAPER, "nodes": n, "half": half, "nodes_per_part": PART}
     run = json_hash(described)
@@ -63,7 +65,9 @@ def write_embedding(
             expected = f"a folder of parts, which {ranks.count} processes can share"
             raise InputError(str(out), expected, "one file", "Leave out the extension: vectors/.")
         work = out.with_name(f".{out.name}-layers")
-        _write_file(Writer(recipe, graph, OnDisk(graph, recipe, place, work / run, places), half, progress), out, n)
+        _write_file(
+            Writer(recipe, graph, OnDisk(graph, recipe, torch_device, work / run, places), half, progress), out, n
+        )
         shutil.rmtree(work, ignore_errors=True)
         return
     notes = expected_parts(run, n, PART)
@@ -75,10 +79,10 @@ def write_embedding(
             if ranks.rank == 0:
                 make_folder(out)
                 held.enter_context(locked(out / ".lock", out))
-                _prepare(out, described, notes, check, WRITERS[place.type])
+                _prepare(out, described, notes, check, WRITERS[torch_device.type])
         missing = [name for name in notes if not (out / name).exists()]
         if missing:
-            source = OnDisk(graph, recipe, place, out / LAYERS / run, places)
+            source = OnDisk(graph, recipe, torch_device, out / LAYERS / run, places)
             if ranks.rank:
                 ranks.wait()  # for the layers
             writer = Writer(recipe, graph, source, half, progress)
@@ -91,7 +95,7 @@ def write_embedding(
                 with replacing(out / name) as temporary:
                     writer.parquet(temporary, notes[name].first, notes[name].stop, notes[name])
 
-            _in_threads(write, missing[ranks.rank :: ranks.count], WRITERS[place.type])
+            _in_threads(write, missing[ranks.rank :: ranks.count], WRITERS[torch_device.type])
         ranks.wait()
         with ranks.together():
             if ranks.rank == 0:
@@ -138,7 +142,8 @@ class Writer:
     """Writes the vectors of some nodes to files, block by block; several threads may do so at a time."""
 
     def __init__(self, recipe: Recipe, graph: Graph, source: OnDisk, half: bool, progress: Progress) -> None:
-        self.embedder, self.model = Embedder(recipe, source), recipe.hash
+        self.embedder = Embedder(recipe, source)
+        self.model = recipe.hash
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
         if recipe.hops or recipe.encoder.depth > 1 or graph.kind:  # passes before the last are files
@@ -147,7 +152,9 @@ class Writer:
                 shutil.rmtree(other, ignore_errors=True)
         self.embedder.prepare()
         self.dtype = torch.float16 if half else torch.float32
-        self.progress, self.done, self.lock = progress, 0, Lock()
+        self.progress = progress
+        self.done = 0
+        self.lock = Lock()
 
     def parquet(self, path: Path, start: int, stop: int, note: Note | None = None) -> None:
         """Write the columns of the nodes from start to stop; a part has a note of what it is."""

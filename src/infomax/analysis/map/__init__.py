@@ -52,7 +52,8 @@ def write_map(
     n, vectors = nodes.shape[0], nodes.vectors
     types = [np.arange(n)] if kinds is None else [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
     width = min(max(k, NEIGHBOURS), max(map(len, types)) - 1)
-    rows, cosines = np.repeat(np.arange(n)[:, None], width, axis=1), np.zeros((n, width), np.float32)
+    rows = np.repeat(np.arange(n)[:, None], width, axis=1)
+    cosines = np.zeros((n, width), np.float32)
     pictures = []
     for own in types:
         near, cosine = nearest(vectors[own], width, device=device, progress=progress)

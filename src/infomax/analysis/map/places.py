@@ -51,7 +51,8 @@ def side_by_side(pictures: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]
     """Pictures ``[n, 2]`` in a row, each in a square whose area is its share of the nodes, as places ``[N, 2]``."""
     sides = np.sqrt([len(picture) for picture in pictures])
     sides = np.maximum(sides / sides.max(), SMALLEST)
-    left, placed = 0.0, []
+    left = 0.0
+    placed = []
     for side, picture in zip(sides.tolist(), pictures, strict=True):
         corner, span = picture.min(axis=0), max(float(np.ptp(picture, axis=0).max()), 1e-9)
         placed.append((picture - corner) / span * side + np.array([left, -side / 2], np.float32))
