@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from sample_graphs import random_graph
+from sample_graphs import random_graph, typed_graph
 from scipy import sparse
 
 from infomax import DGI, Embeddings, Graph, InputError
@@ -57,8 +57,14 @@ def test_vectors_are_what_the_definition_says(features, block, monkeypatch):
         np.testing.assert_allclose(mine @ mine.T, theirs @ theirs.T, atol=2e-4, err_msg=name)  # whatever the signs
     if features == 12:
         assert list(found.parts["own"]) == list(graph.feature_names)
+        assert found.parts["pooled"][0] == f"mean of {graph.feature_names[0]} over two hops"
     else:
-        assert found.parts["own"][0] == "own 1 of 128"
+        assert (found.parts["own"][0], found.parts["pooled"][0]) == ("own 1 of 128", "pooled 1 of 128")
+
+
+def test_pooled_columns_of_types_say_what_they_are_a_mean_of():
+    columns = DGI(4, epochs=0).fit_transform(typed_graph()).parts["pooled"]
+    assert {"mean of x0 over author", "mean of x6 over paper", "mean of x2 over subject"} <= {*columns}
 
 
 def test_positions_are_eigenvectors_of_the_normalised_graph_as_hops_weigh_them(graph):

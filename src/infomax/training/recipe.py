@@ -189,16 +189,21 @@ def name_columns(recipe: Recipe, wanted: Sequence[str], places: int, features: M
     ``places`` is the number of positions; ``features`` are the names of features by type.
     """
 
-    def projected(kind: str) -> list[str]:
+    def projected(kind: str, part: str = "own", before: str = "", after: str = "") -> list[str]:
         if kind not in recipe.projections:  # neither it nor what is pooled of it is wanted
             return []
         width, known = recipe.projections[kind].shape[1], features[kind]
-        return list(known) if width == len(known) else [f"own {at} of {width}" for at in range(1, width + 1)]
+        if width == len(known):
+            return [f"{before}{name}{after}" for name in known]
+        return [f"{part} {at} of {width}" for at in range(1, width + 1)]
 
+    pooled = [
+        projected(kind, f"pooled {kind}".rstrip(), "mean of ", f" over {kind or 'two hops'}") for kind in recipe.ends
+    ]
     made = {
         "encoder": [f"encoder {at} of {recipe.encoder.out_dim}" for at in range(1, recipe.encoder.out_dim + 1)],
         "own": projected(recipe.kind),
-        "pooled": [f"pooled {kind and f'{kind}: '}{name}" for kind in recipe.ends for name in projected(kind)],
+        "pooled": [name for names in pooled for name in names],
         "positions": [f"position {at} of {places}" for at in range(1, places + 1)],
     }
     return replace(recipe, parts={name: tuple(made[name]) for name in wanted if made[name]})
