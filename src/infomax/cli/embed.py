@@ -107,9 +107,6 @@ def embed(
     context: typer.Context,
 ) -> None:
     """Write the vectors of a graph's nodes, with their ids."""
-    from infomax.cli.torchrun import joined, started
-    from infomax.io.vectors import check_extension
-
     began = monotonic()
     columns = options.given_columns(context)
     if at is not None:
@@ -131,6 +128,19 @@ def embed(
         written = _write_into(str(into), run, graph, nodes, columns, attach=attach, vectors=vectors, device=device)
         show.wrote(written, began)
         return
+    _write_out(run, graph, nodes, out, context, began)
+
+
+def _write_out(
+    run: Path, graph: str | None, nodes: str | None, out: Path, context: typer.Context, began: float
+) -> None:
+    """Write vectors to a file, or to a folder of parts: those that the run holds, or computed ones."""
+    from infomax.cli.torchrun import joined, started
+    from infomax.io.vectors import check_extension
+
+    given = context.params
+    columns = options.given_columns(context)
+    attach, vectors, half, device = (given[name] for name in ("attach", "vectors", "half", "device"))
     if out.suffix:
         check_extension(out)
     as_trained = graph is None and not columns and vectors is None and not half and device == "auto" and not started()
@@ -138,8 +148,7 @@ def embed(
         return
     with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
         with ranks.together():
-            model, found = open_run(run, graph, columns, nodes=nodes, attach=attach)
-            model.device = device
+            model, found = open_run(run, graph, columns, nodes=nodes, attach=attach, device=device)
             in_parts = found.table.mapped and not attach and out.suffix.lower() in ("", ".parquet", ".npy")
             if ranks.count > 1 and (out.suffix or not in_parts):
                 expected = f"a graph folder and a folder of parts (vectors/), which {ranks.count} processes can share"
@@ -176,8 +185,7 @@ def _write_into(
     place, described = destination(into), check(run)["graph"]
     found: Searched | None = vectors_of_run(run) if graph is None and not columns and vectors is None else None
     if found is None:
-        model, whole = open_run(run, graph, columns, nodes=nodes, attach=attach)
-        model.device = device
+        model, whole = open_run(run, graph, columns, nodes=nodes, attach=attach, device=device)
         if whole.table.mapped and graph is None and not columns and vectors is None:
             found = written_once(model, run)
         else:
@@ -255,6 +263,7 @@ def open_run(
     *,
     nodes: str | None = None,
     attach: bool = False,
+    device: str = "auto",
 ) -> tuple[DGI, Graph]:
     """Read a run and the graph to embed: its own, another, or its own with new nodes."""
     from infomax.arrays.made import made
@@ -265,7 +274,7 @@ def open_run(
     if (file := columns.get("features")) and Path(file).suffix.lower() not in MATRICES:
         remedy = "Columns of tables are found by the names of the features that the run was trained on."
         raise InputError("--features", f"a file {' or '.join(MATRICES)}", file, remedy)
-    model = DGI.load(run, moved_to=None if attach else graph)
+    model = DGI.load(run, device=device, moved_to=None if attach else graph)
     source = model.graph_
     if "as_of" in columns and attach:
         raise InputError("--as-of", "a whole graph", "--attach, new nodes alone")

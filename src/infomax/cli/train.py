@@ -96,18 +96,26 @@ def train(
 ) -> None:
     """Train on a graph; writes a run folder. Of several types of nodes, each is trained, into a folder of its own."""
     from infomax.cli.torchrun import joined
+
+    with joined(device) as ranks:
+        _train_all(graph, nodes, out, context, ranks)
+
+
+def _train_all(graph: str, nodes: str | None, out: Path, context: typer.Context, ranks: Ranks) -> None:
+    """Train an encoder for each type and each seed; several have a folder each below the run folder."""
     from infomax.training.runs import listing, refuse_hidden
 
-    names = {f"seed-{one}" if runs > 1 else "": one for one in range(seed, seed + runs)}
-    with joined(device) as ranks:
-        with ranks.together():
-            targets = _targets(graph, nodes, out, context, ranks)
-            folders = [Path(kind, name) for kind in targets for name in names]
-            refuse_hidden(out, folders)
-        with listing(out, folders) if ranks.rank == 0 and folders != [Path()] else nullcontext():
-            for kind, one in targets.items():
-                models = {out / kind / name: settings.build_model(context.params, kind, n) for name, n in names.items()}
-                _train_models(models, _announced(one, out, context.params), resume, ranks)
+    given = context.params
+    seeds = range(given["seed"], given["seed"] + given["runs"])
+    names = {f"seed-{seed}" if len(seeds) > 1 else "": seed for seed in seeds}
+    with ranks.together():
+        targets = _targets(graph, nodes, out, context, ranks)
+        folders = [Path(kind, name) for kind in targets for name in names]
+        refuse_hidden(out, folders)
+    with listing(out, folders) if ranks.rank == 0 and folders != [Path()] else nullcontext():
+        for kind, one in targets.items():
+            models = {out / kind / name: settings.build_model(given, kind, seed) for name, seed in names.items()}
+            _train_models(models, _announced(one, out, given), given["resume"], ranks)
 
 
 def _targets(graph: str, nodes: str | None, out: Path, context: typer.Context, ranks: Ranks) -> dict[str, Graph]:

@@ -67,8 +67,7 @@ def update(
         steps.at(0, "reading the vectors")
         before = _earlier_vectors(run, vectors, train)
         steps.at(1, "reading the graphs")
-        model, later = open_run(run, graph, options.given_columns(context), labels, nodes=nodes)
-        model.device = device
+        model, later = open_run(run, graph, options.given_columns(context), labels, nodes=nodes, device=device)
         if lost := [label for label in model.graph_.labels if not labels and label not in later.labels]:
             show.log.print(f"Its labels are not taken along: --labels {' --labels '.join(lost)} takes them.")
         if finished:
@@ -81,8 +80,7 @@ def update(
     if train:
         with show.training_progress("epochs", "Go on with the same command and --resume.") as progress:
             found = model.update(later, before, train=True, align=align, run=out, progress=progress)
-    show.out.print(f"{found.changes}.")
-    show.out.print(f"Computed: {found.computed:,} of {number_of(later.num_nodes, 'vector')}.")
+    show.out.print(f"{found.changes}.\nComputed: {found.computed:,} of {number_of(later.num_nodes, 'vector')}.")
     show.wrote(f"{out}/", began)
 
 

@@ -65,9 +65,8 @@ def write_embedding(
             expected = f"a folder of parts, which {ranks.count} processes can share"
             raise InputError(str(out), expected, "one file", "Leave out the extension: vectors/.")
         work = out.with_name(f".{out.name}-layers")
-        _write_file(
-            Writer(recipe, graph, OnDisk(graph, recipe, torch_device, work / run, places), half, progress), out, n
-        )
+        source = OnDisk(graph, recipe, torch_device, work / run, places)
+        _write_file(Writer(recipe, graph, source, half, progress), out, n)
         shutil.rmtree(work, ignore_errors=True)
         return
     notes = expected_parts(run, n, PART)
@@ -80,8 +79,7 @@ def write_embedding(
                 make_folder(out)
                 held.enter_context(locked(out / ".lock", out))
                 _prepare(out, described, notes, check, WRITERS[torch_device.type])
-        missing = [name for name in notes if not (out / name).exists()]
-        if missing:
+        if missing := [name for name in notes if not (out / name).exists()]:
             source = OnDisk(graph, recipe, torch_device, out / LAYERS / run, places)
             if ranks.rank:
                 ranks.wait()  # for the layers
@@ -97,9 +95,8 @@ def write_embedding(
 
             _in_threads(write, missing[ranks.rank :: ranks.count], WRITERS[torch_device.type])
         ranks.wait()
-        with ranks.together():
-            if ranks.rank == 0:
-                shutil.rmtree(out / LAYERS, ignore_errors=True)
+        if ranks.rank == 0:
+            shutil.rmtree(out / LAYERS, ignore_errors=True)
 
 
 def _write_file(writer: Writer, out: Path, n: int) -> None:
