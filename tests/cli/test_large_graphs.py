@@ -20,7 +20,6 @@ from shell import infomax, refused, write_graph
 
 from infomax import DGI, Embeddings, Graph, machine
 from infomax.arrays import parquet_columns as columns
-from infomax.evaluation import clustering
 from infomax.reports import analysis, comparison
 from infomax.training import embed as engine
 from infomax.training import writing
@@ -144,12 +143,11 @@ def test_the_other_commands(place: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["clusters.csv", "clusters.parquet"])
-def test_clusters_are_found_on_a_sample_and_given_to_all(
+def test_clusters_of_a_graph_folder_are_written_for_all_nodes(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """All nodes get the cluster whose centre is nearest, whether they were in the sample or not."""
+    """All nodes get the cluster whose centre is nearest."""
     monkeypatch.setattr(writing, "PART", 25)
-    monkeypatch.setattr(clustering, "FITTED", 50)
     monkeypatch.setattr(columns, "ID_ROWS", 25)
     outcome = infomax("cluster", place / "run", "-k", 3, "--out", tmp_path / name)
     assert outcome.code == 0, outcome.err

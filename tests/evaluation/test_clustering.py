@@ -21,14 +21,12 @@ def blobs(sizes, d=16, seed=0):
 
 
 @pytest.mark.parametrize(("fitted", "small"), [(100, 1000), (1000, 1000), (1000, 0)])
-def test_clusters_are_the_groups_largest_first(monkeypatch, fitted, small):
+def test_clusters_are_the_groups_largest_first(fitted, small):
     """Fitted to some or to all, at once or in small batches."""
-    monkeypatch.setattr(clustering, "FITTED", fitted)
-    monkeypatch.setattr(clustering, "SMALL", small)
     vectors, group = blobs([20, 60, 40, 80])
-    found = cluster(vectors, 4, seed=0)
+    found = cluster(vectors, 4, seed=0, fitted=fitted, small=small)
     assert found.tolist() == np.array([3, 1, 2, 0])[group].tolist()
-    np.testing.assert_array_equal(found, cluster(vectors, 4, seed=0))
+    np.testing.assert_array_equal(found, cluster(vectors, 4, seed=0, fitted=fitted, small=small))
 
 
 def test_the_best_number_of_clusters_is_how_many_there_are():
@@ -51,12 +49,10 @@ def test_the_silhouette_is_that_of_its_definition():
 
 @pytest.mark.parametrize(("growth", "tried"), [((1, 2, 3, 4, 2, 5), [2, 3, 4, 5, 6]), ((5, 4, 3, 2, 1, 9), [2, 3, 4])])
 def test_the_search_goes_on_while_the_last_number_is_the_best(monkeypatch, growth, tried):
-    monkeypatch.setattr(clustering, "KS", (2, 3, 4, 5, 6, 7))
-    monkeypatch.setattr(clustering, "ALWAYS", 4)
     monkeypatch.setattr(
         "sklearn.metrics.silhouette_score", lambda _, labels, **__: growth[len(np.unique(labels)) - 2] / 10
     )
-    assert list(choose_k(blobs([30] * 5)[0], seed=0)) == tried
+    assert list(choose_k(blobs([30] * 5)[0], seed=0, ks=range(2, 8), always=4)) == tried
 
 
 @pytest.mark.parametrize("last", [False, True])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,17 +25,23 @@ STARTS = 3
 
 
 def cluster(
-    vectors: NDArray[np.float32] | StoredVectors, k: int, *, seed: int, progress: Progress = silent
+    vectors: NDArray[np.float32] | StoredVectors,
+    k: int,
+    *,
+    seed: int,
+    progress: Progress = silent,
+    fitted: int = FITTED,
+    small: int = SMALL,
 ) -> NDArray[np.int64]:
     """Clusters ``[N]``, 0 to k - 1, the largest first, of ``[N, d]`` vectors: k-means of their directions.
 
     Vectors are scaled to length 1, so that near means what it means to `Embeddings.neighbours`: a high cosine. Of more
-    than FITTED vectors, so many, drawn at random, move the centres. Where fewer than k vectors differ, there are fewer
-    clusters.
+    than ``fitted`` vectors, so many, drawn at random, move the centres. Where fewer than k vectors differ, there are
+    fewer clusters.
     """
-    rows = np.random.default_rng(seed).permutation(len(vectors))[:FITTED]
+    rows = np.random.default_rng(seed).permutation(len(vectors))[:fitted]
     progress(0, "k-means", 1)
-    found = _kmeans(unit(vectors[np.sort(rows)]), k, seed)
+    found = _kmeans(unit(vectors[np.sort(rows)]), k, seed, small)
     codes: NDArray[np.int64] = np.concatenate([found.predict(unit(block)) for block in row_blocks(vectors)])
     progress(1, "k-means", 1)
     order = np.argsort(-np.bincount(codes, minlength=k), kind="stable")
@@ -43,19 +49,24 @@ def cluster(
     return ranks[codes]
 
 
-def _kmeans(points: NDArray[np.float32], k: int, seed: int) -> Any:
+def _kmeans(points: NDArray[np.float32], k: int, seed: int, small: int = SMALL) -> Any:
     """scikit-learn's k-means, fitted to points ``[n, d]``."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    kind = KMeans if len(points) <= SMALL else MiniBatchKMeans
+    kind = KMeans if len(points) <= small else MiniBatchKMeans
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct points than clusters
         return kind(min(k, len(points)), n_init=STARTS, random_state=seed).fit(points)
 
 
 def choose_k(
-    vectors: NDArray[np.float32] | StoredVectors, *, seed: int, progress: Progress = silent
+    vectors: NDArray[np.float32] | StoredVectors,
+    *,
+    seed: int,
+    progress: Progress = silent,
+    ks: Sequence[int] = KS,
+    always: int = ALWAYS,
 ) -> dict[int, float]:
     """The mean silhouette (Rousseeuw 1987) of k-means by k, on at most SAMPLE of the ``[N, d]`` vectors; see `ALWAYS`.
 
@@ -70,10 +81,10 @@ def choose_k(
     sample = sample @ np.linalg.eigh(sample.T @ sample)[1][:, : -WIDTH - 1 : -1]  # the main directions suffice
     distances = pairwise_distances(sample)
     scores: dict[int, float] = {}
-    for k in (k for k in KS if k <= most):
-        if k > ALWAYS and best_k(scores) < max(scores):
+    for k in (k for k in ks if k <= most):
+        if k > always and best_k(scores) < max(scores):
             break
-        progress(len(scores), f"{k} clusters", len(KS))
+        progress(len(scores), f"{k} clusters", len(ks))
         labels = _kmeans(sample, k, seed).labels_
         scores[k] = float(silhouette_score(distances, labels, metric="precomputed"))
     return scores
