@@ -165,7 +165,6 @@ def test_tables_that_are_not_there(tmp_path: Path) -> None:
     told(["missing.csv: ", "nothing of that name"], read_graph, edges, missing)
     told(["coar: ", "a file", "nothing of that name", "load_dataset"], read_graph, "coar")
     told(["missing.csv: "], read_graph, f"{edges},{missing}")
-    told(["a file", "a folder"], read_graph, edges, tmp_path)
 
 
 def test_extensions(tmp_path: Path) -> None:

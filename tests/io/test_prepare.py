@@ -223,8 +223,15 @@ def test_the_database_draws_no_bar_of_its_own(tmp_path: Path, capfd: pytest.Capt
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_folder_with_both_tables_is_told_to_be_named_by_them(tmp_path: Path) -> None:
-    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
-    (tmp_path / "nodes.csv").write_text("id,x\na,1\nb,2\n")
-    with pytest.raises(InputError, match=r"Name both: infomax prepare .*edges\.csv .*nodes\.csv"):
-        prepare(tmp_path, out=tmp_path / "g.graph")
+def test_a_folder_is_read_as_read_graph_reads_it_and_a_folder_of_parts_by_both(tmp_path: Path) -> None:
+    put(tmp_path / "edges.csv", EDGES)
+    put(tmp_path / "nodes.csv", NODES)
+    graph = read_graph(tmp_path, labels="kind")
+    prepare(tmp_path, out=tmp_path / "g.graph", labels="kind")
+    same(Graph.open(tmp_path / "g.graph"), graph)
+    header, *rows = EDGES.splitlines()
+    (tmp_path / "parts").mkdir()
+    for at, some in enumerate((rows[:2], rows[2:])):
+        put(tmp_path / "parts" / f"{at}.csv", "\n".join([header, *some, ""]))
+    same(read_graph(tmp_path / "parts", tmp_path / "nodes.csv", labels="kind"), graph)
+    same(read_graph(str(tmp_path / "parts" / "*.csv"), tmp_path / "nodes.csv", labels="kind"), graph)

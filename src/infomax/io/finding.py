@@ -1,0 +1,112 @@
+"""Which tables a name means: files, folders and patterns of files, folders by type, and databases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from glob import glob, has_magic
+from pathlib import Path
+
+from infomax.errors import InputError, other_extension
+from infomax.io import text
+from infomax.io.columns import DATABASE, MATRICES, Columns
+from infomax.io.database import is_database, of_database
+from infomax.io.features import existing
+from infomax.io.known import as_known
+from infomax.io.other_tables import by_pandas
+from infomax.io.record import Record
+from infomax.io.sources import EXTENSIONS, Source
+from infomax.io.typed import Tables, is_typed, of_folder, of_one_type, of_tables
+
+GRAPHS = (".npz", ".graphml")
+"""Files that hold a whole graph."""
+
+
+def find_tables(edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record | None = None) -> Tables:
+    """The tables of a graph, or of new nodes of a ``known`` one, each with the choices that concern it."""
+    if nodes is None and is_database(edges):
+        if known is not None:
+            remedy = "infomax update RUN DATABASE takes a run to a later one."
+            raise InputError("attach_to", "tables of new nodes and their edges", "a database", remedy)
+        columns.refuse_other_types(edges, several=True)
+        return of_database(edges, columns)
+    columns.refuse(DATABASE, f"a database or a folder of tables with keys, rather than {edges}")
+    if is_typed(Path(edges)):
+        if nodes is not None:
+            raise InputError(str(nodes), f"no node table beside {edges}, which holds its own", "one")
+        if known is not None and not known.types:
+            raise InputError(str(edges), "tables of one type of nodes, as the known graph has", "several types")
+        columns = as_known(columns, known).as_before("edges_as")
+        columns.refuse_other_types(edges, several=True)
+        return of_folder(Path(edges), columns)
+    return _of_two(edges, nodes, columns, known)
+
+
+def _of_two(edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record | None) -> Tables:
+    """An edge table and, where there is one, a node table."""
+    edges, nodes = pair_of_names(edges, nodes)
+    folder, beside = Path(edges), None
+    if folder.is_dir() and (found := in_folder(folder, "edges")) is not None:
+        beside = in_folder(folder, "features", MATRICES)
+        edges, nodes = found, nodes or in_folder(folder, "nodes")
+    if columns.matrix is None:
+        columns = replace(columns, matrix=beside)
+    columns = as_known(columns, known).as_before()
+    edge_table = Source(_files(str(edges)), columns)
+    node_table = None if nodes is None else Source(_files(str(nodes)), columns)
+    columns = columns.with_timed_rows(edge_table.names, [] if node_table is None else node_table.names)
+    if known is None:
+        columns.refuse_other_types(edges, several=columns.typed)
+    if columns.typed:
+        return of_tables(edge_table, node_table, columns)
+    if known is not None and known.types:
+        raise InputError(str(edges), "a folder of tables, for several types of nodes", "one edge table")
+    if known is None and node_table is None:
+        columns.refuse_without_nodes(edges)
+    return of_one_type(edge_table, node_table, columns)
+
+
+def pair_of_names(edges: str | Path, nodes: str | Path | None) -> tuple[str | Path, str | Path | None]:
+    """The names of the edge table and the node table, which may be given as one: ``edges.csv,nodes.csv``."""
+    if nodes is None and not Path(edges).exists() and str(edges).count(",") == 1:
+        first, second = str(edges).split(",")
+        return first.strip(), second.strip()
+    return edges, nodes
+
+
+def in_folder(folder: Path, stem: str, extensions: Sequence[str] = EXTENSIONS) -> Path | None:
+    """The file of that name in a folder, or None; two of them are refused."""
+    found = sorted(path for path in folder.glob(f"{stem}.*") if text.extension(path) in extensions)
+    if len(found) > 1:
+        listed = " and ".join(path.name for path in found)
+        remedy = "Remove one, or name the files: edges.csv,nodes.csv."
+        raise InputError(str(folder), f"one file {stem}.*", listed, remedy)
+    return found[0] if found else None
+
+
+def _files(name: str) -> list[Path]:
+    """The files of one table: a file, all tables in a folder, or those that a pattern such as ``*.csv`` fits."""
+    path = Path(name)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if text.extension(file) in EXTENSIONS)
+        if not files:
+            remedy = "Of several types of nodes: tables nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv in it."
+            expected = f"a file edges with one of {', '.join(EXTENSIONS)}"
+            raise InputError(name, expected, "none in the folder", remedy)
+        return files
+    if not path.exists() and has_magic(name):
+        files = sorted(map(Path, glob(name, recursive=True)))  # noqa: PTH207  of any root
+        if not files:
+            raise InputError(name, "a file", "no file of such a name")
+    else:
+        remedy = "" if path.suffix else "In Python load_dataset reads a data set by its name."
+        files = [existing(path, remedy)]
+    return [table_file(file) for file in files]
+
+
+def table_file(path: Path) -> Path:
+    """The path of a file, refused unless it has one of the extensions of tables."""
+    suffix = text.extension(path)
+    if suffix not in EXTENSIONS:
+        raise other_extension(path, EXTENSIONS if suffix in GRAPHS else (*EXTENSIONS, *GRAPHS), by_pandas(path))
+    return path
