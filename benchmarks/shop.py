@@ -45,6 +45,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--memory", default="2GB", help="Memory limit of prepare.")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--vectors", default="encoder,own,pooled", help="Positions of all order lines would take long.")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(words)
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -56,9 +57,10 @@ def main(words: list[str] | None = None) -> None:
     elif not place.exists():
         fill_sqlite(place, *sizes)
     print(f"generated in {time.perf_counter() - began:.0f} s", flush=True)
+    settings = ["--dim", options.dim, "--steps", options.steps, "--vectors", options.vectors]
     stages = {
         "prepare": ["prepare", options.postgres or place, "--out", graph, "--memory", options.memory],
-        "train": ["train", graph, "--out", run, "--dim", options.dim, "--steps", options.steps, "--device", "cpu"],
+        "train": ["train", graph, "--out", run, "--device", "cpu", *settings],
         "embed": ["embed", run, "--out", f"{options.folder / 'vectors'}/"],
     }
     rows = []
