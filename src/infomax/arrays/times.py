@@ -18,7 +18,9 @@ DAY = 86_400_000_000
 WRITTEN = "a day or a time such as 2010-12-31 or 2010-12-31 18:30"
 FOREVER = "forever"
 HALF_LIVES = ("60d", "365d", FOREVER)
-"""Half-lives of the weights of events, unless others are named; ``forever``: all events weigh the same."""
+"""Half-lives of the weights of events, unless others are named; ``forever``: all events weigh the same; ``latest``:
+those of the last time alone count."""
+_ENDS = {"latest": 0.0, FOREVER: float("inf")}
 _UNITS = {"h": 1 / 24, "d": 1, "w": 7, "y": 365.25}
 
 
@@ -62,11 +64,11 @@ def iso_times(times: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def parse_half_lives(words: str | Sequence[str], where: str = "half_life") -> dict[str, float]:
-    """Half-lives in days, infinity for ``forever``, by how they were written: ``60d``, ``12h``, ``2w``, ``1y``."""
+    """Half-lives in days by how they were written: ``60d``, ``12h``, ``2w``, ``1y``, ``latest`` (0) or ``forever``."""
     found: dict[str, float] = {}
     for word in words.split(",") if isinstance(words, str) else words:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)([hdwy])", word.strip())
-        if word.strip() != FOREVER and (match is None or not float(match[1])):
-            raise InputError(where, "half-lives such as 60d, 12h, 2w, 1y or forever", shorten(word))
-        found[word.strip()] = np.inf if match is None else float(match[1]) * _UNITS[match[2]]
+        if word.strip() not in _ENDS and (match is None or not float(match[1])):
+            raise InputError(where, "half-lives such as 60d, 12h, 2w, 1y, latest or forever", shorten(word))
+        found[word.strip()] = _ENDS[word.strip()] if match is None else float(match[1]) * _UNITS[match[2]]
     return found

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
     """Whether a type of nodes has the labels that are asked for; a table does not say of which type it is."""
-    if options["edges"]:
+    if options["edges"] or options["future"]:
         return True
     wanted = options["labels"] or []
     for label in wanted:
@@ -78,6 +78,14 @@ def evaluate(
             help="Score how well a run separates edges from random pairs of nodes.  [default: without labels]",
         ),
     ] = False,
+    future: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Of rows with times: train anew on the past, and score the latest events, such a share as 0.2, beside "
+            "remembering events and popularity.",
+        ),
+    ] = None,
     json: Json = None,
     type: OfType = None,
     threads: Threads = None,
@@ -91,6 +99,12 @@ def evaluate(
     began = time.monotonic()
     scored, model = _opened(source)
     asked = bool(labels) or dataset is not None or probe is not None
+    if future is not None:
+        if edges or asked or model is None:
+            other = "the vectors of a file" if model is None else "--edges, --labels, --dataset or --probe beside it"
+            raise InputError("--future", "a run folder, and no other option", other)
+        _evaluate_future(source, model, future, json, began)
+        return []
     if edges and asked:
         raise InputError("evaluate", "--edges alone", "--labels, --dataset or --probe beside it")
     if edges or (model is not None and not model.graph_.labels and not asked):
@@ -214,6 +228,21 @@ def _evaluate_edges(source: Path, model: DGI | None, json: Path | None, began: f
         )
     found = {"source": str(source), "edges": count, "held_out": held_out, "rows": rows}
     show.write_result(json, found, began)
+
+
+def _evaluate_future(source: Path, model: DGI, share: float, json: Path | None, began: float) -> None:
+    """Print and write how well vectors of the past tell later events from random pairs."""
+    from infomax.reports.future import HITS, OTHERS, score_future
+    from infomax.training.card import add_scores
+
+    with show.Steps("evaluate", None) as steps:
+        steps.at(0, "training on the past")
+        told, scores = score_future(model, share)
+    ranked = f"hits@{HITS} of {1 + OTHERS}"
+    rows = [(name, f"{one['auc']:.3f}", f"{one['hits']:.3f}") for name, one in scores.items()]
+    show.table(f"{source}: {told}", ("score by", "AUC", ranked), rows)
+    add_scores(source, f"{told}, AUC", {name: one["auc"] for name, one in scores.items()})
+    show.write_result(json, {"source": str(source), "future": told, "rows": scores}, began)
 
 
 def _sources(

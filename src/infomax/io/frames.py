@@ -55,7 +55,7 @@ def read_frames(
     if isinstance(edges, Mapping) and attach_to is not None and not attach_to.types:
         raise InputError("edges", "one frame, as the known graph has one type of nodes", "one for each relation")
     if not isinstance(edges, Mapping):
-        chosen = chosen.with_timed_rows(list(getattr(edges, "columns", ())), list(getattr(nodes, "columns", ())))
+        chosen = chosen.with_timed_rows(_header(edges), _header(nodes))
     if isinstance(edges, Mapping) or chosen.typed or (attach_to is not None and attach_to.types):
         if matrix is not None:
             raise InputError("features", "names of columns, for several types of nodes", "an array")
@@ -98,6 +98,12 @@ def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:
         raise InputError("nodes", 'frames by type, as in {"author": frame}', type(nodes).__name__)
     of_nodes = {kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()}
     return of_sources(of_nodes, found, columns.as_before("edges_as"))
+
+
+def _header(frame: Any) -> list[str]:
+    """The names of the columns of a frame of pandas, polars or pyarrow."""
+    names = getattr(frame, "column_names", None)
+    return list(getattr(frame, "columns", ()) if names is None else names)
 
 
 def _has_ids_as_index(frame: Any) -> bool:
