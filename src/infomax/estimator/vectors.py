@@ -227,7 +227,9 @@ class Fitted:
 
     def _report(self, seen: Graph) -> dict[str, Any]:
         """The report on the training, from the graph that it saw; it is about what the encoder gives."""
-        learnt = self.transform(seen, vectors=PAPER, rows=spread(seen.num_nodes)).vectors
+        numbers = math.inf if self.one_of_many else None
+        rows = spread(seen.num_nodes)
+        learnt = embed(self._recipe(PAPER), seen, self.device, rows=rows, numbers=numbers)
         told: dict[str, Any] = {}
         recipe = self._recipe()
         if parts := recipe.parts:

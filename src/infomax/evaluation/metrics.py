@@ -24,11 +24,11 @@ def micro_f1(predicted: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.float6
 
 
 def macro_f1(predicted: NDArray[Any], actual: NDArray[Any]) -> float:
-    """The mean over classes of F1, each class counting the same: codes ``[..., N]`` against ``[N]``."""
+    """The mean over classes of F1, each class counting the same: codes ``[..., N]``, -1 for none, against ``[N]``."""
     actual = np.broadcast_to(actual, predicted.shape)
     count = int(max(predicted.max(initial=0), actual.max(initial=0))) + 1
     hits, claims, there = (
-        np.bincount(one.ravel(), minlength=count) for one in (actual[predicted == actual], predicted, actual)
+        np.bincount(one[one >= 0], minlength=count) for one in (actual[predicted == actual], predicted, actual)
     )
     known = claims + there > 0
     return float((2 * hits[known] / (claims + there)[known]).mean())
