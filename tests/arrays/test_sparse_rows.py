@@ -12,7 +12,7 @@ from scipy import sparse
 
 from infomax import DGI, Graph
 from infomax.arrays.scaling import Scaler, Statistics
-from infomax.arrays.table import MappedTable, SparseRows
+from infomax.arrays.table import MappedTable, SparseRows, Table
 
 ROWS = st.one_of(
     st.slices(30),
@@ -85,3 +85,15 @@ def test_new_nodes_follow_rows_that_are_stored_sparse():
     whole = np.vstack([x.toarray(), bags(3, seed=1).toarray()])
     np.testing.assert_array_equal(grown[np.array([32, 4, 30])], whole[[32, 4, 30]])
     assert grown.shape == (33, 200)
+
+
+def test_sparse_rows_in_memory_stay_sparse_with_new_ones():
+    x, new = bags(), bags(3, seed=1)
+    grown = Table(x).grown(new)
+    rows = np.array([32, 4, 30, 0])
+    whole = np.vstack([x.toarray(), new.toarray()])
+    np.testing.assert_array_equal(grown[rows].toarray(), whole[rows])
+    assert grown.to_read() < 4 * grown.shape[0] * grown.shape[1]  # not that of dense rows
+    loaded = grown.loaded()
+    assert loaded.sparse
+    np.testing.assert_array_equal(loaded.values.toarray(), whole)

@@ -19,13 +19,18 @@ from infomax.kernels.host import on_one_thread
 from infomax.kernels.neighbourhoods import KnownRows
 from infomax.kernels.random import Permutation
 from infomax.views import operands
-from infomax.views.neighbourhoods import read_neighbourhoods
-from infomax.views.propagation import MEAN, NEIGHBOURS
+from infomax.views.neighbourhoods import neighbourhoods
+from infomax.views.propagation import MEAN, NEIGHBOURS, Normalisation
 from infomax.views.stored import StoredTable
 
 CPU = torch.device("cpu")
 COMPILED = Backend(CPU, large=0)
 """Whatever the work is, by compiled kernels."""
+
+
+def read_neighbourhoods(graph, rule, place, cap):
+    """The neighbourhoods of a graph of one type."""
+    return neighbourhoods(graph.edges.senders, Normalisation.of(rule), Backend.of(place), cap)
 
 
 @pytest.fixture

@@ -34,11 +34,6 @@ class Senders(NamedTuple):
         """Those of a matrix with a row per node that receives."""
         return cls(received.indptr, received.indices, received.data if (received.data != 1).any() else None)
 
-    def loaded(self) -> Senders:
-        """The same in memory."""
-        parts: Any = (np.array(part) if isinstance(part, np.memmap) else part for part in self)
-        return Senders(*parts)
-
     def matrix(self, width: int) -> sparse.csr_array:
         """The matrix ``[N, width]`` of them, in memory."""
         data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
@@ -132,17 +127,13 @@ class Adjacency:
         place, _, weights = self.received(nodes)
         return np.bincount(place, weights, len(nodes)).astype(np.float64)
 
-    def counts(self) -> NDArray[np.int64]:
-        """How many send to each node, ``[N]``."""
-        return np.diff(self.senders.indptr).astype(np.int64, copy=False)
-
-    def sums(self) -> NDArray[np.float64]:
-        """The sum of the weights that each node receives, ``[N]``."""
-        return self.senders.sums()
-
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
-        return count_ends(self.senders, self.directed)
+        degrees = np.diff(self.senders.indptr).astype(np.int64)
+        if self.directed:
+            for first in range(0, self.nnz, 1 << 24):
+                degrees += np.bincount(self.senders.indices[first : first + (1 << 24)], minlength=len(degrees))
+        return degrees
 
     def matrix(self) -> sparse.csr_array:
         """A ``[N, N]`` in memory; ``A[i, j]`` is the weight of the edge i -> j."""
@@ -156,7 +147,9 @@ class Adjacency:
         """The bytes that it takes to have the edges of some nodes, or all, in memory; 0 where they are there."""
         if self.in_memory:
             return 0
-        return 20 * (self.nnz if rows is None else 2 * int(self.counts()[rows].sum()))
+        if rows is None:
+            return 20 * self.nnz
+        return 40 * int((self.senders.indptr[rows + 1].astype(np.int64) - self.senders.indptr[rows]).sum())
 
     def loaded(self) -> Adjacency:
         """The same edges in memory."""
@@ -316,12 +309,3 @@ def transposed(matrix: sparse.csr_array) -> sparse.csr_array:
     rows = brought(matrix.indices)
     data = brought(matrix.data).data if (matrix.data != 1).any() else matrix.data
     return sparse.coo_array((data, (rows.data, rows.indices)), shape=matrix.shape[::-1]).tocsr()
-
-
-def count_ends(matrix: Any, directed: bool) -> NDArray[np.int64]:
-    """The entries in each row of a matrix in scipy's arrays, ``[N]``; if ``directed``, those in its column as well."""
-    degrees: NDArray[np.int64] = np.diff(matrix.indptr).astype(np.int64)
-    if directed:
-        for first in range(0, len(matrix.indices), 1 << 24):
-            degrees += np.bincount(matrix.indices[first : first + (1 << 24)], minlength=len(degrees))
-    return degrees

@@ -115,8 +115,7 @@ class MappedTable(Table):
     def to_read(self, count: int | None = None) -> int:
         """The bytes that it takes to have so many rows, or all, in memory."""
         n = len(self)
-        stored = isinstance(self.values, SparseRows) and self.sparse
-        each = 12 * len(self.values.entries) / max(n, 1) if stored else 4 * self.shape[1]
+        each = 12 * self.values.filled / max(n, 1) if self.sparse else 4 * self.shape[1]
         return int((100 + each) * (n if count is None else count))
 
     def loaded(self) -> Table:
@@ -145,6 +144,11 @@ class SparseRows:
     def shape(self) -> tuple[int, int]:
         """``(N, F)``."""
         return len(self), self.width
+
+    @property
+    def filled(self) -> int:
+        """The number of entries."""
+        return len(self.entries)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -189,8 +193,13 @@ class Appended:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether rows are sparse."""
+        """Whether rows are sparse: both are in memory, and sparse."""
         return bool(sparse.issparse(self.new))
+
+    @property
+    def filled(self) -> int:
+        """The number of entries, where rows are sparse."""
+        return int(self.known.nnz + self.new.nnz)
 
     @property
     def before(self) -> int:
@@ -260,6 +269,11 @@ class MadeRows:
     shape: tuple[int, int]
     make: Callable[[NDArray[np.int64]], sparse.csr_array]
     is_sparse: ClassVar[bool] = True
+
+    @property
+    def filled(self) -> int:
+        """The number of entries: each row has one at least."""
+        return self.shape[0]
 
     def __getitem__(self, rows: Any) -> sparse.csr_array:
         numbers = isinstance(rows, np.ndarray) and rows.dtype != bool

@@ -13,21 +13,14 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.arrays.adjacency import Senders
-from infomax.io.record import Record
-from infomax.kernels import Backend, Place
+from infomax.kernels import Backend
 from infomax.kernels.neighbourhoods import Neighbourhoods
 from infomax.kernels.transfer import to_device
 from infomax.views.operands import SparseOperand, csr, tensors
-from infomax.views.propagation import Normalisation, Rule
+from infomax.views.propagation import Normalisation
 
 PER_SENDER = 16
 """Nodes per sender up to which it is faster on a CPU to mark the senders among all nodes than to sort them."""
-
-
-def read_neighbourhoods(graph: Record, rule: Rule, place: Place, cap: int) -> Neighbourhoods:
-    """Put the neighbourhoods of a graph on the device; in a directed graph a node receives from its in-neighbours."""
-    backend, rule = Backend.of(place), Normalisation.of(rule)
-    return neighbourhoods(graph.edges.senders, rule, backend, cap)
 
 
 def neighbourhoods(senders: Senders, rule: Normalisation, backend: Backend, cap: int) -> Neighbourhoods:
