@@ -53,6 +53,9 @@ def _of_two(edges: str | Path, nodes: str | Path | None, columns: Columns, known
         columns = replace(columns, matrix=beside)
     columns = as_known(columns, known).as_before()
     edge_table = Source(_files(str(edges)), columns)
+    alone = nodes is None and Path(edges).is_dir() and len(edge_table.files) == 1
+    if alone and not columns.names_ends(edge_table.ends):  # a table of something else, by its columns
+        raise _no_edges(str(edges), f"only {edge_table.path.name}")
     node_table = None if nodes is None else Source(_files(str(nodes)), columns)
     columns = columns.with_timed_rows(edge_table.names, [] if node_table is None else node_table.names)
     if known is None:
@@ -90,9 +93,7 @@ def _files(name: str) -> list[Path]:
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if text.extension(file) in EXTENSIONS)
         if not files:
-            remedy = "Of several types of nodes: tables nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv in it."
-            expected = f"a file edges with one of {', '.join(EXTENSIONS)}"
-            raise InputError(name, expected, "none in the folder", remedy)
+            raise _no_edges(name, "none in the folder")
         return files
     if not path.exists() and has_magic(name):
         files = sorted(map(Path, glob(name, recursive=True)))  # noqa: PTH207  of any root
@@ -102,6 +103,11 @@ def _files(name: str) -> list[Path]:
         remedy = "" if path.suffix else "In Python load_dataset reads a data set by its name."
         files = [existing(path, remedy)]
     return [table_file(file) for file in files]
+
+
+def _no_edges(folder: str, found: str) -> InputError:
+    remedy = "Of several types of nodes: tables nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv in it."
+    return InputError(folder, f"a file edges with one of {', '.join(EXTENSIONS)}", found, remedy)
 
 
 def table_file(path: Path) -> Path:
