@@ -58,6 +58,8 @@ class NeighbourIndex(Searched):
         """As `Embeddings.nearest`, among the nodes that the index finds; their cosines are exact."""
         exact = self.vectors_of if self.vectors is None else self.vectors.__getitem__
         queries, own = self.queries(nodes)
+        if (own >= 0).all():  # of nodes, which an index may hold in half precision
+            queries = exact(own)
         return nearest_found(self.lists, exact, queries, own, min(k, len(self.ids) - 1))
 
     def vectors_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
