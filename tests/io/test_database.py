@@ -186,6 +186,22 @@ def test_bad_databases_are_refused(tmp_path: Path) -> None:
     assert "orders" in read_database(twice, tables=["s.orders=ignore"]).types
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_empty_tables_and_keys_without_values_are_no_obstacle(tmp_path: Path, kind: str) -> None:
+    more = (
+        "CREATE TABLE visits (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers (customer_id), x REAL)",
+        "DELETE FROM staff WHERE parent_id IS NOT NULL",
+        "CREATE VIEW v AS SELECT * FROM orders",
+    )
+    make = {"sqlite": sqlite_file, "duckdb": duckdb_file}[kind]
+    path = make(tmp_path / f"shop.{kind}", *more)
+    graph = read_database(path, tables=["v=facts"], keys=["v.customer_id=customers"])
+    assert "visits" not in graph.types
+    assert graph.target("v").num_nodes == 12
+    counts = {one.ends: one.edges.count for one in graph.relations}
+    assert counts["staff", "parent_id", "staff"] == 0
+
+
 def test_only_folders_of_different_tables_are_databases(tmp_path: Path) -> None:
     parts = folder(tmp_path / "parts", "csv", {"a": {"x": [1], "y": [2]}, "b": {"x": [3], "y": [4]}})
     assert not is_database(parts)

@@ -76,7 +76,9 @@ def _becomes(plan: Plan, table: Table) -> str:
         owners = dict.fromkeys(other.name for other, _ in plan.referring(table.name))
         return f"category of {', '.join(owners)}"
     if role == "ignore":
-        return "nothing: a view" if table.is_view else "nothing: no keys" if table.name in plan.unsaid else "nothing"
+        if table.is_view or table.name not in plan.unsaid:
+            return "nothing: a view" if table.is_view else "nothing"
+        return "nothing: no keys" if table.rows else "nothing: no rows"
     return "nodes" if role == "nodes" else "nodes, facts"
 
 

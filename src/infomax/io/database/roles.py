@@ -64,7 +64,9 @@ def decide(snapshot: Snapshot, said: Sequence[str]) -> Plan:
     plan = Plan(snapshot, dict.fromkeys(snapshot.tables, "nodes"), set(snapshot.tables) - chosen.keys())
     for name, table in snapshot.tables.items():
         others = any(other is not table for other, _ in plan.referring(name))
-        if table.is_view or not (others or table.keys):
+        if name in chosen and table.is_view:
+            snapshot.copy_view(table)
+        if table.is_view or not table.rows or not (others or table.keys):
             plan.roles[name] = "ignore"
         elif not others:
             plan.roles[name] = "edges" if len(table.keys) == 2 and not table.own else "facts"

@@ -44,6 +44,12 @@ class Snapshot:
         table.columns = self.types(table.sql)
         self.tables[table.name] = table
 
+    def copy_view(self, table: Table) -> None:
+        """Copy the rows of a view, which have no numbers and may change."""
+        name = f"v{list(self.tables).index(table.name)}"
+        self.rows(f"CREATE TABLE {name} AS SELECT * FROM {table.sql}")  # noqa: S608
+        table.sql, table.rows = name, self.number(f"SELECT count(*) FROM {name}")  # noqa: S608
+
     def types(self, sql: str) -> dict[str, str]:
         """The columns of a table or a query, and their types."""
         return {str(row[0]): str(row[1]) for row in self.rows(f"DESCRIBE SELECT * FROM {sql}")}  # noqa: S608
