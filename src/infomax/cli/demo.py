@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
 
 PACKAGES = ("numpy", "vim", "postgresql-15", "gimp", "rustc")
-DIM, EPOCHS, SAMPLE, COMMUNITIES = 256, 120, 4000, 10
+DIM, EPOCHS, SAMPLE, COMMUNITIES = 128, 120, 4000, 10
 
 
 @app.command()
