@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ GRAPHS = {
     "communities:100000": "communities, 100,000",
     "communities:1000000": "communities, 1,000,000",
 }
-PANELS = ("cora", "citeseer", "pubmed", "debian", "dblp-flat", "communities:100000")
+PANELS = ("cora", "citeseer", "pubmed", "debian", "acm-flat", "dblp-flat", "communities:10000", "communities:100000")
 
 Rows = dict[tuple[str, str], dict[str, Any]]
 
@@ -56,8 +57,17 @@ def write_page(results: Path, docs: Path = DOCS) -> None:
     }
     for name, part in parts.items():
         text = text.replace(f"{{{name}}}", part)
+    text = re.sub(r"\{([\w:-]+)\|([\w-]+)\|(\w+)\}", lambda found: figure(rows, *found.groups()), text)
     (docs / "compared.md").write_text(text)
     draw(rows, docs / "compared.png")
+
+
+def figure(rows: Rows, graph: str, method: str, key: str) -> str:
+    """A figure that the text names, as ``{cora|infomax|cpu_s}``."""
+    value = rows.get((graph, method), {}).get(key)
+    if value is None:
+        return "(not measured)"
+    return seconds(value) if key == "cpu_s" else f"{value:,.0f}" if key in ("width", "peak_mb") else f"{value:.1f}"
 
 
 def table(rows: Rows) -> str:
@@ -136,27 +146,49 @@ def source(document: dict[str, Any]) -> str:
 
 
 def draw(rows: Rows, path: Path) -> None:
-    """Draw accuracy against CPU seconds, a panel for each graph."""
+    """Draw accuracy against CPU seconds, a panel for each graph; all have one scale of seconds."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    panels = [graph for graph in PANELS if any(graph == known for known, _ in rows)] or ["cora"]
-    figure, axes = plt.subplots(2, 3, figsize=(13, 7.5), constrained_layout=True)
-    for axis, graph in zip(axes.flat, panels, strict=False):
-        for number, method in enumerate(METHODS):
-            row = rows.get((graph, method), {})
-            if "accuracy" not in row:
-                continue
-            ours = method.startswith("infomax")
-            axis.scatter(row["cpu_s"], row["accuracy"], s=70, color="#c1432e" if ours else "#4a6b8a", zorder=3)
-            place = (5, 6 if number % 2 else -11)
-            axis.annotate(method, (row["cpu_s"], row["accuracy"]), place, textcoords="offset points", fontsize=8)
-        axis.set(xscale="log", title=GRAPHS[graph], xlabel="CPU seconds", ylabel="accuracy, %")
-        axis.margins(x=0.25, y=0.12)
-        axis.grid(alpha=0.3)
+    panels = [graph for graph in PANELS if any(graph == known for known, _ in rows)]
+    high = -(-len(panels) // 3)
+    figure, axes = plt.subplots(high, 3, figsize=(13, 4.2 * high), sharex=True, squeeze=False, constrained_layout=True)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
+    for axis, graph in zip(axes.flat, panels, strict=False):
+        points = {method: rows[graph, method] for method in METHODS if "accuracy" in rows.get((graph, method), {})}
+        for method, row in points.items():
+            colour = "#c1432e" if method.startswith("infomax") else "#4a6b8a"
+            axis.scatter(row["cpu_s"], row["accuracy"], s=60, color=colour, zorder=3)
+        axis.set(xscale="log", title=GRAPHS[graph], xlabel="CPU seconds", ylabel="accuracy, %", xlim=(0.15, 2000))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.tick_params(labelbottom=True)
+        axis.margins(y=0.12)
+        axis.grid(alpha=0.3)
+    figure.canvas.draw()
+    for axis, graph in zip(axes.flat, panels, strict=False):
+        _name_points(axis, {method: row for (one, method), row in rows.items() if one == graph and "accuracy" in row})
     figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+def _name_points(axis: Any, points: dict[str, dict[str, Any]]) -> None:
+    """Write the names of methods beside their points, where no name covers another or a point."""
+    places = {method: axis.transData.transform((row["cpu_s"], row["accuracy"])) for method, row in points.items()}
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in places.values()]
+    for method, (x, y) in sorted(places.items(), key=lambda place: -place[1][1]):
+        width, height = 5.6 * len(method), 12
+        offsets = [(9, dy) for dy in (-4, 8, -16, 20, -28)] + [(-9 - width, dy) for dy in (-4, 8, -16, 20, -28)]
+        boxes = [(x + dx, y + dy, x + dx + width, y + dy + height) for dx, dy in offsets]
+        free = (at for at, box in enumerate(boxes) if not any(_overlap(box, other) for other in taken))
+        chosen = next(free, 0)
+        taken.append(boxes[chosen])
+        place = tuple(0.72 * one for one in offsets[chosen])  # points of 1/72 inch, of 100 pixels to the inch
+        axis.annotate(method, (points[method]["cpu_s"], points[method]["accuracy"]), place,
+                      textcoords="offset points", fontsize=7.5)  # fmt: skip
+
+
+def _overlap(one: Sequence[float], other: Sequence[float]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
