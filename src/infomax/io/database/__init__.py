@@ -46,9 +46,11 @@ def database_file(name: str | Path) -> Path:
 def _kind(path: Path) -> str:
     """ "sqlite" or "duckdb", by the first bytes of a file; "" for others."""
     try:
+        if not path.is_file():  # a pipe can be read only once
+            return ""
         with path.open("rb") as file:
             first = file.read(16)
-    except OSError:
+    except (OSError, ValueError):
         return ""
     return "sqlite" if first == MAGIC else "duckdb" if first[8:12] == b"DUCK" else ""
 
