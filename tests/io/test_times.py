@@ -60,6 +60,21 @@ def test_as_of_drops_later_rows_with_their_edges_and_keeps_those_of_the_very_tim
     assert graph.as_of("2030-01-01").num_edges == 4
 
 
+def test_columns_are_learnt_from_rows_up_to_the_day_and_later_cells_do_not_stop_it() -> None:
+    days, codes = ["2009-01-01", "2009-02-01", "2009-03-01", "2010-05-01"], ["1", "2", "2", "E"]
+    nodes = {
+        "order": pa.table({"id": [1, 2, 3, 4], "price": [1.0, 2.0, 3.0, 1e6], "code": codes, "date": days}),
+        "customer": pa.table({"id": [1, 2], "age": [30.0, 40.0]}),
+    }
+    edges = {("order", "of", "customer"): pa.table({"source": [1, 2, 3, 4], "target": [1, 1, 2, 2]})}
+    options = {"time": "order.date", "columns": {"order.code": "category"}}
+    early = Graph.from_frames(edges, nodes, as_of="2009-12-31", **options).nodes["order"]
+    rows = {kind: one.slice(0, 3) for kind, one in nodes.items()}
+    alone = Graph.from_frames({ends: one.slice(0, 3) for ends, one in edges.items()}, rows, **options).nodes["order"]
+    assert early.feature_names == alone.feature_names
+    assert np.array_equal(early.table.loaded()[:], alone.table.loaded()[:])
+
+
 def test_a_fingerprint_has_times_only_where_there_are_some() -> None:
     graph = Graph.from_arrays(np.array([[0, 1], [1, 2]]), np.eye(3))
     timed = graph.replace(times=np.array([1, 2, 3]))

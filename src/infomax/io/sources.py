@@ -20,6 +20,7 @@ from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.columns import Columns, EdgeColumns, NodeColumns
 from infomax.io.encoding.cells import UnreadableError, is_list
+from infomax.io.encoding.kinds import CHOICES, FEATURES
 from infomax.io.encoding.moments import too_fine
 from infomax.io.encoding.survey import Survey
 from infomax.io.encoding.words import KeptCells
@@ -233,12 +234,24 @@ class Source:
         if not columns.learns or columns.encoding is not None:
             return False
         survey = self._survey()
+        if columns.as_of is not None and self.chosen.time is not None:
+            # It is learnt from rows up to the day; where these hold numbers and later ones do not, all tell the kind.
+            until = parse_time(columns.as_of, "as_of")
+            early, every = (
+                {one.name: one.kind for one in found.finish()[0].columns} for found in (self._survey(until), survey)
+            )
+            other = {name: every.get(name, "id") for name, kind in early.items() if kind in FEATURES}
+            other = {name: kind for name, kind in other.items() if kind != early[name]}
+            kinds = {name: kind for name, kind in other.items() if kind in CHOICES and kind in FEATURES}
+            ignored = (*columns.ignore, *(name for name in other if name not in kinds))
+            self.columns = columns = replace(columns, kinds=kinds | dict(columns.kinds), ignore=ignored)
+            survey = self._survey(until)
         self.columns = learnt(columns, survey, self.path, self.names)
         self.kept = survey.kept
         return True
 
-    def _survey(self) -> Survey:
-        """What the columns of features hold, of all rows, or of those that training sees."""
+    def _survey(self, until: int | None = None) -> Survey:
+        """What the columns of features hold, of all rows, of those that training sees, or of those up to a time."""
         survey = Survey([], {})
         for _, block, share in self._blocks(self._node_columns):
             chosen, rows = self.chosen, np.arange(len(block.numbers))
@@ -249,8 +262,8 @@ class Source:
             with self.readable(block.path):
                 if "seen" in chosen.splits:
                     rows = np.flatnonzero(block.split(chosen.splits["seen"]))
-                if self.columns.as_of is not None and chosen.time is not None:
-                    rows = rows[block.times(chosen.time)[rows] <= parse_time(self.columns.as_of, "as_of")]
+                if until is not None and chosen.time is not None:
+                    rows = rows[block.times(chosen.time)[rows] <= until]
                 place = partial(_place_of, block, rows)
                 survey.add(block.arrow().take(rows) if len(rows) < len(block.numbers) else block.arrow(), place)
             self.tell(LEARNING * share)
