@@ -53,7 +53,7 @@ LARGE = 2_000_000
 """Nodes above which neither the encoder is smoothed, nor are there pooled parts and positions: the passes over all
 nodes, which these need, would take longer than the training."""
 HUGE = 20_000_000
-"""Nodes above which the own part is left out unless it is asked for: it would be most of what is written to disk."""
+"""Nodes of a type above which the own part is left out unless it is asked for: it would be most of what is written."""
 FITTED = 200_000
 """Nodes to which parts are fitted, at most."""
 EXACT = 1024
@@ -69,7 +69,7 @@ def parts_for(graph: Graph, vectors: str) -> tuple[tuple[str, ...], list[str]]:
         return (), told
     nodes = sum(one.num_nodes for one in graph.nodes.values())
     if nodes > LARGE:
-        kept = ("encoder",) if nodes > HUGE and vectors == RECIPE else ("encoder", "own")
+        kept = ("encoder",) if graph.num_nodes > HUGE and vectors == RECIPE else ("encoder", "own")
         left_out = [name for name in wanted if name not in kept]
         wanted = tuple(name for name in wanted if name in kept)
         what = f"have no {', '.join(left_out)} and are not smoothed" if left_out else "are not smoothed"
