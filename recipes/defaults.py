@@ -24,7 +24,9 @@ from functools import partial
 
 import numpy as np
 import torch
+from scipy import sparse
 from sklearn.metrics import f1_score
+from sklearn.preprocessing import normalize
 
 from infomax import DGI, Graph, load_dataset
 from infomax.arrays.resemblance import resemblance
@@ -121,6 +123,21 @@ def row(name: str, encoders: int, dim: int | None, device: str) -> str:
     return f"| {name} | {alike} | {' | '.join(cells)} | {law} | {trained / encoders:.1f} | {fitted / encoders:.1f} |"
 
 
+def hits(vectors: np.ndarray, adjacency: sparse.csr_array, edges: np.ndarray, types: np.ndarray) -> float:
+    """The share of edges ``[2, E]`` whose second node is among the ten nearest to the first, known neighbours left out.
+
+    By centred cosines of ``vectors [N, d]``, among the nodes of its own of the types ``[N]``.
+    """
+    units, found = normalize(vectors - vectors.mean(axis=0)), 0
+    for first in range(0, edges.shape[1], 256):
+        near, far = edges[:, first : first + 256]
+        similar = units[near] @ units.T
+        similar[(types[far][:, None] != types) | (adjacency[near].toarray() != 0)] = -np.inf
+        similar[np.arange(len(near)), near] = -np.inf
+        found += int(((similar > (units[near] * units[far]).sum(axis=1, keepdims=True)).sum(axis=1) < 10).sum())
+    return float(found / edges.shape[1])
+
+
 def edges_row(name: str, dim: int | None, device: str) -> str:
     """The line of a data set in the table of neighbours."""
     graph = load(name).hold_out_edges(0.1)
@@ -144,7 +161,7 @@ def edges_row(name: str, dim: int | None, device: str) -> str:
         if graph.kind:
             vectors = np.concatenate([model.positions(kind).vectors for kind in graph.types])
         auc = links.score(pairs, links.cosines(vectors, pairs))["auc"]
-        cells += [f"{100 * auc:.1f}", f"{100 * links.hits(vectors, adjacency, some, types):.1f}", same]
+        cells += [f"{100 * auc:.1f}", f"{100 * hits(vectors, adjacency, some, types):.1f}", same]
     return f"| {name} | {' | '.join(cells)} |"
 
 

@@ -137,25 +137,6 @@ def common_neighbours(adjacency: sparse.csr_array, pairs: Pairs, *, directed: bo
     return np.concatenate(counts)
 
 
-def hits(
-    vectors: NDArray[np.float32], adjacency: sparse.csr_array, edges: NDArray[np.int64], types: NDArray[np.int64]
-) -> float:
-    """The share of edges ``[2, E]`` whose second node is among the ten nearest to the first, known neighbours left out.
-
-    By centred cosines of ``vectors [N, d]``, among the nodes of its own of the types ``[N]``.
-    """
-    from sklearn.preprocessing import normalize
-
-    units, found = normalize(vectors - vectors.mean(axis=0)), 0
-    for first in range(0, edges.shape[1], 256):
-        near, far = edges[:, first : first + 256]
-        similar = units[near] @ units.T
-        similar[(types[far][:, None] != types) | (adjacency[near].toarray() != 0)] = -np.inf
-        similar[np.arange(len(near)), near] = -np.inf
-        found += int(((similar > (units[near] * units[far]).sum(axis=1, keepdims=True)).sum(axis=1) < 10).sum())
-    return float(found / edges.shape[1])
-
-
 def _products(vectors: Vectors, ends: NDArray[np.int64]) -> Any:
     """The elementwise products ``[P, d]`` of the vectors of pairs ``[2, P]``, scaled to length 1 before."""
     from sklearn.preprocessing import normalize
