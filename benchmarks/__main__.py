@@ -37,7 +37,7 @@ class Toy(NamedTuple):
     """A library that not every machine has, and that it needs."""
 
 
-LONG = ("batches", "deepwalk", "figures", "gcn", "splits", "table")
+LONG = ("batches", "deepwalk", "figures", "gcn", "relational", "splits", "table")
 TOYS = {
     "benchmarks.protocol": Toy("--dataset cora --runs 1 --peer-runs 1 --peers=", "planetoid"),
     "benchmarks.busy": Toy("--busy 1 --repeats 1 --trainings 1"),

@@ -52,13 +52,13 @@ def train(tables: Path, out: Path) -> None:
     """Train on the graph folder beside the tables, with a checkpoint at every pause."""
     resuming.CHECKPOINT_SECONDS = 0.0
     if not (out / "run" / runs.MODEL).exists():
-        DGI(dim=8, epochs=30).fit(Graph.open(tables / "g.graph"), run=out / "run")
+        DGI(dim=8, epochs=30, device="cpu").fit(Graph.open(tables / "g.graph"), run=out / "run")
 
 
 def embed(tables: Path, out: Path) -> None:
-    """Embed the graph folder to parts; there are files of passes too."""
+    """Embed the graph folder to parts, on the CPU; there are files of passes too."""
     writing.PART, engine.BLOCK_ON_DISK = 300, {"cpu": 100}
-    model = DGI.load(tables / "run")
+    model = DGI.load(tables / "run", device="cpu")
     model.write_vectors(model.graph_, out / "vectors")
 
 

@@ -30,7 +30,7 @@ LOW, HIGH = ("greater than or equal to 0", "0<=x"), ("less than or equal to 4294
 @pytest.mark.parametrize(
     ("edges", "table", "parts"),
     [
-        pytest.param(None, NODES, ["a file edges with one of", "none in the folder"], id="missing edges"),
+        pytest.param(None, NODES, ["a file edges with one of", "only nodes.csv"], id="missing edges"),
         pytest.param(
             "source,target\na,zoe\n",
             NODES,
