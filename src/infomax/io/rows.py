@@ -138,7 +138,7 @@ def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
         expected = "names without NUL characters and outer white space"
         _refuse(named, expected, lambda name: "\0" in name or name.strip() != name)
         _refuse({"ids": texts.get("ids", ())}, "ids that are not empty", lambda word: not word)
-    elif kind == "parquet":
+    else:  # frames, by which GraphML is read as well, may hold an index under such a name
         _refuse(named, f"names that do not begin with {INDEX}", lambda name: name.startswith(INDEX))
     check_column_names(where, names)
 
