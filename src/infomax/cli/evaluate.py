@@ -314,7 +314,7 @@ def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
 
     Those of a type of nodes to which no path leads are made of other types, but for the nodes' ``own`` part.
     """
-    from infomax.io.columns import listed
+    from infomax.io.column_names import listed
     from infomax.views.steps import paths_of
 
     graph = model.graph_

@@ -16,7 +16,7 @@ from infomax.arrays.relations import Step, steps
 from infomax.embeddings import rows_by_id, rows_named
 from infomax.errors import InputError, meant, number_of, shorten, within
 from infomax.graphs.graph import Graph
-from infomax.io.columns import listed
+from infomax.io.column_names import listed
 from infomax.io.encoding.cells import UnreadableError
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.growth import NewEdges, NewNodes, grow

@@ -20,7 +20,7 @@ from infomax.embeddings import Embeddings
 from infomax.errors import InputError, warn
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
-from infomax.io.columns import listed
+from infomax.io.column_names import listed
 from infomax.io.questions import Answers
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.io.columns import Columns, as_said
+from infomax.io.column_names import as_said
+from infomax.io.columns import Columns
 from infomax.io.database import is_database
 from infomax.io.known import read_like
 from infomax.io.reading import read_record

@@ -11,7 +11,8 @@ import numpy as np
 
 from infomax.arrays.checks import check_ids
 from infomax.errors import InputError, shorten, within
-from infomax.io.columns import Columns, warn_unused
+from infomax.io.column_names import warn_unused
+from infomax.io.columns import Columns
 from infomax.io.encoding.kinds import EXPECTED
 from infomax.io.prepare.in_memory import read_node_table
 from infomax.io.record import Record

@@ -7,10 +7,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from infomax.arrays.made import Kind, asked
-from infomax.errors import InputError, meant, place, shorten, warn
+from infomax.errors import InputError, meant, place, shorten
+from infomax.io.column_names import EdgeColumns, NodeColumns, listed, several, warn_unused
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.keys import keys
 from infomax.io.encoding.kinds import FEATURES, kinds_said
@@ -32,33 +33,6 @@ DATABASE = ("key", "table")
 
 FeaturesOfType: TypeAlias = tuple[Sequence[str], Encoding | None, Sequence[float]]
 """The names of features, how they were made of columns, and what a gap in each becomes if they are plain numbers."""
-
-
-class EdgeColumns(NamedTuple):
-    """The names of the columns of an edge table."""
-
-    source: str
-    target: str
-    weight: str | None
-    relation: str | None
-
-
-class NodeColumns(NamedTuple):
-    """The names of the columns of a node table; those of labels and splits by what these are called."""
-
-    identifier: str
-    features: list[str]
-    labels: dict[str, str]
-    splits: dict[str, str]
-    groups: str | None
-    name: str | None
-    time: str | None = None
-
-    @property
-    def annotations(self) -> list[str]:
-        """The columns that are no features: labels, splits, groups, names and times."""
-        others = [column for column in (self.groups, self.name, self.time) if column is not None]
-        return [*self.labels.values(), *self.splits.values(), *others]
 
 
 @dataclass(frozen=True)
@@ -149,7 +123,7 @@ class Columns:
             if word not in (*known, "earlier", *DATABASE):
                 raise InputError(f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known))
         kinds = kinds_said(columns)
-        names["time"] = ",".join(_several(names.get("time") or ())) or None
+        names["time"] = ",".join(several(names.get("time") or ())) or None
         for word in ("id", "name"):
             said = {name for name, kind in [*kinds.items(), (names.get(word), word)] if kind == word and name}
             owners = {name.partition(".")[0] for name in said if "." in name}
@@ -157,15 +131,15 @@ class Columns:
                 raise InputError(word, "one column, or one per type (TYPE.NAME)", listed(sorted(said)))
             names[word] = ",".join(sorted(said)) or None
         for word in DATABASE:
-            names[word] = _several(names.get(word) or ())
-        given = None if features is None else _several(features)
+            names[word] = several(names.get(word) or ())
+        given = None if features is None else several(features)
         files = [Path(name) for name in given or () if Path(name).suffix.lower() in MATRICES]
         if files and len(given or ()) > 1:
             raise InputError("features", f"names of columns, or one file {' or '.join(MATRICES)}", listed(given or ()))
         return cls(
-            labels=(*_several(labels), *(name for name, kind in kinds.items() if kind == "label")),
+            labels=(*several(labels), *(name for name, kind in kinds.items() if kind == "label")),
             features=None if files else given,
-            ignore=(*_several(ignore), *(name for name, kind in kinds.items() if kind == "ignore")),
+            ignore=(*several(ignore), *(name for name, kind in kinds.items() if kind == "ignore")),
             kinds={name: kind for name, kind in kinds.items() if kind in FEATURES},
             matrix=files[0] if files else None,
             types=tuple(end.strip() for end in ends),
@@ -205,7 +179,7 @@ class Columns:
         Those that were named for an earlier graph stay, so that a graph read like it can be gone on from as well.
         """
         words = ("id", "source", "target", "weight", "name", "time", *TYPES)
-        named = {word: ",".join(_several(name)) for word in words if (name := getattr(self, word))}
+        named = {word: ",".join(several(name)) for word in words if (name := getattr(self, word))}
         return {
             **self.earlier,
             **named,
@@ -233,7 +207,7 @@ class Columns:
             # What a model was trained on may be positions or degrees, which are in no table.
             if given and not (word == "features" and self.made):
                 where = {"matrix": "features", "kinds": "columns"}.get(word, word)
-                raise InputError(where, expected, found or listed(_several(given)))
+                raise InputError(where, expected, found or listed(several(given)))
 
     def refuse_other_types(self, where: str | Path, *, several: bool) -> None:
         """Refuse tables of one type of nodes where an earlier graph has several, and the other way round."""
@@ -368,23 +342,6 @@ class Columns:
         return {*(self.features or ())}
 
 
-def as_said(choices: Mapping[str, str] | Sequence[str]) -> list[str]:
-    """Choices as a person says them, such as results.driverId=drivers."""
-    if isinstance(choices, Mapping):
-        return [f"{left}={right}" for left, right in choices.items()]
-    return list(_several(choices))
-
-
-def apart(word: str) -> list[str]:
-    """The columns of ids, or of names, in one word; of several types it is such as ``paper.title,author.name``."""
-    words = word.split(",")
-    return words if all("." in name for name in words) else [word]
-
-
-def _several(names: str | Path | Iterable[str]) -> tuple[str, ...]:
-    return (str(names),) if isinstance(names, str | Path) else tuple(map(str, names))
-
-
 def _label(path: Path, others: Collection[str], name: str, what: str = "label column") -> str:
     """The column of a label by its name, with or without the prefix."""
     for column in (name, LABEL + name):
@@ -399,15 +356,3 @@ def _refuse_row_numbers(path: Path, name: str, remedy: str) -> None:
     if re.fullmatch(r"Unnamed: \d+", name):
         remedy = f"Leave it out (pandas: read_csv(NAME, index_col=0)), or name the columns: {remedy}."
         raise InputError(str(path), "ids in the first column", f"{shorten(name)}, row numbers of pandas", remedy)
-
-
-def listed(names: Sequence[str], limit: int = 12) -> str:
-    """Some names in quotes, for a message."""
-    shown = ", ".join(map(shorten, names[:limit]))
-    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "none"
-
-
-def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> None:
-    """Name the columns or attributes of edges that are neither ends nor weights: they have no effect."""
-    if names:
-        warn(f"{where}: {what} that are not used: {listed(names)}.{hint}")

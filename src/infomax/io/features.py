@@ -13,7 +13,7 @@ from scipy import sparse
 from infomax.arrays.checks import MOST_FEATURES, all_finite
 from infomax.arrays.folder import map_array
 from infomax.errors import InputError, place, warn
-from infomax.io.columns import listed
+from infomax.io.column_names import listed
 from infomax.io.encoding.cells import id_note
 
 _LOOKED_AT = 10_000

@@ -14,7 +14,8 @@ from infomax.arrays.parquet_columns import readable
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, shorten
 from infomax.io.attach import attach
-from infomax.io.columns import Columns, as_said
+from infomax.io.column_names import as_said
+from infomax.io.columns import Columns
 from infomax.io.database import of_frames
 from infomax.io.known import as_known, read_like
 from infomax.io.prepare.in_memory import read_tables

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from infomax.errors import InputError, place, shorten, warn
-from infomax.io.columns import Columns, listed
+from infomax.io.column_names import listed
+from infomax.io.columns import Columns
 from infomax.io.encoding.cells import MISSING
 from infomax.io.encoding.column_statistics import Fault, tells_label
 from infomax.io.encoding.kinds import EXPECTED

@@ -16,7 +16,7 @@ from infomax.arrays.sparsity import stack
 from infomax.arrays.table import Table
 from infomax.arrays.times import UNKNOWN
 from infomax.errors import InputError, number_of, shorten
-from infomax.io.columns import listed
+from infomax.io.column_names import listed
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from infomax.arrays.sparsity import dense, pack
 from infomax.errors import InputError, library
-from infomax.io.columns import warn_unused
+from infomax.io.column_names import warn_unused
 from infomax.io.record import Record
 from infomax.io.unite import unite
 

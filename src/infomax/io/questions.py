@@ -14,7 +14,8 @@ from infomax.arrays.times import UNKNOWN, told_time
 from infomax.errors import InputError, number_of, other_extension, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import replacing
-from infomax.io.columns import Columns, listed
+from infomax.io.column_names import listed
+from infomax.io.columns import Columns
 from infomax.io.encoding.keys import plain, spellings
 from infomax.io.frames import _from_arrow, frame_source
 from infomax.io.json import to_json

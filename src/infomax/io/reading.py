@@ -17,7 +17,8 @@ from infomax.arrays.made import made
 from infomax.errors import InputError, shorten, warn
 from infomax.io import text
 from infomax.io.attach import attach
-from infomax.io.columns import DATABASE, TYPES, Columns, listed
+from infomax.io.column_names import listed
+from infomax.io.columns import DATABASE, TYPES, Columns
 from infomax.io.database import is_database
 from infomax.io.features import existing
 from infomax.io.finding import GRAPHS, find_tables, in_folder, pair_of_names, table_file

@@ -18,7 +18,8 @@ from infomax.arrays.times import parse_time
 from infomax.errors import InputError, place, shorten
 from infomax.io import parquet, text
 from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
-from infomax.io.columns import Columns, EdgeColumns, NodeColumns
+from infomax.io.column_names import EdgeColumns, NodeColumns
+from infomax.io.columns import Columns
 from infomax.io.encoding.cells import UnreadableError, is_list
 from infomax.io.encoding.kinds import CHOICES, FEATURES
 from infomax.io.encoding.moments import too_fine

@@ -10,7 +10,8 @@ from typing import Any
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, meant, shorten
 from infomax.io import text
-from infomax.io.columns import COUNT, LABEL, MATRICES, Columns, apart, listed
+from infomax.io.column_names import apart, listed
+from infomax.io.columns import COUNT, LABEL, MATRICES, Columns
 from infomax.io.encoding.keys import plain, spellings
 from infomax.io.refusals import id_unknown
 from infomax.io.sources import EXTENSIONS, Source

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from infomax.errors import InputError, meant, number_of, shorten
-from infomax.io.columns import listed
+from infomax.io.column_names import listed
 from infomax.io.database.schema import Key, Table, joined, quoted
 from infomax.io.database.snapshot import Snapshot
 from infomax.io.encoding.keys import plain, singular

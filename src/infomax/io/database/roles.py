@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from infomax.errors import InputError, meant, shorten
-from infomax.io.columns import listed
+from infomax.io.column_names import listed
 from infomax.io.database.schema import Key, Table
 from infomax.io.database.snapshot import Snapshot
 from infomax.io.encoding.keys import plain, singular

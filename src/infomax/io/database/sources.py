@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from infomax.io.columns import NAME, TIME, Columns, apart
+from infomax.io.column_names import apart
+from infomax.io.columns import NAME, TIME, Columns
 from infomax.io.database.keys import written
 from infomax.io.database.roles import Plan, lookup_column, name_columns, type_name
 from infomax.io.database.schema import Key, Table, joined, quoted

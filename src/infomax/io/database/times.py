@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from infomax.errors import InputError, meant, shorten
-from infomax.io.columns import listed
+from infomax.io.column_names import listed
 from infomax.io.database.roles import Plan
 from infomax.io.database.schema import Key, Table, joined, quoted
 from infomax.io.encoding.keys import plain
